@@ -13,8 +13,9 @@ from kiebitz.cli.sessions import since
 from kiebitz.cli.terminal.screen import Group, RenderableType, Text
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.records import Event
-from kiebitz.dissectors.state import State, seen_by
+from kiebitz.dissectors.state import State
 from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.moments import seen_state
 from kiebitz.storage.sentences import game_title
 from kiebitz.storage.timeline import Timeline
 
@@ -32,10 +33,10 @@ _KNOWN = 500
 class Onlooker:
     """Looks at the tables of a session, over everybody's shoulder or over that of `player` alone."""
 
-    def __init__(self, timeline: Timeline, player: str | None) -> None:
+    def __init__(self, timeline: Timeline, player: str | None, hearers: Hearers | None = None) -> None:
         self._timeline = timeline
         self._player = player
-        self._hearers = Hearers(timeline)
+        self._hearers = hearers or Hearers(timeline)
         self._known: dict[int, Event | None] = {}
         self._has_several = len(timeline.tables()) > 1
         self._names: dict[int, list[str]] = {}
@@ -43,7 +44,7 @@ class Onlooker:
     def look_again(self, timeline: Timeline) -> None:
         """The session has grown to this: see who and what is new, and keep everybody's colour."""
         self._timeline = timeline
-        self._hearers = Hearers(timeline)
+        self._hearers.look_again(timeline)
         self._known.clear()
         self._has_several = len(timeline.tables()) > 1
         for number, before in self._names.items():
@@ -58,10 +59,24 @@ class Onlooker:
         assert self._player is not None
         return self._hearers.streams_of(self._player)
 
-    def state(self, state: State) -> State:
-        """What is shown of a table's state, with games by their numbers in the session."""
-        seen: State = state if self._player is None else seen_by(state, self._player)
-        return self._timeline.numbers.state(seen)
+    def players(self) -> list[str]:
+        """The players with a connection, by name."""
+        return self._hearers.labels()
+
+    def tables(self) -> set[int]:
+        """The tables that are shown."""
+        if self._player is None:
+            return {table.id for table in self._timeline.tables()}
+        return self._hearers.tables_of(self._player)
+
+    def state(self, table_id: int, seq: int, state: State, game: int | None = None) -> State:
+        """Return what is shown of a table's `state` after its event `seq`, with games by their numbers.
+
+        If the row of one `game` is given, `state` has that game only.
+        """
+        if self._player is not None:
+            state = seen_state(self._hearers, self._player, table_id, seq, game)
+        return self._timeline.numbers.state(state)
 
     def sentence(self, event: Event) -> str:
         """What happened, on one line."""
@@ -93,42 +108,49 @@ class Onlooker:
 
         `game` is the row of the game that was asked for, if one was.
         """
-        return Group(self.heading(table_id, events, game), self.table(table_id, state, events))
+        return Group(self.heading(table_id, events, game), self.table(table_id, state, events, game))
 
     def heading(self, table_id: int, events: Sequence[Event], game: int | None = None) -> Text:
         """What a table is and when."""
         facts = self._facts(table_id, events, game)
         return Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
 
-    def table(self, table_id: int, state: State, events: Sequence[Event]) -> RenderableType:
+    def table(
+        self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
+    ) -> RenderableType:
         """The table alone."""
-        return draw(self._protocol(table_id), self._scene(table_id, state, events))
+        return draw(self._protocol(table_id), self._scene(table_id, state, events, game))
 
     def title(self, table_id: int, events: Sequence[Event], game: int | None = None) -> str:
         """What a table is and when, still as it came: the line above a drawing."""
         return " · ".join(self._facts(table_id, events, game))
 
     def drawings(
-        self, table_id: int, state: State, events: Sequence[Event], shapes: Sequence[Shape]
+        self,
+        table_id: int,
+        state: State,
+        events: Sequence[Event],
+        shapes: Sequence[Shape],
+        game: int | None = None,
     ) -> dict[Shape, Drawing]:
         """A table as a drawing of each of these shapes, of what `picture` shows."""
         from kiebitz.cli.drawings import draw as drawing_of
 
-        scene = self._scene(table_id, state, events)
+        scene = self._scene(table_id, state, events, game)
         return {shape: drawing_of(self._protocol(table_id), scene, shape) for shape in shapes}
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
         """The drawing as a document, with what the table is above and the latest event below."""
         from kiebitz.cli.drawings.document import document
 
-        drawing = self.drawings(table_id, state, events, ["wide"])["wide"]
+        drawing = self.drawings(table_id, state, events, ["wide"], game)["wide"]
         return document(drawing, self.title(table_id, events, game), self.latest(events))
 
     def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
         """What a table is and when."""
         numbers = self._timeline.numbers
         facts = [game_title(self._protocol(table_id)), named(self._timeline.table(table_id).server)]
-        if game is None and events:
+        if game is None and events and self.may_see(events[-1]):
             game = events[-1].game_id
         if game is not None:
             facts.append(f"game {numbers.number('games', game)}")
@@ -137,7 +159,7 @@ class Onlooker:
             facts += [f"{self.seconds(events[-1]):.3f}s", f"#{number}"]
         return facts
 
-    def _scene(self, table_id: int, state: State, events: Sequence[Event]) -> Scene:
+    def _scene(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> Scene:
         numbers = self._timeline.numbers
         shown = [
             msgspec.structs.replace(seen, game_id=numbers.number_if_any("games", seen.game_id))
@@ -147,7 +169,8 @@ class Onlooker:
         names = self._names.get(table_id)
         if names is None:
             names = self._names[table_id] = self._everybody(table_id)
-        return Scene(self.state(state), shown, names)
+        seq = events[-1].seq if events else self._timeline.first_seq(table_id)
+        return Scene(self.state(table_id, seq, state, game), shown, names)
 
     def _seen(self, event: Event) -> Event | None:
         if self._player is None:
@@ -164,4 +187,7 @@ class Onlooker:
     def _everybody(self, table_id: int) -> list[str]:
         """The players of a table in an order that is the same at every moment of the session."""
         last = self._timeline.seq_upto(table_id, self._timeline.last_event())
-        return sorted(self._timeline.state_at(table_id, last).get("players", {}))
+        state = self._timeline.state_at(table_id, last)
+        if self._player is not None:
+            state = self._hearers.state(self._player, table_id, last)
+        return sorted(state.get("players", {}))

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 Likeness = Literal["certain", "similar"]
 """How sure a protocol is that a frame is its own: it is a sound message of it, or a slip of one."""
 
+Identity = Literal["connection", "address", "number"]
+"""What makes a client with the same name the same player: its connection alone, its IP address at the same
+server, or its IP address at any server, as clients connect anew for each part of a game."""
 
 _GLOSS = 60
 """A gloss has no more characters."""
@@ -101,6 +104,9 @@ class Dissector(ABC):
     def scores(self, state: State) -> dict[str, int]:
         """By name what each player has at a moment, as far as both are known; empty where nobody counts."""
         return {}
+
+    identity: Identity = "connection"
+    """Which connections of clients with one name are one player's."""
 
     turn: str = "turn"
     """The kind of event that says whose turn it is, if there is one."""
@@ -325,15 +331,15 @@ class Dissector(ABC):
         """From what an event follows of which no message of one's own tells; None if from nothing."""
         return self.grammar.events[event.kind].follows
 
-    def seen_by(self, event: Event, player: str) -> Event | None:
-        """An event as `player` could know it who is told of it; None if it is another's secret.
+    def seen_by(self, event: Event, *names: str) -> Event | None:
+        """Return an event as the player of these names sees it, None if it is another player's secret.
 
         Its data may say to whom all of it is `known_to`, and what `others_see` in place of it.
         """
         kind: EventKind = self.grammar.events[event.kind]
-        if kind.secret and event.actor != player:
+        if kind.secret and event.actor not in names:
             return None
-        if player in event.data.get("known_to", (player,)):
+        if "known_to" not in event.data or not {*names}.isdisjoint(event.data["known_to"]):
             return event
         data = {key: part for key, part in event.data.items() if key not in ("known_to", "others_see")}
         return msgspec.structs.replace(event, data=data | event.data.get("others_see", {}))

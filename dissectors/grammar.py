@@ -204,8 +204,11 @@ class EventKind(msgspec.Struct, frozen=True):
     A `secret` event is known only to its actor. The field `ending` may say how a connection ended.
 
     The messages named in `own` tell it on its actor's own connection; of a kind that `introduces`, the first
-    does. Some follow from what was told `before`, or `after`, in the same game: whoever was told that knows
-    it, too. A `spoken` one may have been said to one client alone; `to` in its data names it, if it is known.
+    does. One that `restores` shows that the server took the client for an earlier player of that name. Who
+    sees an event was told the top-level parts of the state in `tells` whole.
+
+    Some follow from what was told `before`, or `after`, in the same game: whoever was told that knows it.
+    A `spoken` one may have been said to one client alone; `to` in its data names it, if it is known.
     """
 
     kind: str
@@ -215,6 +218,8 @@ class EventKind(msgspec.Struct, frozen=True):
     ending: str | None = None
     own: tuple[str, ...] = ()
     introduces: bool = False
+    restores: bool = False
+    tells: tuple[str, ...] = ()
     follows: Follows | None = None
     spoken: bool = False
 

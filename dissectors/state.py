@@ -7,6 +7,7 @@ Under a key `private` stand, by player, the things that only this player could k
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 State = dict[str, Any]
@@ -41,17 +42,27 @@ def set_at(state: State, path: Sequence[str], value: Any) -> bool:
     return True
 
 
-def seen_by(state: Any, player: str) -> Any:
-    """The state as `player` could know it: every `private` object holds only his own entry."""
+def seen_by(state: Any, *names: str) -> Any:
+    """Return the state as the player of these names sees it: each `private` object with its entries only."""
     if isinstance(state, dict):
         return {
             key: (
-                {name: seen_by(part, player) for name, part in value.items() if name == player}
+                {name: seen_by(part, *names) for name, part in value.items() if name in names}
                 if key == "private" and isinstance(value, dict)
-                else seen_by(value, player)
+                else seen_by(value, *names)
             )
             for key, value in state.items()
         }
     if isinstance(state, list):
-        return [seen_by(part, player) for part in state]
+        return [seen_by(part, *names) for part in state]
     return state
+
+
+def seen_change(path: Sequence[str], value: Any, *names: str) -> tuple[list[str], Any] | None:
+    """Return a change as the player of these names sees it, None if it is private to others."""
+    for step, name in pairwise(path):
+        if step == "private" and name not in names:
+            return None
+    if path[-1] == "private" and isinstance(value, dict):
+        value = {name: part for name, part in value.items() if name in names}
+    return [*path], seen_by(value, *names)

@@ -1,177 +1,246 @@
-"""Who was told what: which connections are a player's, and which events he could know of.
+"""Visibility: which events a player could observe on its own connections, and the state they add up to.
 
-A player knows an event if a message on one of his own connections tells it, if it is his own doing, or if it
-follows from what he was told. Of a player of whom no connection is known, as in a capture that begins in the
-middle, nothing of this can be told: of him only what is secret by its kind is kept back.
+A player sees an event if a message on one of its own connections tells it, if it is its own doing, or if it
+follows from what it was told. Its state is made of the changes of these events alone. Nothing of this is
+known for a player without a connection, such as a server's own or, in a capture that begins in the middle,
+anyone: there only what is secret by its kind is hidden.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Set
-from itertools import chain, islice, takewhile
+import time
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Set
+from itertools import islice, takewhile
 
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, said_to
-from kiebitz.dissectors.grammar import EventKind, Follows
-from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.grammar import Follows, Handle, KeysOf
+from kiebitz.dissectors.records import Change, Event
 from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.dissectors.state import State, apply, seen_by, seen_change
+from kiebitz.storage.identities import Claim, Identities, Player
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.sentences import describe
-from kiebitz.storage.timeline import StoredEvent, Timeline
+from kiebitz.storage.timeline import Timeline
 
 _NEAR = 64
-"""So many events of a table are looked through for the one that an event follows from."""
-
-_BEFORE = "before"
-"""The field of an event by which somebody takes another name; it says what the name was before."""
-
+"""Maximum number of events to search for the one that an event follows from."""
 
 _SIDES: tuple[Follows, ...] = ("before", "after")
 
+_COPY_NS = 3_000_000_000
+"""Age (ns) from which no message is expected any more that tells a player of an event."""
+
+_ADDRESS = Handle("address")
+"""What protocols call an address of a client in their states."""
+
+_CHECKPOINT_EVENTS = 200
+"""Events between two stored states of a player's view."""
+
+_MOST_CHECKPOINTS = 256
+"""Maximum number of stored states of a view; beyond it every second one is dropped."""
+
 
 class Hearers:
-    """The players of a session, and what each was told."""
+    """The players of a session, and what each of them could observe.
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
-        self._streams: dict[str, frozenset[int]] = {}
-        self._names: dict[int, list[str]] | None = None
+    `inherited` are the claims to names in the database that this one continues.
+    """
+
+    def __init__(self, timeline: Timeline, inherited: Iterable[Claim] = ()) -> None:
+        self.timeline = timeline
+        self._identities = Identities(timeline, inherited)
+        self._upto = -1
+        self._views: dict[tuple[str, int], _View] = {}
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Every player on every connection, for the database that continues this one."""
+        return self._known().claims
+
+    @property
+    def version(self) -> int:
+        """A number that grows whenever connections or names of players changed."""
+        return self._known().version
+
+    def look_again(self, timeline: Timeline) -> None:
+        """Take into account what was recorded since; `timeline` is the session as it is now."""
+        self.timeline = self._identities.timeline = timeline
+        self._upto = -1
+
+    # Players.
+
+    def players(self) -> list[Player]:
+        """The players with a connection, in the order in which they were first named."""
+        return [*self._known().players().values()]
+
+    def labels(self) -> list[str]:
+        """Their labels, sorted."""
+        return sorted(self._known().players())
+
+    def label_on(self, stream: int, label: str) -> str | None:
+        """The label today of the player on a stream that has or had this one."""
+        player = self._known().on_stream(stream, label)
+        return player.label if player is not None else None
+
+    def player(self, label: str) -> Player | None:
+        """The player of this label, or the last one of this name; None if no connection of it is known."""
+        return self._known().find(label)
+
+    def streams_of(self, player: str) -> frozenset[int]:
+        """The streams of a player; none if no connection of it is known."""
+        found = self.player(player)
+        return found.streams if found is not None else frozenset()
+
+    def tables_of(self, player: str) -> set[int]:
+        """The tables with a connection of the player; all where no connection of it is known."""
+        streams = self.streams_of(player)
+        servers = set(
+            self.timeline.connection.execute(
+                f"SELECT server, protocol FROM streams WHERE id IN ({', '.join('?' * len(streams))})",
+                [*streams],
+            )
+        )
+        return {
+            table.id
+            for table in self.timeline.tables()
+            if not streams or (table.server, table.protocol) in servers
+        }
+
+    def games_of(self, player: str) -> set[int]:
+        """The games of which a message came on a connection of the player."""
+        streams = self.streams_of(player)
+        rows = self.timeline.connection.execute(
+            "SELECT DISTINCT game_id FROM messages"
+            f" WHERE +stream_id IN ({', '.join('?' * len(streams))}) AND game_id IS NOT NULL",
+            [*streams],
+        )
+        return {game for (game,) in rows}
+
+    def _known(self) -> Identities:
+        if self._upto < 0:
+            self._upto = self.timeline.last_event()
+            self._identities.refresh()
+        return self._identities
+
+    # Events.
 
     def seen(self, event: Event, player: str) -> Event | None:
-        """An event as `player` could know it; None if he could not.
+        """Return an event as a player could observe it, None if it could not.
 
         Raises StorageError where its protocol is not installed.
         """
-        protocol = self._timeline.table(event.table_id).protocol
-        dissector = dissector_of(protocol)
-        if dissector is None:
-            raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
-        seen = dissector.seen_by(event, player)
-        streams = self.streams_of(player)
-        if seen is None or not streams or event.actor == player:
-            return seen
-        return seen if self._knows(dissector, event, player, streams) else None
+        dissector = self._dissector(event, player)
+        if event.id > self._upto:
+            self._upto = -1
+        identities = self._known()
+        found = identities.find(player)
+        if found is None:
+            return dissector.seen_by(event, player)
+        names = identities.names_at(found, event.table_id, event.id)
+        seen = dissector.seen_by(event, *names)
+        if seen is None or not self._knows(dissector, event, names, found.streams):
+            return None
+        return seen
+
+    def changes(self, event: Event, player: str) -> list[Change]:
+        """The changes of an event that the player sees, without what is private to others."""
+        found = self.player(player)
+        names: Collection[str] = [player]
+        if found is not None:
+            names = self._identities.names_at(found, event.table_id, event.id)
+        seen = [seen_change(path, value, *names) for path, value in event.changes]
+        return [change for change in seen if change is not None]
 
     def sentence(self, event: Event) -> str:
         """What happened, and to whom it was said where that was one client of several."""
-        protocol = self._timeline.table(event.table_id).protocol
+        protocol = self.timeline.table(event.table_id).protocol
         sentence = describe(protocol, event)
         hearer = self._only_hearer(protocol, event)
         return sentence if hearer is None else said_to(hearer, sentence)
 
-    def streams_of(self, player: str) -> frozenset[int]:
-        """The streams that are a player's; none if that was not seen."""
-        streams = self._streams.get(player)
-        if streams is None:
-            introduced = {stream for stream, names in self._introduced().items() if player in names}
-            streams = frozenset(introduced | self._own(player))
-            self._streams[player] = streams
-        return streams
+    # States.
 
-    def former_names(self) -> set[str]:
-        """The names that players have given up for another one."""
-        lists = self._introduced().values()
-        return {name for names in lists for name in names[:-1]} - {names[-1] for names in lists}
+    def state(self, player: str, table_id: int, seq: int) -> State:
+        """Return a table's state after its event `seq` as the player sees it."""
+        state: State = msgspec.json.decode(msgspec.json.encode(self.passing_state(player, table_id, seq)))
+        return state
 
-    # Whose stream it is.
+    def passing_state(self, player: str, table_id: int, seq: int) -> State:
+        """Return the same, good until the next question: to go through a table."""
+        found = self.player(player)
+        if found is None:
+            state: State = seen_by(self.timeline.state_at(table_id, seq), player)
+            return state
+        key = player, table_id
+        shape = [(claim.stream, tuple(claim.names)) for claim in found.claims]
+        view = self._views.get(key)
+        if view is None or view.shape != shape:
+            start, first = self._beginning(found, table_id)
+            view = self._views[key] = _View(shape, first, start)
+        whole = self.timeline.session.ended_ns is not None
+        final_ns = None if whole else time.time_ns() - _COPY_NS
+        return view.at(self, player, table_id, seq, final_ns)
 
-    def _introduced(self) -> dict[int, list[str]]:
-        """Stream to the names of who introduced themselves on it, and how they were called later."""
-        if self._names is None:
-            self._names = {}
-            current: dict[tuple[int, str], int] = {}
-            kinds = [
-                kind for kind in self._kinds() if (kind.introduces and kind.own) or _BEFORE in kind.fields
-            ]
-            own = {kind.kind: kind.own for kind in kinds if kind.introduces}
-            for event in self._stored([kind.kind for kind in kinds]):
-                if event.actor is None:
-                    continue
-                if event.kind in own:
-                    stream = self._told_by(event.id, own[event.kind])
-                else:
-                    before = msgspec.json.decode(event.data).get(_BEFORE)
-                    stream = current.pop((event.table_id, before), None)
-                if stream is not None:
-                    current[event.table_id, event.actor] = stream
-                    self._names.setdefault(stream, []).append(event.actor)
-        return self._names
+    def _beginning(self, player: Player, table_id: int) -> tuple[State, int]:
+        """The state before the first event here, if the player was there, and its number."""
+        first = self.timeline.first_seq(table_id)
+        if not first or not any(claim.table == table_id and not claim.names[0][0] for claim in player.claims):
+            return {}, first
+        names = {claim.names[0][1] for claim in player.claims if claim.table == table_id}
+        dissector = dissector_of(self.timeline.table(table_id).protocol)
+        handles = dissector.grammar.state_handles if dissector is not None else {}
+        addresses = {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
+        return _without(seen_by(self.timeline.state_at(table_id, first), *names), addresses), first
 
-    def _own(self, player: str) -> set[int]:
-        """The streams on which a player is told or does what only a client itself is told or does."""
-        pairs = [(kind.kind, name) for kind in self._kinds() for name in kind.own]
-        if not pairs:
-            return set()
-        rows = self._timeline.connection.execute(
-            "SELECT DISTINCT m.stream_id FROM events AS e JOIN messages AS m ON m.event_id = e.id"
-            " WHERE +e.session_id = ? AND e.actor = ?"
-            f" AND (e.kind, m.name) IN (VALUES {', '.join(['(?, ?)'] * len(pairs))})",
-            [self._timeline.session.id, player, *chain.from_iterable(pairs)],
-        )
-        return {stream for (stream,) in rows}
+    def _dissector(self, event: Event, player: str) -> Dissector:
+        protocol = self.timeline.table(event.table_id).protocol
+        dissector = dissector_of(protocol)
+        if dissector is None:
+            raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
+        return dissector
 
-    def _kinds(self) -> list[EventKind]:
-        dissectors = map(dissector_of, sorted({table.protocol for table in self._timeline.tables()}))
-        return [
-            kind
-            for dissector in dissectors
-            if dissector is not None
-            for kind in dissector.grammar.events.values()
-        ]
-
-    def _stored(self, kinds: Collection[str]) -> Iterator[StoredEvent]:
-        """The session's events of some kinds."""
-        return self._timeline.stored_events(f"e.kind IN ({', '.join('?' * len(kinds))})", [*kinds])
-
-    def _told_by(self, event_id: int, names: tuple[str, ...]) -> int | None:
-        """The stream of the first message of these names that tells of an event."""
-        marks = ", ".join("?" * len(names))
-        row = self._timeline.connection.execute(
-            f"SELECT stream_id FROM messages WHERE event_id = ? AND +name IN ({marks}) ORDER BY id LIMIT 1",
-            (event_id, *names),
-        ).fetchone()
-        return row[0] if row is not None else None
-
-    # What was told.
+    # Messages.
 
     def _told(self, event_id: int) -> set[int]:
-        """The streams on which an event was told."""
-        rows = self._timeline.connection.execute(
+        """The streams with a message that tells an event."""
+        rows = self.timeline.connection.execute(
             "SELECT DISTINCT stream_id FROM messages WHERE event_id = ?", (event_id,)
         )
         return {stream for (stream,) in rows}
 
-    def _knows(self, dissector: Dissector, event: Event, player: str, streams: Set[int]) -> bool:
-        """Whether a player, whose streams these are, was told of an event, or of what it follows from."""
+    def _knows(self, dissector: Dissector, event: Event, names: Set[str], streams: Set[int]) -> bool:
+        """True if the player of these names and streams was told an event, or what it follows from."""
         told = self._told(event.id)
-        if told & streams:
+        if told & streams or (event.actor in names and not told):
             return True
         follows = dissector.follows(event)
         if told and follows is None:
             return False
         if follows is None:
             return self._is_beside_told(event, streams)
-        for near in islice(self._timeline.near(event, follows), _NEAR):
+        for near in islice(self.timeline.near(event, follows), _NEAR):
             if near.game_id != event.game_id:
                 continue
             told = self._told(near.id)
-            if near.actor == player or told & streams:
+            if told & streams or (near.actor in names and not told):
                 return True
             if told and dissector.follows(near) != follows:
                 return False
         return False
 
     def _is_beside_told(self, event: Event, streams: Set[int]) -> bool:
-        """Whether an event that no message tells came out of the same message as one that was told."""
+        """True if an event that no message tells came out of the same message as one that was told."""
         for side in _SIDES:
-            for near in takewhile(lambda near: near.ts_ns == event.ts_ns, self._timeline.near(event, side)):
+            for near in takewhile(lambda near: near.ts_ns == event.ts_ns, self.timeline.near(event, side)):
                 if self._told(near.id) & streams:
                     return True
         return False
 
     def _only_hearer(self, protocol: str, event: Event) -> str | None:
-        """Whom the server said something to, where that was one client of several."""
+        """The client that the server said something to, where that was one of several."""
         dissector = dissector_of(protocol)
         if dissector is None or event.actor is not None or not dissector.grammar.events[event.kind].spoken:
             return None
@@ -179,7 +248,7 @@ class Hearers:
         if len(told) != 1:
             return None
         (stream,) = told
-        several = self._timeline.connection.execute(
+        several = self.timeline.connection.execute(
             "SELECT 1 FROM streams AS one JOIN streams AS other"
             " ON other.session_id = one.session_id AND other.server = one.server AND other.id != one.id"
             " WHERE one.id = ? AND other.opened_ns <= ? AND coalesce(other.closed_ns, ?) >= ? LIMIT 1",
@@ -187,4 +256,73 @@ class Hearers:
         ).fetchone()
         if several is None:
             return None
-        return self._introduced().get(stream, [f"stream {stream}"])[-1]
+        return self._known().name_of(stream) or f"stream {stream}"
+
+
+def _without(state: State, keys: Set[str]) -> State:
+    """A state without what stands under these keys, at whatever depth."""
+    return {
+        key: _without(part, keys) if isinstance(part, dict) else part
+        for key, part in state.items()
+        if key not in keys
+    }
+
+
+class _View:
+    """A table's state as one player sees it, folded from the events that it saw."""
+
+    def __init__(self, shape: object, seq: int, state: State) -> None:
+        self.shape = shape
+        self._seq = seq
+        self._state = state
+        self._every = _CHECKPOINT_EVENTS
+        self._checkpoints = [(seq, msgspec.json.encode(state))]
+        self._back: tuple[int, State] = (-1, {})
+        """The state that was asked for last of those before, as its successors are asked for next."""
+
+    def at(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
+        """The state after event `seq`; an event younger than `final_ns` that is not seen may yet be told."""
+        if seq >= self._seq:
+            return self._go_on(hearers, player, table_id, seq, final_ns)
+        at, state = self._back
+        place = bisect_right(self._checkpoints, seq, key=lambda checkpoint: checkpoint[0]) - 1
+        first, stored = self._checkpoints[max(place, 0)]
+        if not first <= at <= seq:
+            at, state = first, msgspec.json.decode(stored)
+        for event in hearers.timeline.events_between(table_id, at, seq):
+            if hearers.seen(event, player) is not None:
+                _take(hearers, player, event, state)
+        self._back = seq, state
+        return state
+
+    def _go_on(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
+        state, is_kept = self._state, True
+        for event in hearers.timeline.events_between(table_id, self._seq, seq):
+            is_seen = hearers.seen(event, player) is not None
+            is_kept = is_kept and (is_seen or final_ns is None or event.ts_ns < final_ns)
+            if not is_kept and state is self._state:
+                state = msgspec.json.decode(msgspec.json.encode(state))
+            if is_seen:
+                _take(hearers, player, event, state)
+            if is_kept:
+                self._seq = event.seq
+                if event.seq >= self._checkpoints[-1][0] + self._every:
+                    self._keep()
+        return state
+
+    def _keep(self) -> None:
+        self._checkpoints.append((self._seq, msgspec.json.encode(self._state)))
+        if len(self._checkpoints) > _MOST_CHECKPOINTS:
+            del self._checkpoints[1::2]
+            self._every *= 2
+
+
+def _take(hearers: Hearers, player: str, event: Event, state: State) -> None:
+    """Apply the changes of an event that a player sees to the player's state."""
+    dissector = dissector_of(hearers.timeline.table(event.table_id).protocol)
+    assert dissector is not None
+    tells = dissector.grammar.events[event.kind].tells if event.kind in dissector.grammar.events else ()
+    apply(state, hearers.changes(event, player))
+    if tells:
+        whole = hearers.timeline.state_at(event.table_id, event.seq)
+        state.update({part: whole[part] for part in tells if part in whole})

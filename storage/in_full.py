@@ -14,7 +14,6 @@ from kiebitz.dissectors.grammar import MessageType, unreadable
 from kiebitz.dissectors.records import Blame, Direction, Group, Severity
 from kiebitz.dissectors.records import Event as EventRecord
 from kiebitz.dissectors.registry import dissector_of, not_installed
-from kiebitz.dissectors.state import State, seen_by, set_at
 from kiebitz.storage.alterations import AlterationRow, AlteredMessages
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.players import name_of_stream
@@ -121,9 +120,9 @@ class MessageInFull(msgspec.Struct, frozen=True):
 class InFull:
     """Tells the messages of one session in full. What it learns of the players it keeps."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, hearers: Hearers | None = None) -> None:
         self.timeline = timeline
-        self._hearers = Hearers(timeline)
+        self._hearers = hearers or Hearers(timeline)
         self._player = name_of_stream(timeline)
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageInFull | None:
@@ -241,15 +240,13 @@ class InFull:
         """What an event changed, as far as a player could know."""
         if not event.changes:
             return
-        before = self.timeline.state_at(event.table_id, event.seq - 1)
-        for path, value in event.changes:
-            was, shown = _at(before, path), self.timeline.numbers.path(path)
-            if as_player is None:
-                yield ChangeInFull(shown, value, was)
-                continue
-            now = _seen_at(path, value, as_player)
-            if now is not msgspec.UNSET:
-                yield ChangeInFull(shown, now, _seen_at(path, was, as_player))
+        if as_player is None:
+            changes, before = event.changes, self.timeline.state_at(event.table_id, event.seq - 1)
+        else:
+            changes = self._hearers.changes(event, as_player)
+            before = self._hearers.state(as_player, event.table_id, event.seq - 1)
+        for path, value in changes:
+            yield ChangeInFull(self.timeline.numbers.path(path), value, _at(before, path))
 
     def _copies(self, row: MessageRow, as_player: str | None) -> tuple[tuple[Copy, ...], int]:
         """The first copies of a message, and how many there are in all; others' are not shown to a player."""
@@ -311,14 +308,3 @@ def _at(state: Any, path: Sequence[str]) -> Any:
             return msgspec.UNSET
         state = state[step]
     return state
-
-
-def _seen_at(path: Sequence[str], value: Any, player: str) -> Any:
-    """What of the value at a path of a state a player could know; UNSET if nothing."""
-    if value is msgspec.UNSET:
-        return value
-    state: State = {}
-    # A value that was taken away was known to whoever could know it before.
-    set_at(state, path, value if value is not None else True)
-    seen = _at(seen_by(state, player), path)
-    return None if value is None and seen is not msgspec.UNSET else seen

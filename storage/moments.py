@@ -17,6 +17,7 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.state import State, apply
+from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.timeline import GameRow, TableRow, Timeline
 
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
@@ -128,6 +129,23 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
     if part is None and (left := timeline.left_state(game.id, table.id, first_seq, seq)) is not None:
         part = _part(timeline.state_at(table.id, left - 1), game)
     return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
+
+
+def seen_state(hearers: Hearers, player: str, table_id: int, seq: int, game: int | None = None) -> State:
+    """Return a table's state after its event `seq` as a player sees it.
+
+    If the row of a `game` is given, only that game is in it, as it was last if it is over.
+    """
+    state = hearers.state(player, table_id, seq)
+    if game is None:
+        return state
+    part = state.get("games", {}).get(str(game))
+    if part is None:
+        timeline = hearers.timeline
+        left = timeline.left_state(game, table_id, timeline.first_seq(table_id), seq)
+        if left is not None:
+            part = hearers.state(player, table_id, left - 1).get("games", {}).get(str(game))
+    return {**state, "games": {str(game): part} if part is not None else {}}
 
 
 class Step(msgspec.Struct, eq=False):

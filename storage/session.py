@@ -21,7 +21,7 @@ from kiebitz.dissectors.records import Action, Blame, Direction, Group, Severity
 from kiebitz.dissectors.records import Event as StoredEvent
 from kiebitz.dissectors.records import Stream as StreamRecord
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.state import State, seen_by
+from kiebitz.dissectors.state import State
 from kiebitz.storage.alterations import (
     AlterationRow,
     AlteredMessages,
@@ -31,7 +31,7 @@ from kiebitz.storage.alterations import (
 )
 from kiebitz.storage.conditions import compile_wanted, sql_condition
 from kiebitz.storage.hearers import Hearers
-from kiebitz.storage.moments import find_game, game_at, parse_moment, tables_at
+from kiebitz.storage.moments import find_game, game_at, parse_moment, seen_state, tables_at
 from kiebitz.storage.players import name_of_stream
 from kiebitz.storage.recorder import RecorderWatch
 from kiebitz.storage.results import named_result
@@ -402,6 +402,17 @@ class Session:
         numbers = self.timeline.numbers
         moment = parse_moment(at)
         found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
+        if as_player is not None:
+            hearers = Hearers(self.timeline)
+            game_row = numbers.row_id_if_any("games", game)
+            known = hearers.tables_of(as_player)
+            found = [
+                msgspec.structs.replace(
+                    table, state=seen_state(hearers, as_player, table.table.id, table.seq, game_row)
+                )
+                for table in found
+                if table.table.id in known
+            ]
         return [
             Table(
                 table.table.id,
@@ -409,7 +420,7 @@ class Session:
                 table.table.server,
                 numbers.number("events", table.event.id) if table.event is not None else None,
                 self._time(table.event.ts_ns) if table.event is not None else None,
-                numbers.state(table.state if as_player is None else seen_by(table.state, as_player)),
+                numbers.state(table.state),
             )
             for table in found
         ]

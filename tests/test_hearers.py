@@ -79,10 +79,12 @@ def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) ->
     hearers = Hearers(told.timeline)
     for player in told.players[:MOST_PLAYERS]:
         streams = hearers.streams_of(player)
+        found = hearers.player(player)
+        names = {name for claim in found.claims for _, name in claim.names} if found is not None else {player}
         for event in told.events if streams else ():
             shown = hearers.seen(event, player) is not None
             by_message = bool(told.streams[event.id] & streams)
-            if shown and not by_message and event.actor != player:
+            if shown and not by_message and (event.actor not in names or told.streams[event.id]):
                 follows = FOLLOWING.get((told.protocols[event.table_id], event.kind))
                 if follows is None:
                     assert not told.streams[event.id], (player, event.id, hearers.sentence(event))

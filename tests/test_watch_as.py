@@ -16,6 +16,7 @@ from command import CAPTURES, kiebitz
 from strength import a_few
 from watching import Sight, watch
 
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.timeline import Timeline, sessions
@@ -69,6 +70,13 @@ def with_secrets(database: Path, player: str) -> None:
             for table in timeline.tables()
             for (seq,) in connection.execute("SELECT seq FROM snapshots WHERE table_id = ?", (table.id,))
         }
+        told_whole = {
+            part
+            for table in timeline.tables()
+            if (dissector := dissector_of(table.protocol)) is not None
+            for kind in dissector.grammar.events.values()
+            for part in kind.tells
+        }
     assert streams
     with closing(sqlite3.connect(database)) as connection, connection:
         for (table, seq), state in states.items():
@@ -77,9 +85,11 @@ def with_secrets(database: Path, player: str) -> None:
                 (json.dumps(state), table, seq),
             )
         for event in events:
+            # Of events that were not seen nothing is known, but what a later one tells whole.
             changes = [
                 [path, spoilt(value)]
-                if "private" in path and path[path.index("private") + 1 :][:1] not in ([], [player])
+                if (event.id in hidden and path[0] not in told_whole)
+                or ("private" in path and path[path.index("private") + 1 :][:1] not in ([], [player]))
                 else [path, without_others(value, player)]
                 for path, value in event.changes
             ]

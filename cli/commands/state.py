@@ -56,19 +56,29 @@ def state(
     at = moment or END
     tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
     onlooker = Onlooker(timeline, player)
+    known = onlooker.tables()
+    tables = [found for found in tables if found.table.id in known]
     game = timeline.numbers.row_id_if_any("games", number)
     if as_json:
-        _write_json(timeline, tables, onlooker, number)
+        _write_json(timeline, tables, onlooker, number, game)
     elif tables and svg is not None:
         _write_svg(svg, session, timeline, tables, onlooker, game)
     elif tables:
         _draw(timeline, tables, onlooker, game)
     else:
-        warn("no game was recognised in this session")
+        warn(
+            "no game was recognised in this session"
+            if player is None or not timeline.tables()
+            else f"{player} has no connection to this table"
+        )
 
 
 def _write_json(
-    timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, number: int | None
+    timeline: Timeline,
+    tables: Sequence[TableMoment],
+    onlooker: Onlooker,
+    number: int | None,
+    game: int | None,
 ) -> None:
     rows = [
         {
@@ -78,7 +88,7 @@ def _write_json(
             "game": number,
             "event": timeline.numbers.number("events", found.event.id) if found.event is not None else None,
             "time": onlooker.seconds(found.event) if found.event is not None else None,
-            "state": onlooker.state(found.state),
+            "state": onlooker.state(found.table.id, found.seq, found.state, game),
         }
         for found in tables
     ]

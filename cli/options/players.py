@@ -7,6 +7,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline
 
@@ -23,7 +24,7 @@ def check_player(timeline: Timeline, player: str) -> None:
 
 def known_players(timeline: Timeline) -> set[str]:
     """Everybody who acts in the session, or is there at its end."""
-    known = timeline.actors()
+    known = timeline.actors() | {*Hearers(timeline).labels()}
     for table in timeline.tables():
         known |= timeline.state_at(table.id, sys.maxsize).get("players", {}).keys()
     return known

@@ -327,6 +327,7 @@ class Viewer:
         self.watched.look_over(player)
         # It may tell of something that this player does not know.
         self.notice = ""
+        self.tables = self.watched.tables()
         self._begin_anew()
 
     def want(self, wanted: Filter | None) -> None:
@@ -426,7 +427,7 @@ class Viewer:
         self._names = Names(self.watched)
         self.table = None
         self._choose(table if table in self.tables else self._first_table())
-        if seq is not None and self.course is not None and not self.follows:
+        if seq is not None and self.course is not None and self.table == table and not self.follows:
             self.course.go_to(seq)
 
     def _go_to(self, seq: int) -> None:

@@ -92,12 +92,13 @@ class Watched:
         self._failure = error
 
     def tables(self) -> list[TableRow]:
-        """Its tables, oldest first."""
-        return self.timeline.tables()
+        """The tables that are shown, oldest first."""
+        known = self.onlooker.tables()
+        return [table for table in self.timeline.tables() if table.id in known]
 
     def players(self) -> list[str]:
-        """Who acts in it, by name."""
-        return sorted(self.timeline.actors())
+        """Those that one can look over the shoulder of, by name."""
+        return sorted(self.timeline.actors() | {*self.onlooker.players()})
 
     def look_over(self, player: str | None) -> None:
         """Look over another shoulder."""

@@ -51,9 +51,15 @@ _CROSS_SITE = "another site asks for this, and is not answered"
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """What a request may see: everything, or only what one player could know."""
+    """What a request may see: everything, or only what one player could know.
+
+    A player's link belongs to a connection: it shows the player on that `stream` of that `session`, by their
+    numbers, whatever name it takes. The name at the time of printing is `player`.
+    """
 
     player: str | None = None
+    session: int = 0
+    stream: int = 0
 
 
 class Keys:
@@ -66,9 +72,10 @@ class Keys:
         """The key of who may see everything."""
         return self._sign(b"")
 
-    def player(self, name: str) -> str:
-        """The key of who may see what this player could know."""
-        named = name.encode(errors="surrogatepass")
+    def player(self, reach: Reach) -> str:
+        """The key of who may see what one player could know."""
+        assert reach.player is not None
+        named = f"{reach.session} {reach.stream} {reach.player}".encode(errors="surrogatepass")
         return f"{self._sign(b'as ' + named)}.{urlsafe_b64encode(named).decode().rstrip('=')}"
 
     def reach(self, key: str) -> Reach | None:
@@ -77,10 +84,12 @@ class Keys:
         if not dot:
             return Reach() if _same(key, self.everybody()) else None
         try:
-            name = urlsafe_b64decode(named + "=" * (-len(named) % 4)).decode(errors="surrogatepass")
+            said = urlsafe_b64decode(named + "=" * (-len(named) % 4)).decode(errors="surrogatepass")
+            session, stream, name = said.split(" ", 2)
+            reach = Reach(name, int(session), int(stream))
         except ValueError:
             return None
-        return Reach(name) if _same(key, self.player(name)) else None
+        return reach if _same(key, self.player(reach)) else None
 
     def _sign(self, what: bytes) -> str:
         digest = hmac.new(self._secret, what, hashlib.sha256).digest()

@@ -22,7 +22,6 @@ from kiebitz.cli.web.pictures import drawn_at
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.cli.web.windows import Place
 from kiebitz.dissectors.records import Severity
-from kiebitz.dissectors.state import seen_by
 from kiebitz.storage.filters import FilterError
 from kiebitz.storage.in_full import MessageInFull
 from kiebitz.storage.sentences import game_title
@@ -62,13 +61,15 @@ class Address(msgspec.Struct, frozen=True):
         return {parameter.name: parameter for parameter in (*self.parameters, _SESSION, _KEY)}
 
 
-def session_info(served: Served, reader: Reader, live: bool) -> records.SessionInfo:
-    """What a session is."""
+def session_info(
+    served: Served, reader: Reader, live: bool, player: str | None = None
+) -> records.SessionInfo:
+    """Return what a session is; no player sees where it was recorded."""
     row = reader.timeline.session
     return records.SessionInfo(
         served.number,
         served.name,
-        row.source,
+        row.source if player is None else None,
         _iso(row.started_ns),
         _iso(row.ended_ns),
         live,
@@ -76,8 +77,8 @@ def session_info(served: Served, reader: Reader, live: bool) -> records.SessionI
     )
 
 
-def table_infos(reader: Reader) -> list[records.TableInfo]:
-    """The tables of a session."""
+def table_infos(reader: Reader, player: str | None = None) -> list[records.TableInfo]:
+    """Return the tables of a session that a player sees."""
     timeline = reader.timeline
     return [
         records.TableInfo(
@@ -89,7 +90,7 @@ def table_infos(reader: Reader) -> list[records.TableInfo]:
             timeline.first_seq(row.id),
             timeline.last_seq(row.id),
         )
-        for row in reader.tables()
+        for row in reader.tables(player)
     ]
 
 
@@ -99,11 +100,11 @@ def _iso(ns: int | None) -> str | None:
 
 def _tables(reader: Reader, asked: Asked) -> records.Tables:
     players = reader.players() if asked.reach.player is None else [asked.reach.player]
-    return records.Tables(table_infos(reader), players)
+    return records.Tables(table_infos(reader, asked.limit), players)
 
 
 def _table(reader: Reader, asked: Asked) -> TableRow:
-    return reader.table(asked.needed("table"))
+    return reader.table(asked.needed("table"), asked.limit)
 
 
 def _at(reader: Reader, asked: Asked, table: TableRow) -> int:
@@ -128,7 +129,7 @@ def _events(reader: Reader, asked: Asked) -> records.Events:
 def _state(reader: Reader, asked: Asked) -> records.StateAt:
     table = _table(reader, asked)
     seq = _at(reader, asked, table)
-    state = reader.timeline.state_at(table.id, seq)
+    state = reader.state(table.id, seq, asked.player)
     numbers = reader.timeline.numbers
     event = next(reader.timeline.events_between(table.id, seq - 1, seq), None)
     return records.StateAt(
@@ -136,7 +137,7 @@ def _state(reader: Reader, asked: Asked) -> records.StateAt:
         seq,
         numbers.number("events", event.id) if event is not None else None,
         reader.seconds(event.ts_ns) if event is not None else None,
-        numbers.state(state if asked.player is None else seen_by(state, asked.player)),
+        numbers.state(state),
     )
 
 
@@ -160,7 +161,7 @@ def _svg(reader: Reader, asked: Asked) -> bytes:
 
 def _messages(reader: Reader, asked: Asked) -> records.Messages:
     number = asked.number("table")
-    table = reader.table(number) if number is not None else None
+    table = reader.table(number, asked.limit) if number is not None else None
     place = asked.place(100)
     if asked.number("at") is not None:
         if table is None:
@@ -182,7 +183,7 @@ def _message(reader: Reader, asked: Asked) -> MessageInFull:
 
 def _diagnostics(reader: Reader, asked: Asked) -> records.Diagnostics:
     number = asked.number("table")
-    table = reader.table(number) if number is not None else None
+    table = reader.table(number, asked.limit) if number is not None else None
     least = cast(Severity, asked.text("severity") or "note")
     return diagnostics(reader, table, asked.view(), asked.place(100), least)
 

@@ -84,6 +84,11 @@ class Asked:
             raise ForbiddenError(f"this link shows only what {reach.player} could know")
         self.player = reach.player if reach.player is not None else player
 
+    @property
+    def limit(self) -> str | None:
+        """The player outside whose tables nothing exists for this key; None for everybody's key."""
+        return self.player if self.reach.player is not None else None
+
     def number(self, name: str) -> int | None:
         """A number, None if it is not given."""
         if name in self._more:

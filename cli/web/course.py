@@ -13,7 +13,7 @@ from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import seen_diagnostics
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.state import State, apply, seen_by
+from kiebitz.dissectors.state import State, apply
 from kiebitz.storage.results import named_result
 from kiebitz.storage.timeline import TableRow
 
@@ -64,6 +64,9 @@ def _games(reader: Reader, table: TableRow, player: str | None) -> Iterator[reco
     """The table's games; of more than are shown one of each stretch."""
     timeline = reader.timeline
     games = [game for game in timeline.games() if game.table_id == table.id]
+    if player is not None and reader.hearers.streams_of(player):
+        known = reader.hearers.games_of(player)
+        games = [game for game in games if game.id in known]
     for game in games[:: max(1, -(-len(games) // _GAMES))]:
         begun = timeline.connection.execute(
             "SELECT seq FROM events WHERE game_id = ? ORDER BY id LIMIT 1", (game.id,)
@@ -106,8 +109,8 @@ def _scores(
     if dissector is None:
         return None
     steps: list[tuple[int, dict[str, int]]] = []
-    for seq, state in _states(reader, table, first, last):
-        scores = dissector.scores(state if player is None else seen_by(state, player))
+    for seq, state in _states(reader, table, player, first, last):
+        scores = dissector.scores(state)
         if scores and (not steps or steps[-1][1] != scores):
             steps.append((seq, scores))
     if not steps:
@@ -120,12 +123,18 @@ def _scores(
     )
 
 
-def _states(reader: Reader, table: TableRow, first: int, last: int) -> Iterator[tuple[int, State]]:
-    """The table's states, or some hundred of them where there are many; each is good until the next."""
+def _states(
+    reader: Reader, table: TableRow, player: str | None, first: int, last: int
+) -> Iterator[tuple[int, State]]:
+    """Yield the table's states, or some hundred where there are many; each is good until the next."""
     timeline = reader.timeline
     if last - first > _WHOLE:
         for seq in _sample(first, last, _LOOKS):
-            yield seq, timeline.state_at(table.id, seq)
+            yield seq, reader.state(table.id, seq, player)
+        return
+    if player is not None:
+        for seq in range(first + 1, last + 1):
+            yield seq, reader.hearers.passing_state(player, table.id, seq)
         return
     state = timeline.state_at(table.id, first)
     for event in timeline.events_between(table.id, first, last):

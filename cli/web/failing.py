@@ -6,6 +6,9 @@ from kiebitz.cli.damage import damaged_database
 from kiebitz.cli.web.reader import Served
 from kiebitz.storage.schema import StorageError
 
+UNREADABLE = "this session cannot be read now"
+"""What a player's link says of a failure that would name files of the server's machine."""
+
 
 def judged(served: Served, error: Exception) -> Exception:
     """The error itself, or a StorageError that says what is damaged. It may read all of the database."""

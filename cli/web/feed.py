@@ -26,11 +26,12 @@ from kiebitz.cli.sessions import session_of
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.watch.watched import Watched
 from kiebitz.cli.web import records
+from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.desk import Desk
-from kiebitz.cli.web.failing import judged
+from kiebitz.cli.web.failing import UNREADABLE, judged
 from kiebitz.cli.web.lists import event_records
 from kiebitz.cli.web.pictures import drawn_at
-from kiebitz.cli.web.reader import Reader, Served
+from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.opening import open_existing
@@ -59,8 +60,11 @@ _HEARTBEAT_S = 15.0
 _HEARTBEAT = b"event: ping\ndata: {}\n\n"
 """A comment would do for the connection, but a page does not see one, and would take silence for its end."""
 
-Told = tuple[str | None, int | None]
-"""Who sees the same: those who look over one player's shoulder (None: everybody's), at one table or all."""
+Told = tuple[Reach | str | None, int | None]
+"""Who sees the same: those who look over one player's shoulder (None: everybody's), at one table or all.
+
+A player's link stands for whoever is on its connection at the moment, whatever the name.
+"""
 
 
 class _News(msgspec.Struct, frozen=True):
@@ -133,7 +137,8 @@ class Feed:
                 changed = self._changed
                 if status is not self.status:
                     status = self.status
-                    yield _frame(status, "status")
+                    is_player = isinstance(told[0], Reach)
+                    yield _frame(_without_path(status) if is_player else status, "status")
                 if told[0] is None and changes != self.hands.changes:
                     changes = self.hands.changes
                     held = self.hands.held
@@ -271,18 +276,20 @@ class Feed:
         news = []
         self._is_held = False
         for told, channel in channels:
-            decided = upto if is_last else _decided(reader, told, channel.made, upto)
-            self._is_held |= decided < upto
-            while channel.made < decided:
-                after = channel.made
-                text, channel.made = _tell_on(reader, told, after, decided, 0, channel.drawn)
-                news.append((channel, _News(after, channel.made, text)))
+            # Nothing is told on a link whose player is not known any more.
+            with suppress(NotThereError):
+                decided = upto if is_last else _decided(reader, told, channel.made, upto)
+                self._is_held |= decided < upto
+                while channel.made < decided:
+                    after = channel.made
+                    text, channel.made = _tell_on(reader, told, after, decided, 0, channel.drawn)
+                    news.append((channel, _News(after, channel.made, text)))
         self._loop.call_soon_threadsafe(self._tell, news)
 
 
 def _decided(reader: Reader, told: Told, after: int, upto: int) -> int:
     """Up to which event it is known whether those are to be told: a player's copy may still be on its way."""
-    player, _ = told
+    player = _player(reader, told)
     if player is None:
         return upto
     young_ns = time.time_ns() - _COPY_NS
@@ -299,7 +306,8 @@ def _tell_on(
 
     `drawn` are the fragments of each table that are known; those that are new are told, and are put there.
     """
-    player, table_id = told
+    player, table_id = _player(reader, told), told[1]
+    known = {table.id for table in reader.tables(player)}
     found = list(islice(reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]), _MOST_EVENTS + 1))
     is_all = len(found) <= _MOST_EVENTS
     if not is_all:
@@ -307,7 +315,7 @@ def _tell_on(
         upto = found[-1].id
     by_table: dict[int, list[Event]] = {}
     for event in found:
-        if table_id in (None, event.table_id) and event.seq > above:
+        if table_id in (None, event.table_id) and event.seq > above and event.table_id in known:
             events = by_table.setdefault(event.table_id, [])
             seen = event if player is None else reader.hearers.seen(event, player)
             if seen is not None:
@@ -320,6 +328,11 @@ def _tell_on(
     return b"".join(map(_frame, pushes)).removesuffix(b"\n") + f"id: {upto}\n\n".encode(), upto
 
 
+def _player(reader: Reader, told: Told) -> str | None:
+    """Whose view is told, by the name of today. Raises NotThereError."""
+    return reader.label(told[0]) if isinstance(told[0], Reach) else told[0]
+
+
 def _picture(
     reader: Reader, table_id: int, player: str | None, drawn: dict[int, set[str]]
 ) -> records.Picture:
@@ -328,6 +341,11 @@ def _picture(
     new = shown.fragments(shown.names - drawn.get(table_id, set()))
     drawn[table_id] = shown.names
     return msgspec.structs.replace(shown.picture, fragments=new)
+
+
+def _without_path(status: records.Status) -> records.Status:
+    """The status as a player is told it: what is wrong with a file names the file."""
+    return status if status.trouble is None else msgspec.structs.replace(status, trouble=UNREADABLE)
 
 
 def _frame(said: records.Answer, kind: str | None = None) -> bytes:

@@ -149,7 +149,7 @@ class _Gathering:
         self._sizes: dict[str, tuple[int, int]] = {}
         self._drawn = 0
         self._left_out: list[str] = []
-        self._tables = reader.tables()
+        self._tables = reader.tables(player)
         self._last = {table.id: self._last_of(table) for table in self._tables}
 
     def page(self) -> _Page:
@@ -165,8 +165,8 @@ class _Gathering:
             kiebitz_version(),
             datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             player,
-            session_info(reader.served, reader, False),
-            [self._cut(info) for info in table_infos(reader)],
+            session_info(reader.served, reader, False, player),
+            [self._cut(info) for info in table_infos(reader, player)],
             [name for name in views if name is not None],
             list(self._fragments),
             self._sizes,

@@ -29,7 +29,9 @@ def draw(reader: Reader, table: TableRow, seq: int, player: str | None, state: S
     """The same, drawn anew; `state` is the whole of it after that event, if that is known."""
     onlooker = reader.onlooker(player)
     events = reader.timeline.recent(table.id, seq, RECENT)
-    state = reader.timeline.state_at(table.id, seq) if state is None else state
+    if state is None:
+        # A player's own is put together elsewhere.
+        state = reader.timeline.state_at(table.id, seq) if player is None else {}
     shapes: tuple[Shape, ...] = ("wide", "tall")
     drawings = onlooker.drawings(table.id, state, events, shapes)
     wide, tall = (

@@ -15,9 +15,12 @@ import msgspec
 
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.players import check_player
+from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.drawn import Drawn
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.state import State
 from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.identities import Claim
 from kiebitz.storage.in_full import InFull
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.players import names_of_streams
@@ -29,9 +32,6 @@ if TYPE_CHECKING:
 
 _MOST_ONLOOKERS = 50
 """So many players' views are kept at once."""
-
-_MOST_PLAYERS = 200
-"""Of more nobody is asked for a connection."""
 
 _LEARN_EVERY_S = 0.5
 """So old may be what is known of who sits at which connection."""
@@ -72,12 +72,14 @@ class Reader:
     def __init__(self, served: Served, timeline: Timeline | None = None) -> None:
         """A reader with a connection of its own, or with that of a timeline."""
         self.served = served
+        self._inherited: list[Claim] = []
         self.drawn: OrderedDict[tuple[int, int, str | None], Drawn] = OrderedDict()
         """The pictures drawn last, by table, event and player; see `pictures.drawn_at`."""
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:
         place = self.served.path, self.served.session_id
+        self._hearers = None
         self.timeline = timeline or self._read(open_existing(place[0]), place[1])
         # Only now: where it cannot be opened, that is tried again at the next look.
         self._place = place
@@ -87,9 +89,9 @@ class Reader:
         self._known_tables: list[int] = []
         self._upto = 0
         self._names: dict[int, str] = {}
+        self._players_version = 0
         self._named: int | None = None
         """With which version of the database they were learnt."""
-        self._met: set[str] = set()
         self._forget()
 
     def close(self) -> None:
@@ -99,6 +101,8 @@ class Reader:
     def look(self) -> bool:
         """See what is new; whether anything is."""
         if (self.served.path, self.served.session_id) != self._place:
+            # The next database has the same streams, and not all the events that name their players.
+            self._inherited = self.hearers.claims
             self.close()
             self._open()
         # A cursor of its own: what bounds the statements of others looks at the file each time.
@@ -107,6 +111,10 @@ class Reader:
             self.timeline = self._read(self.timeline.connection, self._place[1])
             self._version = version
             self._is_stale = True
+            if self._hearers is not None:
+                self._hearers.look_again(self.timeline)
+                if any(player is not None for player in self._onlookers):
+                    self._meet_anew()
         elif not self._is_stale:
             return False
         now = time.monotonic()
@@ -127,7 +135,7 @@ class Reader:
         """Shows its tables over a player's shoulder."""
         onlooker = self._onlookers.get(player)
         if onlooker is None:
-            onlooker = self._onlookers[player] = Onlooker(self.timeline, player)
+            onlooker = self._onlookers[player] = Onlooker(self.timeline, player, self.hearers)
             if len(self._onlookers) > _MOST_ONLOOKERS:
                 self._onlookers.popitem(last=False)
         self._onlookers.move_to_end(player)
@@ -137,14 +145,14 @@ class Reader:
     def hearers(self) -> Hearers:
         """Who was told what."""
         if self._hearers is None:
-            self._hearers = Hearers(self.timeline)
+            self._hearers = Hearers(self.timeline, self._inherited)
         return self._hearers
 
     @property
     def in_full(self) -> InFull:
         """Tells messages in full."""
         if self._in_full is None:
-            self._in_full = InFull(self.timeline)
+            self._in_full = InFull(self.timeline, self.hearers)
         return self._in_full
 
     @property
@@ -159,16 +167,26 @@ class Reader:
                 self._upto = last
         return self._names
 
-    def table(self, number: int) -> TableRow:
-        """A table of the session. Raises NotThereError."""
-        for row in self.tables():
+    def state(self, table_id: int, seq: int, player: str | None) -> State:
+        """A table's state after its event `seq`, as far as a player sees it."""
+        if player is None:
+            return self.timeline.state_at(table_id, seq)
+        return self.hearers.state(player, table_id, seq)
+
+    def table(self, number: int, player: str | None = None) -> TableRow:
+        """Return a table of the session that a player sees. Raises NotThereError."""
+        for row in self.tables(player):
             if row.id == number:
                 return row
         raise NotThereError(f"there is no table {number} in this session")
 
-    def tables(self) -> list[TableRow]:
-        """Its tables, oldest first."""
-        return self.timeline.tables()
+    def tables(self, player: str | None = None) -> list[TableRow]:
+        """The tables that a player sees, oldest first."""
+        tables = self.timeline.tables()
+        if player is None:
+            return tables
+        known = self.hearers.tables_of(player)
+        return [table for table in tables if table.id in known]
 
     def meet(self, player: str) -> None:
         """Raise NotThereError for a player whom the session does not have: it is not known what they know."""
@@ -181,19 +199,43 @@ class Reader:
         self._met.add(player)
 
     def players(self) -> list[str]:
-        """Over whose shoulder one can look: who acts and has a connection; where none is known, who acts."""
-        acting = sorted(self.timeline.actors())
-        if len(acting) > _MOST_PLAYERS:
-            return acting
-        former = self.hearers.former_names()
-        return [name for name in acting if name not in former and self.hearers.streams_of(name)] or acting
+        """The players with a connection; where none is known, all that act."""
+        return self.hearers.labels() or sorted(self.timeline.actors())
+
+    def label(self, reach: Reach) -> str | None:
+        """The player that a key shows here, by the name of today. Raises NotThereError."""
+        if reach.player is None:
+            return None
+        label = None
+        if reach.session == self.served.number:
+            stream = self.timeline.numbers.row_id("streams", reach.stream)
+            label = self.hearers.label_on(stream, reach.player)
+        if label is None:
+            raise NotThereError(f"there is no player {reach.player} in this session")
+        return label
+
+    def seats(self) -> list[Reach]:
+        """What the link of each player with a connection shows."""
+        numbers = self.timeline.numbers
+        return [
+            Reach(player.label, self.served.number, numbers.number("streams", player.claims[0].stream))
+            for player in self.hearers.players()
+        ]
+
+    def _meet_anew(self) -> None:
+        """Forget what players saw once a label may be another player's."""
+        version = self.hearers.version
+        if version != self._players_version:
+            self._players_version = version
+            self._onlookers.clear()
+            self.drawn.clear()
 
     def _forget(self) -> None:
         """What is known of the players must be learnt anew, as there may be more of them."""
         self._is_stale = False
         self._onlookers: OrderedDict[str | None, Onlooker] = OrderedDict()
-        self._hearers = None
         self._in_full = None
+        self._met: set[str] = set()
         self.drawn.clear()
 
     def _read(self, connection: sqlite3.Connection, number: int) -> Timeline:

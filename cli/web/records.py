@@ -20,11 +20,14 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class SessionInfo(Answer, frozen=True):
-    """A session; times are ISO 8601 UTC. `lacks` says what is missing at a capture's end."""
+    """A session; times are ISO 8601 UTC. `lacks` says what is missing at a capture's end.
+
+    On a player's link `source` is null.
+    """
 
     number: int
     name: str
-    source: str
+    source: str | None
     started: str | None
     ended: str | None
     live: bool

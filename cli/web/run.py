@@ -21,7 +21,7 @@ from kiebitz.cli.faults import fault
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import flush, is_terminal, show_line, warn
 from kiebitz.cli.terminal.scan_code import show_scan_code
-from kiebitz.cli.web.access import Keys
+from kiebitz.cli.web.access import Keys, Reach
 from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.beside import RECORDER
 from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
@@ -63,9 +63,9 @@ class Link:
         """The link for who may see everything."""
         return self.base if self.is_open else f"{self.base}?key={quote(self._keys.everybody())}"
 
-    def player(self, name: str) -> str:
-        """The link for who may see what this player could know."""
-        return f"{self.base}?key={quote(self._keys.player(name))}"
+    def player(self, reach: Reach) -> str:
+        """The link for who may see what one player could know."""
+        return f"{self.base}?key={quote(self._keys.player(reach))}"
 
 
 class _Uvicorn(uvicorn.Server):
@@ -233,15 +233,21 @@ async def _serve(
 
 
 async def _meet(server: Server, link: Link) -> None:
-    """Print a link for each player, and for those who come later."""
-    known: set[str] = set()
+    """Print a link for each player, also for those that come later or take another name."""
+    known: set[Reach] = set()
     # If no more links can be printed, the page is served all the same.
     with suppress(BrokenPipeError):
         while True:
-            for name in await server.players():
-                if name not in known:
-                    known.add(name)
-                    show_line(f"  {name}: {link.player(name)}")
+            seats = await server.seats()
+            for reach in seats:
+                if reach not in known:
+                    known.add(reach)
+                    is_elsewhere = any(
+                        (other.player, other.session < reach.session) == (reach.player, True)
+                        for other in seats
+                    )
+                    of_session = f" (session {reach.session})" if is_elsewhere else ""
+                    show_line(f"  {reach.player}{of_session}: {link.player(reach)}")
             flush()
             await asyncio.sleep(_MEET_EVERY_S)
 

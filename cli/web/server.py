@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -23,7 +24,7 @@ from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.faults import fault
 from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.web import records
-from kiebitz.cli.web.access import Access, Keys
+from kiebitz.cli.web.access import Access, Keys, Reach
 from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, Address, session_info
 from kiebitz.cli.web.admission import LIVE_PATH, Admission, Limits
 from kiebitz.cli.web.answering import JsonAnswer
@@ -44,8 +45,8 @@ from kiebitz.cli.web.by_hand import (
     held_record,
     refuse,
 )
-from kiebitz.cli.web.desk import Desk, Kind
-from kiebitz.cli.web.failing import judged
+from kiebitz.cli.web.desk import Desk, Kind, TookTooLongError
+from kiebitz.cli.web.failing import UNREADABLE, judged
 from kiebitz.cli.web.feed import Feed
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
@@ -112,10 +113,10 @@ class Server:
         for feed in self.feeds.values():
             feed.stop()
 
-    async def players(self) -> list[str]:
-        """Who acts in the sessions, by name."""
-        found = [await self._desk.ask(served, Reader.players) for served in self._sessions.values()]
-        return sorted({name for names in found for name in names})
+    async def seats(self) -> list[Reach]:
+        """What the link of each player with a connection shows, sorted by name."""
+        found = [await self._desk.ask(served, Reader.seats) for served in self._sessions.values()]
+        return sorted(chain.from_iterable(found), key=lambda reach: (reach.player or "", reach.session))
 
     @asynccontextmanager
     async def _running(self, app: Starlette) -> AsyncIterator[None]:
@@ -162,7 +163,7 @@ class Server:
 
     def _served(self, asked: Asked) -> Served:
         number = asked.number("session")
-        number = 1 if number is None else number
+        number = (asked.reach.session or 1) if number is None else number
         served = self._sessions.get(number)
         if served is None:
             raise NotThereError(f"there is no session {number} here; there are {len(self._sessions)}")
@@ -171,24 +172,15 @@ class Server:
     async def _tell_sessions(self, request: Request) -> Response:
         asked = _asked(request, _by_name(SESSIONS), {})
         infos = [
-            await self._ask(served, self._info(served))
+            await self._ask(served, self._info(served, asked.reach))
             for served in self._sessions.values()
-            if await self._is_there(served, asked.player)
+            if asked.reach.player is None or asked.reach.session == served.number
         ]
         return JsonAnswer(records.Sessions(kiebitz_version(), asked.reach.player, infos))
 
-    async def _is_there(self, served: Served, player: str | None) -> bool:
-        """Whether a session has anything to show to a player."""
-        if player is None:
-            return True
-        try:
-            await self._ask(served, lambda reader: reader.meet(player))
-        except NotThereError:
-            return False
-        return True
-
-    def _info(self, served: Served) -> Callable[[Reader], records.SessionInfo]:
-        return lambda reader: session_info(served, reader, self.feeds[served.number].status.live)
+    def _info(self, served: Served, reach: Reach) -> Callable[[Reader], records.SessionInfo]:
+        live = self.feeds[served.number].status.live
+        return lambda reader: session_info(served, reader, live, reader.label(reach))
 
     async def _tell_live(self, request: Request) -> Response:
         asked = _asked(request, _by_name(LIVE), {})
@@ -202,7 +194,7 @@ class Server:
             upto: int | None = int(known)
         else:
             upto = None if above is None else 0
-        told = asked.player, asked.number("table")
+        told = asked.reach if asked.reach.player is not None else asked.player, asked.number("table")
         return StreamingResponse(
             self._relay(served, self.feeds[served.number].listen(told, upto, above or 0)),
             media_type=_EVENT_STREAM,
@@ -256,18 +248,24 @@ def _numbers(request: Request) -> dict[str, int]:
 
 def _answer(address: Address, asked: Asked, reader: Reader) -> Any:
     """The answer of an address."""
-    if asked.player is not None:
-        reader.meet(asked.player)
+    _meet(asked, reader)
     return address.ask(reader, asked)
+
+
+def _meet(asked: Asked, reader: Reader) -> None:
+    """Find out whose view is asked for. Raises NotThereError."""
+    if asked.reach.player is not None:
+        asked.player = reader.label(asked.reach)
+    elif asked.player is not None:
+        reader.meet(asked.player)
 
 
 def _check(asked: Asked, reader: Reader) -> None:
     """Raise NotThereError where news are asked for of a player or a table that is not there."""
-    if asked.player is not None:
-        reader.meet(asked.player)
+    _meet(asked, reader)
     table = asked.number("table")
     if table is not None:
-        reader.table(table)
+        reader.table(table, asked.limit)
 
 
 async def _tell_openapi(request: Request) -> Response:
@@ -311,11 +309,19 @@ async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, FilterError):
         return JsonAnswer(records.Refusal(str(error), error.position, error.length), status)
     slips = error.slips if isinstance(error, HandsRefusalError) else None
-    return JsonAnswer(records.Refusal(str(error), slips=slips or None), status)
+    is_failure = status == _STATUS[KiebitzError] and not isinstance(error, TookTooLongError)
+    sentence = _for(request, str(error)) if is_failure else str(error)
+    return JsonAnswer(records.Refusal(sentence, slips=slips or None), status)
 
 
 async def _fail(request: Request, raised: Exception) -> Response:
     """The answer to what nothing has foreseen."""
     sentence = fault(raised)
     warn(sentence)
-    return JsonAnswer(records.Refusal(sentence), 500)
+    return JsonAnswer(records.Refusal(_for(request, sentence)), 500)
+
+
+def _for(request: Request, sentence: str) -> str:
+    """A failure's sentence as the reader may see it."""
+    reach = request.scope.get("reach")
+    return sentence if reach is None or reach.player is None else UNREADABLE

@@ -6,7 +6,15 @@ from kiebitz.dissectors.catan.handles import NAME, PLAYER, TRADE
 from kiebitz.dissectors.grammar import EventKind, Handles, KeysOf
 
 EVENTS = (
-    EventKind("joined", ("player", "name"), "{name} joins", own=("Willkommen",), introduces=True),
+    EventKind(
+        "joined",
+        ("player", "name"),
+        "{name} joins",
+        own=("Willkommen",),
+        introduces=True,
+        # The newcomer is told next who is there.
+        tells=("server", "players"),
+    ),
     EventKind("configured", ("player", "name", "colour", "before"), "{name} plays {colour}"),
     EventKind("ready", ("player", "name"), "{name} is ready"),
     EventKind("started", ("map",), "the game begins"),

@@ -83,6 +83,9 @@ class Resources:
             both = (play.game.turn, play.game.robbed, player.id)
             names = sorted({name for name in map(play.name, both) if name is not None})
             data |= {"known_to": names, "others_see": {"resources": total(counts)}}
+        elif why is None and any(isinstance(copy.fields.get("Rohstoffe"), int) for copy in fact.messages):
+            # Nothing that the others see explains it.
+            data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
         if why == DISCARD:
             player.discard = None
             data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}

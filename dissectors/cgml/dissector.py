@@ -32,6 +32,8 @@ class Cgml(Dissector):
     queries = QUERIES
     transport = "tcp"
     default_ports = frozenset((7001, 7002, 7003))
+    # A player is a number that its client bears everywhere, and connects anew for each group.
+    identity = "number"
     introductions = frozenset({"connect", "newgroup", "newgame"})
     codec = CgmlCodec()
     framer_class = CgmlFramer

@@ -29,6 +29,8 @@ class Maexchen(Dissector):
     queries = QUERIES
     transport = "udp"
     default_ports = frozenset({9000})
+    # The server refuses a name that another IP address has.
+    identity = "address"
     introductions = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
     # The questions and their answers: the server's clock runs from its question on.
     patience = MappingProxyType(

@@ -350,7 +350,7 @@ ROWS = (
 
 EVENTS = (
     EventKind("registered", ("name",), "{name} is registered", own=("REGISTERED",), introduces=True),
-    EventKind("rejected", ("name", "reason"), "{name} is refused: {reason}", secret=True, own=("REJECTED",)),
+    EventKind("rejected", ("name", "reason"), "{name} is refused: {reason}", secret=True),
     EventKind("unregistered", ("name",), "{name} is no longer registered"),
     EventKind("round_starting", ("round",), "a round is about to start"),
     EventKind("joined", ("name",), "{name} joins the round", secret=True, own=("JOIN",)),
@@ -364,7 +364,7 @@ EVENTS = (
     EventKind("wants_to_see", ("name",), "{name} wants to see"),
     EventKind("actual_dice", ("dice",), "the dice were {dice}"),
     EventKind("lost", ("names", "reason"), "{names} lost: {reason}"),
-    EventKind("score", ("scores",), "score: {scores}"),
+    EventKind("score", ("scores",), "score: {scores}", tells=("scores",)),
 )
 
 # What names something in the data of the events, and in the state.

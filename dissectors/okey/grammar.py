@@ -688,7 +688,11 @@ EVENTS = (
         "dealt", ("seat", "name", "deck"), "{name} gets their tiles at seat {seat}: {deck}", own=("STRT",)
     ),
     EventKind(
-        "returned", ("seat", "name", "deck"), "{name} is back at seat {seat} with {deck}", own=("STRT",)
+        "returned",
+        ("seat", "name", "deck"),
+        "{name} is back at seat {seat} with {deck}",
+        own=("STRT",),
+        restores=True,
     ),
     # The others see it in the STAT that comes next.
     EventKind(
