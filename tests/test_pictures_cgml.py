@@ -119,7 +119,7 @@ CGML (licitovaný mariáš)  127.0.0.1:7002  game 2  0.312s  #172
                          id 6533 · 0 tricks · money -2
 bidding: robot Emil &… BG, robot Karel BG, robot Emil &… PASS, wampaire PASS
 trick 2 for robot Emil &…: ♣A ♥A ♣K
- group 4: robot Karel, robot Emil &…, wampaire
+group 4: robot Karel, robot Emil &…, wampaire
 robot Karel plays zelené 10
 """
     )
