@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from strength import times
 
 from kiebitz.proxy.capture_files import CaptureError, open_capture
+from kiebitz.proxy.capture_formats import BROKEN_INTERFACE, BROKEN_PACKET, TOO_LONG, UNDESCRIBED, Fault
 from kiebitz.proxy.packets import RawPacket
 
 CAPTURES = Path(__file__).parent.parent / "captures"
@@ -70,7 +71,7 @@ def enhanced(order: str, number: int, ticks: int, content: bytes, wirelen: int |
     return block(order, 6, head + content + bytes(-len(content) % 4) + option(order, 2, bytes(4)) + bytes(4))
 
 
-def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[str, int]]:
+def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[Fault, int]]:
     capture = open_capture(io.BytesIO(data))
     return list(capture), capture.truncated, dict(capture.faults)
 
@@ -148,15 +149,15 @@ def test_pcapng_simple_and_obsolete_packet_blocks() -> None:
 
 
 FAULTY_BLOCKS = {
-    "packet of an undescribed interface": enhanced("<", 1, 1, b"x"),
-    "packet longer than its block": block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
-    "broken packet block": block("<", 6, b"tiny"),
-    "broken interface description": block("<", 1, b"tiny"),
+    UNDESCRIBED: enhanced("<", 1, 1, b"x"),
+    TOO_LONG: block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
+    BROKEN_PACKET: block("<", 6, b"tiny"),
+    BROKEN_INTERFACE: block("<", 1, b"tiny"),
 }
 
 
-@pytest.mark.parametrize("reason", FAULTY_BLOCKS)
-def test_pcapng_goes_on_after_a_faulty_block(reason: str) -> None:
+@pytest.mark.parametrize("reason", FAULTY_BLOCKS, ids=" ".join)
+def test_pcapng_goes_on_after_a_faulty_block(reason: Fault) -> None:
     start = section("<") + interface("<", 1)
     unknown = block("<", 10, b"secrets") + block("<", 0x0BAD, b"custom") + block("<", 4, b"")
     data = start + FAULTY_BLOCKS[reason] + unknown + enhanced("<", 0, 1, b"good")
@@ -167,9 +168,7 @@ def test_pcapng_goes_on_after_a_faulty_block(reason: str) -> None:
 
 
 def test_simple_packet_without_interface() -> None:
-    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {
-        "packet of an undescribed interface": 1
-    }
+    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {UNDESCRIBED: 1}
 
 
 PCAPNG = section("<") + interface("<", 1) + b"".join(enhanced("<", 0, 5, content) for _, content in PACKETS)
@@ -217,7 +216,9 @@ DAMAGED = {
     + struct.pack("<II", 6, 0xFFFFFFFF)
     + bytes(99),
     "a block claims a length of 8 bytes": section("<") + struct.pack("<II", 6, 8) + bytes(99),
-    "a block claims a length of 33 bytes": section("<") + struct.pack("<II", 6, 33) + bytes(99),
+    "a block claims a length of 16777217 bytes": section("<")
+    + struct.pack("<II", 6, (1 << 24) + 1)
+    + bytes(99),
     "a block does not repeat its length": section("<") + struct.pack("<III", 6, 12, 13),
     "a section header is broken": section("<") + section(">")[:20],
 }
@@ -384,7 +385,7 @@ def test_scapy_stays_quiet(capfd: pytest.CaptureFixture[str]) -> None:
     for data in [
         *DAMAGED.values(),
         PCAPNG[:-1],
-        section("<") + FAULTY_BLOCKS["broken interface description"],
+        section("<") + FAULTY_BLOCKS[BROKEN_INTERFACE],
     ]:
         read(data)
     assert capfd.readouterr() == ("", "")

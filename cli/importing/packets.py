@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.cli.options.anonymizing import anonymizer_if
 from kiebitz.cli.options.decode_as import server_ports
-from kiebitz.cli.terminal.console import warn
+from kiebitz.cli.terminal.console import counted, warn
 from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Direction, Findings, Item, Transport
 from kiebitz.dissectors.registry import installed
-from kiebitz.proxy.capture_files import open_capture
+from kiebitz.proxy.capture_files import CaptureFile, open_capture
 from kiebitz.proxy.conversations import UdpConversations
 from kiebitz.proxy.item_journal import ItemJournal
 from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _BATCH = 2000
 """Packets between two looks at the progress."""
 
+_MOST_CLAUSES = 10
+"""Largest number of losses of one kind to print."""
+
 WORTH_A_PROCESS = 2_000_000
 """Bytes of a capture file from which on a second process saves more than its start costs."""
 
@@ -49,6 +52,7 @@ class PacketRecording:
         self._tap = tap
         self.packets = 0
         self.decoder = PacketDecoder()
+        self.losses: list[str] = []
         self._udp = UdpConversations(
             recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
         )
@@ -61,19 +65,20 @@ class PacketRecording:
     def take(self, packets: Iterable[RawPacket]) -> None:
         """Record packets (time in ns, link type, bytes, length on the wire)."""
         decode = self.decoder.decode
+        rest = self.decoder.rest
         feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
         items = self._items
         ts_ns = self._latest_ns
         for ts_ns, linktype, data, wirelen in packets:
             self.packets += 1
             sent = decode(linktype, data, wirelen, ts_ns)
-            if sent is None:
-                continue
-            self._latest_ns = ts_ns
-            if isinstance(sent, Segment):
-                feed_tcp(sent, ts_ns, items)
-            else:
-                feed_udp(sent, ts_ns, items)
+            while sent is not None:
+                self._latest_ns = ts_ns
+                if isinstance(sent, Segment):
+                    feed_tcp(sent, ts_ns, items)
+                else:
+                    feed_udp(sent, ts_ns, items)
+                sent = rest.pop(0) if rest else None
         # Whatever a packet carries, it tells the time.
         self._tcp.expire(ts_ns, items)
         self._record()
@@ -122,9 +127,9 @@ def import_capture(
     """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
 
     A large one is inspected in a second process, unless it is not to take another core. Gives the recording,
-    closed, and what is missing at the end of a file that is cut short. An interruption leaves what has been
-    read as a whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session
-    names nobody. Raises CaptureError and StorageError.
+    closed, and its losses in one text, None if there are none. An interruption leaves what has been read as a
+    whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session names
+    nobody. Raises CaptureError and StorageError.
     """
     with ExitStack() as stack:
         capture = stack.enter_context(open_capture(source))
@@ -163,7 +168,8 @@ def import_capture(
             recorder.release()
             raise
         recording.close()
-        return recording, capture.truncated
+        recording.losses = losses(recording.decoder, capture)
+        return recording, "; ".join(recording.losses) or None
 
 
 @contextmanager
@@ -215,15 +221,50 @@ class _Interrupts:
             raise KeyboardInterrupt
 
 
-def tell_losses(name: str, recording: PacketRecording, truncated: str | None) -> None:
-    """Say on stderr what of a capture could not be read: what is missing at its end, and odd packets."""
-    if truncated is not None:
-        warn(f"{name}: {truncated}; all before that was kept")
-    for reason, number in recording.decoder.malformed.items():
-        warn(f"{name}: {number} packets were not read: {reason}")
+def losses(decoder: PacketDecoder, capture: CaptureFile | None = None, is_over: bool = True) -> list[str]:
+    """Return a clause for each kind of packet and each part of a capture that could not be read.
+
+    Ordinary packets without UDP and TCP, such as ARP, are none. `is_over` if the capture was read to its end.
+    """
+    found = _few(
+        [f"{_counted(number, 'packet')} not read: {why}" for why, number in decoder.malformed.items()]
+    )
+    found += _few(
+        [
+            f"{counted(number, 'packet')} of {what} {_was(number)} not read"
+            for what, number in decoder.unread.most_common()
+        ]
+    )
+    if capture is not None:
+        found += _few([f"{_counted(number, noun)} {what}" for (noun, what), number in capture.faults.items()])
+        found += _few([f"the capture is {damage}" for damage in capture.damages])
+        if is_over and capture.truncated is not None:
+            found.append(f"{capture.truncated}; all before that was kept")
+    return found
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {_was(number)}"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _few(clauses: list[str]) -> list[str]:
+    """Return the first clauses, and how many more there are."""
+    if len(clauses) <= _MOST_CLAUSES:
+        return clauses
+    return [*clauses[:_MOST_CLAUSES], f"and {len(clauses) - _MOST_CLAUSES} more like that"]
+
+
+def tell_losses(name: str, found: Iterable[str]) -> None:
+    """Print the losses of a capture to stderr, each on a line."""
+    for loss in found:
+        warn(f"{name}: {loss}")
 
 
 def open_capture_in_memory(source: str) -> tuple[sqlite3.Connection, str | None]:
-    """A capture file as a database in memory with one session, and what is missing at its end."""
-    recording, truncated = import_capture(source, MEMORY, {}, lambda _done, _all: None)
-    return recording.recorder.connection, truncated
+    """Return a capture file as a database in memory with one session, and its losses."""
+    recording, lacks = import_capture(source, MEMORY, {}, lambda _done, _all: None)
+    return recording.recorder.connection, lacks
