@@ -206,6 +206,14 @@ def _read_hdlc(data: bytes, length: int) -> Inner:
     return _read_ppp(data, length)
 
 
+def _read_ppp_with_direction(data: bytes, length: int) -> Inner:
+    """Read PPP behind a byte for the direction: that is pppd's address byte, or stands before it."""
+    content, length = skip(1, data, length)
+    if content[:1] == b"\x03":
+        return _read_ppp_protocol(*skip(1, content, length))
+    return _read_hdlc(content, length)
+
+
 def _read_pppoe(data: bytes, length: int) -> Inner:
     """Read a PPPoE header (RFC 2516, 4)."""
     content, length = skip(6, data, length)
@@ -378,9 +386,9 @@ LINK_TYPES: dict[int, Reader] = {
     127: read_radiotap,
     149: _read_user_2,
     163: read_avs,
-    166: lambda data, length: _read_ppp_protocol(*skip(2, data, length)),
+    166: _read_ppp_with_direction,
     192: _read_ppi,
-    204: lambda data, length: _read_hdlc(*skip(1, data, length)),
+    204: _read_ppp_with_direction,
     205: partial(_read_with_ethertype, 5, 3),
     206: lambda data, length: _read_frame_relay(*skip(1, data, length)),
     219: _read_mpls,

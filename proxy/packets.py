@@ -133,13 +133,9 @@ class PacketDecoder:
                     return data[26:38], data[42 : 14 + total], 0, number
         try:
             return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns)
-        except Malformed as error:
-            self.malformed[str(error)] += 1
-        except Unread as error:
-            self.unread[str(error)] += 1
-        except NoTraffic as error:
-            self.ignored[str(error)] += 1
-        return None
+        except (Malformed, Unread, NoTraffic) as error:
+            self._count(error)
+            return None
 
     def close(self) -> None:
         """Count what is still in assembly as malformed; call it after the last packet."""
@@ -173,15 +169,22 @@ class PacketDecoder:
 
     def _read_each(self, data: bytes, length: int, ts_ns: int) -> Datagram | Segment | None:
         """Read the frames of an aggregate: the first one's content is returned, the others' are in `rest`."""
+        inner = None
         for inner in subframes(data, length):
             try:
                 sent = self._read(inner, ts_ns)
-            except NoTraffic as error:
-                self.ignored[str(error)] += 1
+            except (Malformed, Unread, NoTraffic) as error:
+                self._count(error)
             else:
                 if sent is not None:
                     self.rest.append(sent)
+        if inner is None:
+            raise Malformed("link header cut short")
         return self.rest.pop(0) if self.rest else None
+
+    def _count(self, error: Malformed | Unread | NoTraffic) -> None:
+        counter = {Malformed: self.malformed, Unread: self.unread, NoTraffic: self.ignored}[type(error)]
+        counter[str(error)] += 1
 
     def _ipv4(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
         if len(data) < 20:

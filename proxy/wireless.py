@@ -66,7 +66,7 @@ def subframes(data: bytes, length: int) -> Iterator[Inner]:
         size = short_at(data, position + 12)
         start = position + 14
         yield LLC, data[start : start + size], min(size, length - start)
-        position = start + size + -size % 4
+        position = start + size + -(14 + size) % 4
 
 
 def read_radiotap(data: bytes, length: int) -> Inner:

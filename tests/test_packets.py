@@ -145,6 +145,17 @@ def test_one_datagram(linktype: int, data: bytes) -> None:
             assert short == (datagram[0], PAYLOAD[: len(PAYLOAD) - missing], missing, datagram[3])
 
 
+@pytest.mark.parametrize("packet", [V4, V6, ipv4(tcp(), 6), ipv6(tcp(), 6)], ids=["4", "6", "TCP", "TCP, 6"])
+def test_original_length_that_is_wrong(packet: bytes) -> None:
+    """A program that cuts packets may state what it kept: the IP header still says what was there."""
+    frame = ethernet(packet)
+    for cut in range(1, len(PAYLOAD)):
+        right = decode(1, frame[:-cut], len(frame))
+        assert right[0] is not None
+        for stated in (len(frame) - cut, len(frame) - cut - 1, 1):
+            assert decode(1, frame[:-cut], stated) == right
+
+
 @pytest.mark.parametrize(
     ("packet", "identification"),
     [(V4, NUMBER), (ipv4(UDP, options=b"\x01" * 4), NUMBER), (V6, 0), (fragment6(0, False, UDP), NUMBER)],
