@@ -26,8 +26,10 @@ VLAN, QINQ, QINQ_OLD, QINQ_OLDER = 0x8100, 0x88A8, 0x9100, 0x9200
 MPLS, MPLS_UPSTREAM, PPPOE, PPP, ETHERNET = 0x8847, 0x8848, 0x8864, 0x880B, 0x6558
 ERSPAN_II, ERSPAN_III = 0x88BE, 0x22EB
 
-LLC, RAW_IP, AGGREGATE = -1, -2, -3
-"""Contents that have no EtherType: an IEEE 802.2 header, IP of either version, aggregated 802.11 frames."""
+NSH = 0x894F
+
+LLC, RAW_IP, WIRELESS, AGGREGATE = -1, -2, -3, -4
+"""Contents without an EtherType: an IEEE 802.2 header, IP of either version, an 802.11 frame, or several."""
 
 LEAST_ETHERTYPE = 0x0600
 """The lowest EtherType; a lower number in its place is the length of an IEEE 802.3 frame."""
@@ -73,12 +75,29 @@ def version_of(data: bytes) -> int:
 def is_ip(data: bytes, length: int) -> bool:
     """True if bytes can be an IP packet that fits into `length` bytes, as far as its header shows that."""
     if len(data) >= 20 and 0x45 <= data[0] <= 0x4F:
-        return (data[0] & 0x0F) * 4 <= short_at(data, 2) <= length
+        # As in a whole packet, a length of 0 is left to the network card.
+        total = short_at(data, 2) or length
+        return (data[0] & 0x0F) * 4 <= total <= length
     return len(data) >= 40 and data[0] >> 4 == 6 and short_at(data, 4) + 40 <= length
 
 
-def is_ethernet(data: bytes, length: int) -> bool:
-    """True if bytes can be an Ethernet frame of IP, ARP or a bridge, with VLAN tags or without."""
+def has_right_checksum(data: bytes) -> bool:
+    """True if the header checksum of an IPv4 packet is right (RFC 1071); IPv6 has none."""
+    header = data[: (data[0] & 0x0F) * 4]
+    return (
+        data[0] >> 4 == 6 or sum(short_at(header, place) for place in range(0, len(header), 2)) % 0xFFFF == 0
+    )
+
+
+def is_ethernet(data: bytes, length: int, is_sure: bool = False) -> bool:
+    """True if bytes can be an Ethernet frame of IP, ARP or a bridge, with VLAN tags or without.
+
+    With `is_sure` it must be one of IP, with a right checksum.
+    """
+    if is_sure and not (
+        len(data) >= 34 and data[12:14] in (b"\x08\x00", b"\x86\xdd") and has_right_checksum(data[14:])
+    ):
+        return False
     if data[:5] == BRIDGE_GROUP and len(data) >= 14:
         return True
     position = 12

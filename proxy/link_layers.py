@@ -19,6 +19,7 @@ from kiebitz.proxy.layers import (
     LLC,
     MPLS,
     MPLS_UPSTREAM,
+    NSH,
     PPP,
     PPPOE,
     QINQ,
@@ -26,6 +27,7 @@ from kiebitz.proxy.layers import (
     QINQ_OLDER,
     RAW_IP,
     VLAN,
+    WIRELESS,
     Inner,
     Malformed,
     NoTraffic,
@@ -38,7 +40,7 @@ from kiebitz.proxy.layers import (
     version_of,
 )
 from kiebitz.proxy.link_type_names import LINK_TYPE_NAMES
-from kiebitz.proxy.tunnels import read_erspan_2, read_erspan_3
+from kiebitz.proxy.tunnels import read_erspan_2, read_erspan_3, read_nsh
 from kiebitz.proxy.wireless import read_80211, read_avs, read_prism, read_radiotap
 
 # AF_INET6 is 10 on Linux, 23 on Windows, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS.
@@ -418,8 +420,16 @@ ETHERTYPES: dict[int, Reader] = {
     MPLS: _read_mpls,
     MPLS_UPSTREAM: _read_mpls,
     PPPOE: _read_pppoe,
-    # IEEE 802.1ah: a service identifier before a whole frame.
+    # IEEE 802.1ah: a service identifier before a whole frame; Cisco's FabricPath: a tag before one.
     0x88E7: partial(_read_as, ETHERNET, 4),
+    0x8903: partial(_read_as, ETHERNET, 2),
+    # Other tags than those of VLANs: Cisco's metadata and VN-Tag, HSR (IEC 62439-3), 802.1BR.
+    0x8909: partial(_read_with_ethertype, 8, 6),
+    0x8926: partial(_read_with_ethertype, 6, 4),
+    0x892F: partial(_read_with_ethertype, 6, 4),
+    0x893F: partial(_read_with_ethertype, 8, 6),
+    NSH: read_nsh,
+    WIRELESS: read_80211,
     ERSPAN_II: read_erspan_2,
     ERSPAN_III: read_erspan_3,
 }

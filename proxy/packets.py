@@ -56,6 +56,9 @@ class Segment(msgspec.Struct, gc=False):
 _MOST_LAYERS = 16
 """Largest number of layers of a packet, those of IP included; with VLAN and MPLS each stack is one."""
 
+_LONGEST = 65_535
+"""Largest length in bytes that fits into the field of a UDP header."""
+
 _ETHERNET = 1
 # Ethernet, an IPv4 header without options, UDP: ethertype, version and header length, total length,
 # identification, flags and fragment offset, protocol, UDP destination port, UDP length.
@@ -132,7 +135,7 @@ class PacketDecoder:
                 elif protocol == _UDP and length + 20 == total >= 28 and port not in UDP_TUNNELS:
                     return data[26:38], data[42 : 14 + total], 0, number
         try:
-            return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns)
+            return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns, _MOST_LAYERS)
         except (Malformed, Unread, NoTraffic) as error:
             self._count(error)
             return None
@@ -141,12 +144,12 @@ class PacketDecoder:
         """Count what is still in assembly as malformed; call it after the last packet."""
         self._fragments.close()
 
-    def _read(self, inner: Inner, ts_ns: int) -> Datagram | Segment | None:
+    def _read(self, inner: Inner, ts_ns: int, layers: int) -> Datagram | Segment | None:
         """Take off layers until there is a datagram or a segment; None if it is not all there yet."""
-        for _ in range(_MOST_LAYERS):
+        for left in range(layers, 0, -1):
             ethertype, data, length = inner
             if ethertype == AGGREGATE:
-                return self._read_each(data, length, ts_ns)
+                return self._read_each(data, length, ts_ns, left - 1)
             if ethertype not in (IPV4, IPV6):
                 inner = read_ethertype(ethertype, data, length)
                 continue
@@ -167,12 +170,12 @@ class PacketDecoder:
                 inner = read_ip_protocol(protocol, payload, length)
         raise Malformed(f"more than {_MOST_LAYERS} layers")
 
-    def _read_each(self, data: bytes, length: int, ts_ns: int) -> Datagram | Segment | None:
+    def _read_each(self, data: bytes, length: int, ts_ns: int, layers: int) -> Datagram | Segment | None:
         """Read the frames of an aggregate: the first one's content is returned, the others' are in `rest`."""
         inner = None
         for inner in subframes(data, length):
             try:
-                sent = self._read(inner, ts_ns)
+                sent = self._read(inner, ts_ns, layers)
             except (Malformed, Unread, NoTraffic) as error:
                 self._count(error)
             else:
@@ -300,8 +303,8 @@ def _datagram(addresses: bytes, payload: bytes, length: int, identification: int
     if len(payload) < 8:
         raise Malformed("UDP header cut short")
     (stated,) = _SHORT(payload, 4)
-    if stated == 0 and len(addresses) == 32:
-        # RFC 2675, 4: it does not fit into the field, so it is what IP says.
+    if stated == 0 and (len(addresses) == 32 or length > _LONGEST):
+        # RFC 2675, 4, and Linux's BIG TCP: it does not fit into the field, so it is what IP says.
         stated = length
     if not 8 <= stated <= length:
         # No receiver takes it, as it says that bytes belong to it which are not there.

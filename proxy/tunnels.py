@@ -15,8 +15,10 @@ from kiebitz.proxy.layers import (
     IPV4,
     IPV6,
     MPLS,
+    NSH,
     PPP,
     RAW_IP,
+    WIRELESS,
     Inner,
     Malformed,
     NoTraffic,
@@ -34,6 +36,9 @@ _CHECKSUM, _ROUTING, _KEY, _SEQUENCE, _ACKNOWLEDGMENT = 0x8000, 0x4000, 0x2000, 
 
 _GRE_VERSION = 0x0007
 _WCCP = 0x883E
+_ARUBA = frozenset({*range(0x8200, 0x8380, 0x10), 0x9000})
+"""Protocol types by which access points of Aruba send 802.11 frames to their controller."""
+
 _GRE_CONTROL = frozenset({0, 0x2000, 0x2001})
 """Protocol types in GRE that carry no traffic: keepalive, CDP, NHRP."""
 
@@ -65,6 +70,8 @@ def _read_gre(data: bytes, length: int) -> Inner:
         content, inner_length = content[:stated], min(stated, inner_length)
     if protocol in _GRE_CONTROL:
         raise NoTraffic("GRE control")
+    if protocol in _ARUBA:
+        return WIRELESS, content, inner_length
     if protocol == _WCCP:
         # Version 2 of WCCP puts a header of its own before the packet; version 1 does not.
         if not is_ip(content, inner_length):
@@ -105,6 +112,22 @@ def read_erspan_3(data: bytes, length: int) -> Inner:
     if kind not in (0, 2):
         raise Unread("ERSPAN frame that is neither Ethernet nor IP")
     return (ETHERNET if kind == 0 else RAW_IP), content, inner_length
+
+
+_NEXT_PROTOCOLS = {1: IPV4, 2: IPV6, 3: ETHERNET, 4: NSH, 5: MPLS}
+"""Next protocol in an NSH (RFC 8300, 2.2), and in the header of VXLAN-GPE."""
+
+
+def read_nsh(data: bytes, length: int) -> Inner:
+    """Read a network service header (RFC 8300): it states its length in units of four bytes."""
+    skip(8, data, length)
+    size = (data[1] & 0x3F) * 4
+    if data[0] >> 6 or size < 8:
+        raise Malformed("impossible NSH header")
+    content, inner_length = skip(size, data, length, "NSH header")
+    if data[3] not in _NEXT_PROTOCOLS:
+        raise Unread(f"NSH protocol {data[3]}")
+    return _NEXT_PROTOCOLS[data[3]], content, inner_length
 
 
 def _read_ether_ip(data: bytes, length: int) -> Inner:
@@ -164,22 +187,24 @@ def read_ip_protocol(protocol: int, data: bytes, length: int) -> Inner:
 _VXLAN_ID, _GPE_PROTOCOL, _GROUP_POLICY = 0x08, 0x04, 0x80
 """Flags of a VXLAN header: RFC 7348; drafts for generic protocols and for group policies."""
 
-_GPE_PROTOCOLS = {1: IPV4, 2: IPV6, 3: ETHERNET}
-
 
 def _vxlan(payload: bytes, length: int) -> Inner | None:
-    if len(payload) < 8 or payload[7] != 0:
+    """Read a VXLAN header of either draft or of RFC 7348.
+
+    Receivers ignore reserved bits. If one is set, the content must be an IP packet beyond doubt.
+    """
+    if len(payload) < 8 or not payload[0] & _VXLAN_ID:
         return None
     flags = payload[0]
     content, length = payload[8:], length - 8
-    if flags == _VXLAN_ID and payload[1:4] == b"\0\0\0":
-        return _checked(ETHERNET, content, length)
-    if flags == _VXLAN_ID | _GPE_PROTOCOL and payload[1:3] == b"\0\0":
-        return _checked(_GPE_PROTOCOLS.get(payload[3], 0), content, length)
+    if flags == _VXLAN_ID | _GPE_PROTOCOL and payload[1:3] == b"\0\0" and not payload[7]:
+        return _checked(_NEXT_PROTOCOLS.get(payload[3], 0), content, length)
+    is_plain = flags == _VXLAN_ID and payload[1:4] == b"\0\0\0"
     # Of the second byte two bits are in use, and the next two bytes are the policy.
-    if flags == _VXLAN_ID | _GROUP_POLICY and not payload[1] & ~0x48:
+    has_policy = flags == _VXLAN_ID | _GROUP_POLICY and not payload[1] & ~0x48
+    if (is_plain or has_policy) and not payload[7]:
         return _checked(ETHERNET, content, length)
-    return None
+    return (ETHERNET, content, length) if is_ethernet(content, length, is_sure=True) else None
 
 
 def _geneve(payload: bytes, length: int) -> Inner | None:
@@ -206,6 +231,16 @@ def _gtp(payload: bytes, length: int) -> Inner | None:
                 return None
             size += step
     return _checked(RAW_IP, payload[size:], length - size)
+
+
+def _gre_in_udp(payload: bytes, length: int) -> Inner | None:
+    """Read GRE in UDP (RFC 8086, 4): version 0, with none but the three flags of RFC 2890."""
+    if len(payload) < 4 or short_at(payload, 0) & ~(_CHECKSUM | _KEY | _SEQUENCE):
+        return None
+    try:
+        return _checked(*_read_gre(payload, length))
+    except (Malformed, NoTraffic):
+        return None
 
 
 def _l2tp(payload: bytes, length: int) -> Inner | None:
@@ -245,6 +280,10 @@ def _checked(ethertype: int, data: bytes, length: int) -> Inner | None:
         plausible = version_is(data, ethertype) and is_ip(data, length)
     elif ethertype == RAW_IP:
         plausible = is_ip(data, length)
+    elif ethertype == NSH:
+        plausible = (
+            len(data) >= 8 and data[0] >> 6 == 0 and data[1] & 0x3F >= 2 and data[3] in _NEXT_PROTOCOLS
+        )
     else:
         plausible = ethertype == ARP
     return (ethertype, data, length) if plausible else None
@@ -253,6 +292,7 @@ def _checked(ethertype: int, data: bytes, length: int) -> Inner | None:
 UDP_TUNNELS: dict[int, Callable[[bytes, int], Inner | None]] = {
     1701: _l2tp,
     2152: _gtp,
+    4754: _gre_in_udp,
     4789: _vxlan,
     4790: _vxlan,
     6081: _geneve,

@@ -212,6 +212,7 @@ MALFORMED: list[tuple[str, int, bytes]] = [
     ("GRE header cut short", 1, ethernet(gre(0xB000, 0x0800, b"", b""))),
     ("impossible ERSPAN header", 1, ethernet(gre(0x1000, 0x88BE, bytes(4), bytes(60)))),
     ("impossible EtherIP header", 1, ethernet(ip4(97, bytes(60)))),
+    ("impossible NSH header", 1, framed(0x894F, bytes(60))),
     ("link header cut short", 219, b"\0\1\0\x40" * 5),
 ]
 
@@ -227,6 +228,9 @@ def test_what_is_not_read_is_counted_by_its_kind(what: str, linktype: int, data:
 
 
 PACKET = PACKETS["UDP"]
+WRONG = PACKET[:10] + b"\0\1" + PACKET[12:]
+"""A packet with a wrong header checksum."""
+
 NO_TUNNELS: dict[str, bytes] = {
     "text to VXLAN's port": udp(4789, b"JOIN;carl;and more than a header"),
     "text to Geneve's port": udp(6081, b"JOIN;carl;and more than a header"),
@@ -234,9 +238,12 @@ NO_TUNNELS: dict[str, bytes] = {
     "text to L2TP's port": udp(1701, b"JOIN;carl;and more than a header"),
     "nothing": udp(4789, b""),
     "VXLAN without its flag": vxlan(PACKET, head="0000000000002a00"),
-    "VXLAN with reserved flags": vxlan(PACKET, head="4800000000002a00"),
-    "VXLAN with reserved bytes": vxlan(PACKET, head="0800010000002a00"),
-    "VXLAN with a reserved end": vxlan(PACKET, head="0800000000002a01"),
+    "VXLAN with reserved flags, wrong checksum": vxlan(WRONG, head="4800000000002a00"),
+    "VXLAN with reserved bytes, wrong checksum": vxlan(WRONG, head="0800010000002a00"),
+    "VXLAN with a reserved end, wrong checksum": vxlan(WRONG, head="0800000000002a01"),
+    "text to the port of GRE": udp(4754, b"JOIN;carl;and more than a header"),
+    "GRE in UDP with a routing flag": udp(4754, b"\x40\0\x08\0" + bytes(8) + PACKET),
+    "GRE in UDP of another version": udp(4754, b"\0\1\x08\0" + PACKET),
     "VXLAN before something else": udp(4789, bytes.fromhex("0800000000002a00") + bytes(60)),
     "VXLAN before an IP packet that is too long": udp(
         4789, bytes.fromhex("0800000000002a00") + ethernet(PACKET)[:-4]
@@ -345,6 +352,8 @@ TSHARK_DIFFERS = {
     "WCCP": "takes the content for IPv4",
     "MPLS, Ethernet": "looks whether the manufacturers of the addresses are known",
     "MPLS, Ethernet, control word": "likewise",
+    "FabricPath": "takes the last four bytes for a check sequence",
+    "GRE, Aruba, A-MSDU": "reads no aggregate there",
     "ATM, classical": "expects IP alone",
     "netfilter log, big-endian": "takes the byte order of the file",
     **dict.fromkeys(

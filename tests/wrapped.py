@@ -161,6 +161,12 @@ LINKS: dict[str, tuple[int, Wrap]] = {
     "802.1ad": (1, lambda p: ethernet(p, b"\x88\xa8\0\5\x81\0\0\6")),
     "QinQ": (1, lambda p: ethernet(p, b"\x91\0\0\5\x81\0\0\6")),
     "802.1ah": (1, lambda p: framed(0x88E7, bytes(4) + ethernet(p))),
+    "FabricPath": (1, lambda p: framed(0x8903, b"\0\x20" + ethernet(p))),
+    "VN-Tag": (1, lambda p: framed(0x8926, bytes(4) + ethertype(p) + p)),
+    "802.1BR": (1, lambda p: framed(0x893F, bytes(6) + ethertype(p) + p)),
+    "HSR": (1, lambda p: framed(0x892F, bytes(4) + ethertype(p) + p)),
+    "Cisco metadata": (1, lambda p: framed(0x8909, b"\1\1\0\1\0\2" + ethertype(p) + p)),
+    "NSH": (1, lambda p: framed(0x894F, b"\x0f\xc2\2" + (b"\1" if p[0] >> 4 == 4 else b"\2") + bytes(4) + p)),
     "SNAP": (1, lambda p: length_framed(snap(p))),
     "SNAP, tagged": (1, lambda p: MACS + b"\x81\0\0\5" + length_framed(snap(p))[12:]),
     "SNAP of 802.1H": (1, lambda p: length_framed(b"\xaa\xaa\x03\0\0\xf8" + ethertype(p) + p)),
@@ -269,6 +275,9 @@ TUNNELS: dict[str, Wrap] = {
     "ERSPAN III, subheader": lambda p: gre(
         0x1000, 0x22EB, bytes(4) + b"\x20" + bytes(10) + b"\x01" + bytes(8), ethernet(p)
     ),
+    "GRE, Aruba": lambda p: gre(0, 0x8200, b"", wireless(p)),
+    "GRE, Aruba, A-MSDU": lambda p: gre(0, 0x9000, b"", aggregated(p)),
+    "GRE in UDP": lambda p: udp(4754, b"\x30\0" + ethertype(p) + bytes(8) + p),
     "EtherIP": lambda p: ip4(97, b"\x30\x00" + ethernet(p)),
     "MPLS in IP": lambda p: ip4(137, b"\x00\x01\x01\x40" + p),
     "VXLAN": vxlan,
@@ -277,6 +286,10 @@ TUNNELS: dict[str, Wrap] = {
     "VXLAN, tagged": lambda p: udp(4789, bytes.fromhex("0800000000002a00") + ethernet(p, b"\x81\0\0\5")),
     "VXLAN-GPE, Ethernet": lambda p: vxlan(p, 4790, "0c00000300002a00"),
     "VXLAN-GPE, IP": lambda p: udp(4790, bytes([0x0C, 0, 0, 1 if p[0] >> 4 == 4 else 2, 0, 0, 42, 0]) + p),
+    "VXLAN, reserved bits": lambda p: vxlan(p, head="4a12345600002a77"),
+    "VXLAN-GPE, NSH": lambda p: udp(
+        4790, bytes([0x0C, 0, 0, 4, 0, 0, 42, 0]) + b"\x0f\xc6\1\3" + bytes(20) + ethernet(p)
+    ),
     "Geneve": lambda p: geneve(0x6558, ethernet(p)),
     "Geneve, options": lambda p: geneve(0x6558, ethernet(p), bytes(3) + b"\x01" + bytes(4), 0x40),
     "Geneve, IP": lambda p: geneve(int.from_bytes(ethertype(p), "big"), p),
