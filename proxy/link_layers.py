@@ -251,6 +251,21 @@ def _read_token_ring(data: bytes, length: int) -> Inner:
     return LLC, content, length
 
 
+_MACSEC_VERSION, _MACSEC_CHANNEL, _MACSEC_CHANGED = 0x80, 0x20, 0x0C
+"""Bits of a MACsec tag (IEEE 802.1AE, 9.5): another version, a channel identifier, changed content."""
+
+
+def _read_macsec(data: bytes, length: int) -> Inner:
+    """Read a MACsec tag before content that is protected but not encrypted."""
+    skip(6, data, length)
+    if data[0] & _MACSEC_VERSION:
+        raise Malformed("impossible MACsec header")
+    if data[0] & _MACSEC_CHANGED:
+        raise Unread("encrypted MACsec")
+    size = 14 if data[0] & _MACSEC_CHANNEL else 6
+    return _read_with_ethertype(size + 2, size, data, length)
+
+
 def _read_mpls(data: bytes, length: int) -> Inner:
     """Read an MPLS label stack (RFC 3032). Nothing says what follows, so that is read only if it is clear."""
     position = 0
@@ -398,6 +413,7 @@ LINK_TYPES: dict[int, Reader] = {
     229: _read_raw,
     239: _read_nflog,
     240: partial(_read_as, ETHERNET, 4),
+    242: partial(_read_with_ethertype, 44, 40),
     258: _read_pktap,
     276: partial(_read_cooked, 20, 0),
     281: partial(_read_with_ethertype, 18, 16),
@@ -422,6 +438,7 @@ ETHERTYPES: dict[int, Reader] = {
     PPPOE: _read_pppoe,
     # IEEE 802.1ah: a service identifier before a whole frame; Cisco's FabricPath: a tag before one.
     0x88E7: partial(_read_as, ETHERNET, 4),
+    0x88E5: _read_macsec,
     0x8903: partial(_read_as, ETHERNET, 2),
     # Other tags than those of VLANs: Cisco's metadata and VN-Tag, HSR (IEC 62439-3), 802.1BR.
     0x8909: partial(_read_with_ethertype, 8, 6),

@@ -169,7 +169,7 @@ UNREAD: list[tuple[str, int, bytes]] = [
     ("link type 195 (IEEE802_15_4_WITHFCS)", 258, pktap(195, bytes(40))),
     ("encrypted 802.11 data", 105, wireless(PACKETS["UDP"], 0x41)),
     ("802.11 fragments", 105, wireless(PACKETS["UDP"], 0x05)),
-    ("EtherType 0x88e5", 1, framed(0x88E5, bytes(60))),
+    ("encrypted MACsec", 1, framed(0x88E5, b"\x0c" + bytes(60))),
     ("EtherType 0x4305", 1, framed(0x4305, bytes(60))),
     ("IP protocol 50 (ESP)", 1, ethernet(ip4(50, bytes(60)))),
     ("IP protocol 115 (L2TPv3)", 1, ethernet(ip4(115, bytes(60)))),

@@ -167,6 +167,12 @@ LINKS: dict[str, tuple[int, Wrap]] = {
     "HSR": (1, lambda p: framed(0x892F, bytes(4) + ethertype(p) + p)),
     "Cisco metadata": (1, lambda p: framed(0x8909, b"\1\1\0\1\0\2" + ethertype(p) + p)),
     "NSH": (1, lambda p: framed(0x894F, b"\x0f\xc2\2" + (b"\1" if p[0] >> 4 == 4 else b"\2") + bytes(4) + p)),
+    "MACsec": (1, lambda p: framed(0x88E5, b"\0\0\0\0\0\1" + ethertype(p) + p + bytes(16))),
+    "MACsec, channel": (
+        1,
+        lambda p: framed(0x88E5, b"\x20\0\0\0\0\1" + bytes(8) + ethertype(p) + p + bytes(16)),
+    ),
+    "InfiniBand": (242, lambda p: bytes(40) + ethertype(p) + b"\0\0" + p),
     "SNAP": (1, lambda p: length_framed(snap(p))),
     "SNAP, tagged": (1, lambda p: MACS + b"\x81\0\0\5" + length_framed(snap(p))[12:]),
     "SNAP of 802.1H": (1, lambda p: length_framed(b"\xaa\xaa\x03\0\0\xf8" + ethertype(p) + p)),
