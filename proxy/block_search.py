@@ -68,10 +68,11 @@ class RereadableInput:
         return data[:size]
 
 
-def find_block(source: RereadableInput, byte_order: str, expected: int) -> int | None:
-    """Skip bytes up to the next whole block; return their number, or None at the end of the stream.
+def find_block(source: RereadableInput, byte_order: str, expected: int, most: int) -> int | None:
+    """Skip bytes up to the next whole block; return their number.
 
     The source stands at a damaged block. If its length is right, the next one is `expected` bytes behind.
+    Returns None at the end of the stream, and after `most` bytes.
     """
     types = [SECTION_HEADER, *(pack(byte_order + "I", number) for number in _TYPES)]
     pattern = re.compile(b"(?=" + b"|".join(map(re.escape, types)) + b")", re.DOTALL)
@@ -98,7 +99,7 @@ def find_block(source: RereadableInput, byte_order: str, expected: int) -> int |
         return expected
     skipped = 0
     first = 4
-    while True:
+    while skipped < most:
         for window in _WINDOWS:
             data = source.look(window)
             is_end = len(data) < window
@@ -118,3 +119,4 @@ def find_block(source: RereadableInput, byte_order: str, expected: int) -> int |
         source.read(_STEP)
         skipped += _STEP
         first = 0
+    return None

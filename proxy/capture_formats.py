@@ -76,6 +76,10 @@ _MAX_BLOCK = 16 << 20
 _LEAST_SECTION = 28
 _MOST_DAMAGES = 100
 """Number of damaged blocks after which the rest of a file is left out."""
+
+_MOST_SKIPPED = 64 << 20
+"""Bytes in damaged places, all together, after which the rest is left out: files may be compressed."""
+
 # Zeros are read as packets of no bytes, at a time of 0; a small compressed file may stand for many.
 _MOST_EMPTY = 100_000
 _MAX_INTERFACES = 65_536
@@ -208,6 +212,7 @@ class PcapNgRecords:
         self._interfaces: list[tuple[int, int, int, int, int, int]] = []
         self._offset = 0
         self._last_ns = 0
+        self._searchable = _MOST_SKIPPED
         # Bytes of the block that is being read, to search in them if it turns out to be damaged.
         self._seen = b""
         self._begin_section()
@@ -280,8 +285,9 @@ class PcapNgRecords:
         source.put_back(self._seen)
         offset = self._offset
         if len(self.damages) < _MOST_DAMAGES:
-            skipped = find_block(source, self._byte_order, expected)
+            skipped = find_block(source, self._byte_order, expected, self._searchable)
             if skipped is not None:
+                self._searchable -= skipped
                 self._offset += skipped
                 self.damages.append(f"damaged at byte {offset}: {what} {why}; {skipped} bytes were left out")
                 return True

@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
+from kiebitz.proxy import capture_formats
 from kiebitz.proxy.capture_files import CaptureError, open_capture
 from kiebitz.proxy.capture_formats import BROKEN_INTERFACE, BROKEN_PACKET, TOO_LONG, UNDESCRIBED, Fault
 from kiebitz.proxy.packets import RawPacket
@@ -408,6 +409,15 @@ def test_damages_are_bounded() -> None:
     assert len(capture.damages) == 100
     assert capture.truncated is not None
     assert "what follows cannot be read" in capture.truncated
+
+
+def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes may unpack to gigabytes in which no block is."""
+    monkeypatch.setattr(capture_formats, "_MOST_SKIPPED", 3 << 20)
+    for size, found in ((2 << 20, 2), (5 << 20, 1)):
+        capture = open_capture(io.BytesIO(zstandarded(BEFORE + GOOD[0] + bytes(size) + GOOD[1])))
+        assert len(list(capture)) == found
+        assert (capture.truncated is None) == (found == 2)
 
 
 def test_a_last_block_that_is_cut_short_is_not_searched_for_blocks() -> None:
