@@ -93,7 +93,7 @@ def find_block(source: RereadableInput, byte_order: str, expected: int, most: in
         return data[end - 4 : end] == data[position + 4 : position + 8]
 
     data = source.look(expected + 8)
-    length = length_of(data, expected) if pattern.match(data, expected) else None
+    length = length_of(data, expected) if expected and pattern.match(data, expected) else None
     if length is not None and is_whole(source.look(expected + length), expected, length):
         source.read(expected)
         return expected

@@ -375,6 +375,7 @@ DAMAGES = {
     "text": b"These are no packets. " * 9,
     "another block inside": block("<", 6, struct.pack("<IIIII", 0, 0, 0, 80, 80) + GOOD[0])[:-4] + bytes(4),
     "a broken section": section("<")[:8] + bytes(20),
+    "a section of another version": block("<", 0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 9, 0, -1)),
     "3 MiB of noise": random.Random(5).randbytes(3 << 20),
 }
 
