@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.capture_formats import PCAP_MAGICS, SECTION_HEADER, HeaderError, PcapNgRecords, PcapRecords
+from kiebitz.proxy.block_search import SECTION_HEADER
+from kiebitz.proxy.capture_formats import PCAP_MAGICS, Fault, HeaderError, PcapNgRecords, PcapRecords
 from kiebitz.proxy.capture_stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
 from kiebitz.proxy.packets import RawPacket
 
@@ -33,8 +34,8 @@ class CaptureFile:
     """The packets of one capture, in file order, as `RawPacket` tuples; iterate over it once.
 
     `name` is for messages, `size` is in bytes and None for a pipe. Once the iteration is over, `truncated`
-    is a clause that says what is missing at the end, or None, and `faults` counts, by reason, the blocks in
-    the middle that could not be used.
+    is a clause that says what is missing at the end, or None; `damages` has a clause for each damaged place
+    before it, and `faults` counts, by kind, the packets and interfaces that could not be used.
     """
 
     def __init__(
@@ -75,7 +76,11 @@ class CaptureFile:
         return "; ".join(part for part in parts if part) or None
 
     @property
-    def faults(self) -> Counter[str]:
+    def damages(self) -> list[str]:
+        return self._reader.damages
+
+    @property
+    def faults(self) -> Counter[Fault]:
         return self._reader.faults
 
     def close(self) -> None:
@@ -128,7 +133,7 @@ def _recognise(
     name: str, source: io.BufferedIOBase, size: int | None, owned: io.BufferedIOBase | None
 ) -> CaptureFile:
     counted = CountedInput(source)
-    stream: io.BufferedIOBase = io.BufferedReader(counted, BUFFER_SIZE)
+    stream: io.BufferedReader[io.RawIOBase] = io.BufferedReader(counted, BUFFER_SIZE)
     head = stream.read(4)
     decompressed = None
     place = name

@@ -90,9 +90,9 @@ class CapturePipe:
         return min(self._latest_ns + self._silent_ns, _MAX_NS)
 
     @property
-    def truncated(self) -> str | None:
-        """After the EOFError: a clause that says what is missing at the end, None if it is whole."""
-        return self._capture.truncated if self._capture is not None else None
+    def capture(self) -> CaptureFile | None:
+        """The capture once it has begun; after the EOFError it knows what is missing in it."""
+        return self._capture
 
     def close(self) -> None:
         """Read no more. What was read ahead is lost."""

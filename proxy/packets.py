@@ -1,9 +1,9 @@
 """From a captured packet to the UDP datagram or the TCP segment in it.
 
-Link layers are told apart by their LINKTYPE_ number; below UDP and TCP there are IPv4 (RFC 791) and IPv6
-(RFC 8200) with extension headers. Fragments are put together. Checksums are not looked at: the sending
-machine's own capture has them before the network card fills them in. A datagram quoted in an ICMP error is no
-traffic.
+`link_layers` and `tunnels` lead to IPv4 (RFC 791) and IPv6 (RFC 8200), whose extension headers and fragments
+are read here. What a tunnel carries has the addresses of the inner packet. Checksums are not verified: the
+sending machine's own capture has them before the network card fills them in. A datagram quoted in an ICMP
+error is no traffic.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from struct import Struct
 import msgspec
 
 from kiebitz.proxy.fragments import Reassembly
+from kiebitz.proxy.layers import AGGREGATE, IPV4, IPV6, Inner, Malformed, NoTraffic, Unread
+from kiebitz.proxy.link_layers import read_ethertype, read_link
+from kiebitz.proxy.tunnels import IP_PROTOCOLS, UDP_TUNNELS, read_ip_protocol
+from kiebitz.proxy.wireless import subframes
 
 RawPacket = tuple[int, int, bytes, int]
 """(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, bytes sent."""
@@ -49,34 +53,30 @@ class Segment(msgspec.Struct, gc=False):
     scale: int | None = None
 
 
+_MOST_LAYERS = 16
+"""Largest number of layers of a packet, those of IP included; with VLAN and MPLS each stack is one."""
+
+_LONGEST = 65_535
+"""Largest length in bytes that fits into the field of a UDP header."""
+
 _ETHERNET = 1
 # Ethernet, an IPv4 header without options, UDP: ethertype, version and header length, total length,
-# identification, flags and fragment offset, protocol, UDP length.
-_COMMON = Struct(">12xHBxHHHxB14xH").unpack_from
+# identification, flags and fragment offset, protocol, UDP destination port, UDP length.
+_COMMON = Struct(">12xHBxHHHxB12xHH").unpack_from
 # Sequence and acknowledgment number, data offset and flags, window (RFC 9293, 3.1).
 _TCP_HEADER = Struct(">IIHH").unpack_from
 _SHORT = Struct(">H").unpack_from
 _PORTS = Struct(">HH").unpack_from
 
-# Link headers with an EtherType in them: LINKTYPE_ -> length, place of the EtherType.
-# Ethernet, Linux cooked v1 and v2.
-_WITH_ETHERTYPE = {_ETHERNET: (14, 12), 113: (16, 14), 276: (20, 0)}
-# BSD loopback, in host byte order of whoever captured, and in network byte order.
-_WITH_FAMILY = frozenset({0, 108})
-# No header at all: raw IP (also as 12 and 14, its numbers on some systems), raw IPv4, raw IPv6.
-_RAW = frozenset({101, 12, 14, 228, 229})
-
-_IPV4, _IPV6 = 0x0800, 0x86DD
-# IEEE 802.1Q, 802.1ad (QinQ), and two that were used before it.
-_VLAN = frozenset({0x8100, 0x88A8, 0x9100, 0x9200})
-# AF_INET6 is 10 on Linux, 23 on Windows, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS.
-_FAMILIES = {2: 4, 10: 6, 23: 6, 24: 6, 28: 6, 30: 6}
-
 _UDP, _TCP = 17, 6
 _FRAGMENT, _AUTHENTICATION = 44, 51
 # Hop-by-hop, routing and destination options: RFC 8200, 4.3, 4.4, 4.6.
 _OPTIONS = frozenset({0, 43, 60})
-_PROTOCOL_NAMES = {1: "ICMP", 2: "IGMP", 58: "ICMPv6", 59: "no payload", 132: "SCTP"}
+_REASSEMBLED = frozenset({_UDP, _TCP, _AUTHENTICATION, *IP_PROTOCOLS})
+"""IP protocols whose fragments in IPv4 are worth keeping."""
+
+_Packet = tuple[bytes, int, bytes, int, int]
+"""An IP packet: addresses, protocol, captured payload, length of the payload, identification."""
 
 
 def endpoints(flow: bytes) -> tuple[str, str]:
@@ -94,20 +94,21 @@ def endpoints(flow: bytes) -> tuple[str, str]:
     )
 
 
-class _Flaw(Exception):
-    """A packet is malformed; the text is the reason it is counted under."""
-
-
 class PacketDecoder:
     """Decodes packets, one after another, and keeps the fragments between them.
 
-    `ignored` counts packets that carry neither UDP nor TCP, by what they carry; `malformed` counts what no
-    receiver would have accepted or what cannot be read, by reason. Whatever the bytes are, nothing is raised.
+    Three counters have the packets without UDP and TCP. `ignored`, by kind: those that never carry either,
+    such as ARP. `unread`, by encapsulation: those that may carry it in a way that is not read. `malformed`,
+    by reason: those that no receiver would have accepted or that cannot be read. No bytes make it raise.
+
+    `rest` has the further datagrams and segments of the latest packet, where it had several.
     """
 
     def __init__(self) -> None:
         self.ignored: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
         self.malformed: Counter[str] = Counter()
+        self.rest: list[Datagram | Segment] = []
         self._fragments = Reassembly(self.malformed)
 
     def decode(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
@@ -117,9 +118,9 @@ class PacketDecoder:
         """
         if linktype == _ETHERNET and len(data) >= 42:
             # Nearly every packet is of this form, so it is checked as a whole; all others take the long way.
-            ethertype, version_and_length, total, identification, fragment, protocol, length = _COMMON(data)
+            ethertype, version_and_length, total, number, fragment, protocol, port, length = _COMMON(data)
             if (
-                ethertype == _IPV4
+                ethertype == IPV4
                 and version_and_length == 0x45
                 and not fragment & 0x3FFF
                 and total <= len(data) - 14
@@ -131,67 +132,80 @@ class PacketDecoder:
                     if 54 <= start <= 14 + total and not offset_and_flags & SYN:
                         payload = data[start : 14 + total]
                         return Segment(data[26:38], payload, 0, seq, ack, offset_and_flags & 0xFF, window)
-                elif protocol == _UDP and length + 20 == total >= 28:
-                    return data[26:38], data[42 : 14 + total], 0, identification
+                elif protocol == _UDP and length + 20 == total >= 28 and port not in UDP_TUNNELS:
+                    return data[26:38], data[42 : 14 + total], 0, number
         try:
-            return self._link(linktype, data, max(wirelen, len(data)), ts_ns)
-        except _Flaw as flaw:
-            self.malformed[str(flaw)] += 1
+            return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns, _MOST_LAYERS)
+        except (Malformed, Unread, NoTraffic) as error:
+            self._count(error)
             return None
 
     def close(self) -> None:
         """Count what is still in assembly as malformed; call it after the last packet."""
         self._fragments.close()
 
-    def _link(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
-        if linktype in _WITH_ETHERTYPE:
-            start, place = _WITH_ETHERTYPE[linktype]
-            if len(data) < start:
-                raise _Flaw("link header cut short")
-            (ethertype,) = _SHORT(data, place)
-            while ethertype in _VLAN:
-                if len(data) < start + 4:
-                    raise _Flaw("link header cut short")
-                (ethertype,) = _SHORT(data, start + 2)
-                start += 4
-            version = {_IPV4: 4, _IPV6: 6}.get(ethertype, 0)
-        elif linktype in _WITH_FAMILY:
-            start = 4
-            if len(data) < start:
-                raise _Flaw("link header cut short")
-            family = int.from_bytes(data[:4], "little")
-            version = _FAMILIES.get(family) or _FAMILIES.get(int.from_bytes(data[:4], "big"), 0)
-        elif linktype in _RAW:
-            start = 0
-            version = data[0] >> 4 if data else 0
-        else:
-            self.ignored[f"link type {linktype}"] += 1
-            return None
-        if version == 4:
-            return self._ipv4(data, start, wirelen, ts_ns)
-        if version == 6:
-            return self._ipv6(data, start, wirelen, ts_ns)
-        self.ignored["not IP"] += 1
-        return None
+    def _read(self, inner: Inner, ts_ns: int, layers: int) -> Datagram | Segment | None:
+        """Take off layers until there is a datagram or a segment; None if it is not all there yet."""
+        for left in range(layers, 0, -1):
+            ethertype, data, length = inner
+            if ethertype == AGGREGATE:
+                return self._read_each(data, length, ts_ns, left - 1)
+            if ethertype not in (IPV4, IPV6):
+                inner = read_ethertype(ethertype, data, length)
+                continue
+            read_ip = self._ipv4 if ethertype == IPV4 else self._ipv6
+            packet = read_ip(data, length, ts_ns)
+            if packet is None:
+                return None
+            addresses, protocol, payload, length, identification = packet
+            if protocol == _TCP:
+                return _segment(addresses, payload, length)
+            if protocol == _UDP:
+                datagram = _datagram(addresses, payload, length, identification)
+                tunnelled = _tunnelled(datagram)
+                if tunnelled is None:
+                    return datagram
+                inner = tunnelled
+            else:
+                inner = read_ip_protocol(protocol, payload, length)
+        raise Malformed(f"more than {_MOST_LAYERS} layers")
 
-    def _ipv4(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
-        if len(data) < start + 20:
-            raise _Flaw("IP header cut short")
-        header = (data[start] & 0x0F) * 4
-        if data[start] >> 4 != 4 or header < 20:
-            raise _Flaw("impossible IP header")
-        # The network card was to cut this into packets (TSO) and to fill in the length of each.
-        total = _SHORT(data, start + 2)[0] or wirelen - start
+    def _read_each(self, data: bytes, length: int, ts_ns: int, layers: int) -> Datagram | Segment | None:
+        """Read the frames of an aggregate: the first one's content is returned, the others' are in `rest`."""
+        inner = None
+        for inner in subframes(data, length):
+            try:
+                sent = self._read(inner, ts_ns, layers)
+            except (Malformed, Unread, NoTraffic) as error:
+                self._count(error)
+            else:
+                if sent is not None:
+                    self.rest.append(sent)
+        if inner is None:
+            raise Malformed("link header cut short")
+        return self.rest.pop(0) if self.rest else None
+
+    def _count(self, error: Malformed | Unread | NoTraffic) -> None:
+        counter = {Malformed: self.malformed, Unread: self.unread, NoTraffic: self.ignored}[type(error)]
+        counter[str(error)] += 1
+
+    def _ipv4(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
+        if len(data) < 20:
+            raise Malformed("IP header cut short")
+        header = (data[0] & 0x0F) * 4
+        if data[0] >> 4 != 4 or header < 20:
+            raise Malformed("impossible IP header")
+        # The network card was to cut this into packets (TSO) and to fill in the length of each. Otherwise the
+        # header is right: a capture that is cut may state the captured length as the original one.
+        total = _SHORT(data, 2)[0] or wirelen
         if total < header:
-            raise _Flaw("impossible IP header")
-        if total > wirelen - start:
-            raise _Flaw("packet shorter than its IP length")
-        identification, fragment = _PORTS(data, start + 4)
-        protocol = data[start + 9]
-        addresses = data[start + 12 : start + 20]
-        payload = data[start + header : start + total]
+            raise Malformed("impossible IP header")
+        identification, fragment = _PORTS(data, 4)
+        protocol = data[9]
+        addresses = data[12:20]
+        payload = data[header:total]
         length = total - header
-        if fragment & 0x3FFF and protocol in (_UDP, _TCP):
+        if fragment & 0x3FFF and protocol in _REASSEMBLED:
             # RFC 791, 3.2: source, destination, protocol and identification say what belongs together.
             key = (addresses, protocol, identification)
             more = bool(fragment & 0x2000)
@@ -199,25 +213,22 @@ class PacketDecoder:
             if whole is None:
                 return None
             payload, length, _ = whole
-        return self._transport(addresses, protocol, payload, length, identification)
+        if protocol == _AUTHENTICATION:
+            protocol, payload, length = _authenticated(payload, length)
+        return addresses, protocol, payload, length, identification
 
-    def _ipv6(self, data: bytes, start: int, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
-        if len(data) < start + 40:
-            raise _Flaw("IP header cut short")
-        if data[start] >> 4 != 6:
-            raise _Flaw("impossible IP header")
+    def _ipv6(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
+        if len(data) < 40:
+            raise Malformed("IP header cut short")
+        if data[0] >> 4 != 6:
+            raise Malformed("impossible IP header")
         # A length of 0: a jumbogram (RFC 2675), or the network card was to fill it in.
-        length = _SHORT(data, start + 4)[0] or wirelen - start - 40
-        if length > wirelen - start - 40:
-            raise _Flaw("packet shorter than its IP length")
-        addresses = data[start + 8 : start + 40]
-        return self._extensions(
-            addresses, data[start + 6], data[start + 40 : start + 40 + length], length, ts_ns
-        )
+        length = _SHORT(data, 4)[0] or wirelen - 40
+        return self._extensions(data[8:40], data[6], data[40 : 40 + length], length, ts_ns)
 
     def _extensions(
         self, addresses: bytes, header: int, payload: bytes, length: int, ts_ns: int
-    ) -> Datagram | Segment | None:
+    ) -> _Packet | None:
         """Walk the extension headers of an IPv6 packet (RFC 8200, 4) to what it carries."""
         position = identification = 0
         assembled = False
@@ -234,13 +245,11 @@ class PacketDecoder:
             elif header == _FRAGMENT:
                 size = 8
             else:
-                return self._transport(
-                    addresses, header, payload[position:], length - position, identification
-                )
+                return addresses, header, payload[position:], length - position, identification
             if position + size > length:
-                raise _Flaw("impossible IPv6 extension header")
+                raise Malformed("impossible IPv6 extension header")
             if position + size > len(payload):
-                raise _Flaw("IP header cut short")
+                raise Malformed("IP header cut short")
             previous, header = header, payload[position]
             start = position
             position += size
@@ -252,7 +261,7 @@ class PacketDecoder:
                 # RFC 6946: a fragment that is all of its packet is processed on its own.
                 continue
             if assembled:
-                raise _Flaw("impossible fragment")
+                raise Malformed("impossible fragment")
             # RFC 8200, 4.5: only the first fragment's next header counts, so all kinds have to be kept.
             whole = self._fragments.add(
                 (addresses, identification),
@@ -269,31 +278,37 @@ class PacketDecoder:
             position = 0
             assembled = True
 
-    def _transport(
-        self, addresses: bytes, protocol: int, payload: bytes, length: int, identification: int
-    ) -> Datagram | Segment | None:
-        """Read what IP carries. `payload` is what was captured of its `length` bytes."""
-        if protocol == _UDP:
-            return _datagram(addresses, payload, length, identification)
-        if protocol == _TCP:
-            return _segment(addresses, payload, length)
-        self.ignored[_PROTOCOL_NAMES.get(protocol) or f"IP protocol {protocol}"] += 1
-        return None
+
+def _authenticated(payload: bytes, length: int) -> tuple[int, bytes, int]:
+    """Skip an authentication header in IPv4 (RFC 4302, 2.2): protocol, payload and length behind it."""
+    if len(payload) < 2:
+        raise Malformed("IP header cut short")
+    size = (payload[1] + 2) * 4
+    if size > length:
+        raise Malformed("impossible authentication header")
+    return payload[0], payload[size:], length - size
+
+
+def _tunnelled(datagram: Datagram) -> Inner | None:
+    """Return what a datagram carries if it is one of a tunnel, else None."""
+    flow, payload, missing, _ = datagram
+    reader = UDP_TUNNELS.get(_SHORT(flow, len(flow) - 2)[0])
+    return reader(payload, len(payload) + missing) if reader is not None else None
 
 
 def _datagram(addresses: bytes, payload: bytes, length: int, identification: int) -> Datagram:
     """Read a UDP header (RFC 768)."""
     if length < 8:
-        raise _Flaw("impossible UDP length")
+        raise Malformed("impossible UDP length")
     if len(payload) < 8:
-        raise _Flaw("UDP header cut short")
+        raise Malformed("UDP header cut short")
     (stated,) = _SHORT(payload, 4)
-    if stated == 0 and len(addresses) == 32:
-        # RFC 2675, 4: it does not fit into the field, so it is what IP says.
+    if stated == 0 and (len(addresses) == 32 or length > _LONGEST):
+        # RFC 2675, 4, and Linux's BIG TCP: it does not fit into the field, so it is what IP says.
         stated = length
     if not 8 <= stated <= length:
         # No receiver takes it, as it says that bytes belong to it which are not there.
-        raise _Flaw("impossible UDP length")
+        raise Malformed("impossible UDP length")
     content = payload[8:stated]
     return addresses + payload[:4], content, stated - 8 - len(content), identification
 
@@ -301,13 +316,13 @@ def _datagram(addresses: bytes, payload: bytes, length: int, identification: int
 def _segment(addresses: bytes, payload: bytes, length: int) -> Segment:
     """Read a TCP header (RFC 9293, 3.1)."""
     if length < 20:
-        raise _Flaw("impossible TCP header")
+        raise Malformed("impossible TCP header")
     if len(payload) < 20:
-        raise _Flaw("TCP header cut short")
+        raise Malformed("TCP header cut short")
     seq, ack, offset_and_flags, window = _TCP_HEADER(payload, 4)
     header = (offset_and_flags >> 12) * 4
     if not 20 <= header <= length:
-        raise _Flaw("impossible TCP header")
+        raise Malformed("impossible TCP header")
     content = payload[header:length]
     # The snap length may have cut off options, too.
     missing = length - header - len(content)

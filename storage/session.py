@@ -219,7 +219,7 @@ class Session:
         self.path = path
         """Its database's file; None where it is in memory."""
         self.lacks = lacks
-        """How the capture that it was read from is cut short; None if it is whole."""
+        """Parts and packets of its capture that could not be read, in clauses; None if there are none."""
 
     def __enter__(self) -> Self:
         return self

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import itertools
+import os
 import random
 import shutil
 import struct
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
+from kiebitz.proxy import capture_formats
 from kiebitz.proxy.capture_files import CaptureError, open_capture
+from kiebitz.proxy.capture_formats import BROKEN_INTERFACE, BROKEN_PACKET, TOO_LONG, UNDESCRIBED, Fault
 from kiebitz.proxy.packets import RawPacket
 
 CAPTURES = Path(__file__).parent.parent / "captures"
@@ -70,7 +74,7 @@ def enhanced(order: str, number: int, ticks: int, content: bytes, wirelen: int |
     return block(order, 6, head + content + bytes(-len(content) % 4) + option(order, 2, bytes(4)) + bytes(4))
 
 
-def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[str, int]]:
+def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[Fault, int]]:
     capture = open_capture(io.BytesIO(data))
     return list(capture), capture.truncated, dict(capture.faults)
 
@@ -148,15 +152,15 @@ def test_pcapng_simple_and_obsolete_packet_blocks() -> None:
 
 
 FAULTY_BLOCKS = {
-    "packet of an undescribed interface": enhanced("<", 1, 1, b"x"),
-    "packet longer than its block": block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
-    "broken packet block": block("<", 6, b"tiny"),
-    "broken interface description": block("<", 1, b"tiny"),
+    UNDESCRIBED: enhanced("<", 1, 1, b"x"),
+    TOO_LONG: block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
+    BROKEN_PACKET: block("<", 6, b"tiny"),
+    BROKEN_INTERFACE: block("<", 1, b"tiny"),
 }
 
 
-@pytest.mark.parametrize("reason", FAULTY_BLOCKS)
-def test_pcapng_goes_on_after_a_faulty_block(reason: str) -> None:
+@pytest.mark.parametrize("reason", FAULTY_BLOCKS, ids=" ".join)
+def test_pcapng_goes_on_after_a_faulty_block(reason: Fault) -> None:
     start = section("<") + interface("<", 1)
     unknown = block("<", 10, b"secrets") + block("<", 0x0BAD, b"custom") + block("<", 4, b"")
     data = start + FAULTY_BLOCKS[reason] + unknown + enhanced("<", 0, 1, b"good")
@@ -167,9 +171,7 @@ def test_pcapng_goes_on_after_a_faulty_block(reason: str) -> None:
 
 
 def test_simple_packet_without_interface() -> None:
-    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {
-        "packet of an undescribed interface": 1
-    }
+    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {UNDESCRIBED: 1}
 
 
 PCAPNG = section("<") + interface("<", 1) + b"".join(enhanced("<", 0, 5, content) for _, content in PACKETS)
@@ -217,7 +219,9 @@ DAMAGED = {
     + struct.pack("<II", 6, 0xFFFFFFFF)
     + bytes(99),
     "a block claims a length of 8 bytes": section("<") + struct.pack("<II", 6, 8) + bytes(99),
-    "a block claims a length of 33 bytes": section("<") + struct.pack("<II", 6, 33) + bytes(99),
+    "a block claims a length of 16777217 bytes": section("<")
+    + struct.pack("<II", 6, (1 << 24) + 1)
+    + bytes(99),
     "a block does not repeat its length": section("<") + struct.pack("<III", 6, 12, 13),
     "a section header is broken": section("<") + section(">")[:20],
 }
@@ -229,6 +233,201 @@ def test_damage_ends_the_capture(complaint: str) -> None:
     assert packets == []
     assert truncated is not None
     assert complaint in truncated
+
+
+def modified(order: str, header_length: int, magic: int = 0xA1B2CD34, linktype: int = 1) -> bytes:
+    """Return a pcap file with longer record headers: an interface, a protocol, a packet type, and a rest."""
+    data = struct.pack(order + "IHHIIII", magic, 2, 4, 0, 0, 262144, linktype)
+    for ts_ns, content in PACKETS:
+        seconds, rest = divmod(ts_ns, SECOND)
+        data += struct.pack(order + "IIII", seconds, rest // 1000, len(content), len(content) + 7)
+        data += struct.pack(order + "IHB", 2, 0x800, 4)[: header_length - 16].ljust(header_length - 16, b"\0")
+        data += content
+    return data
+
+
+def swapped(major: int, minor: int, linktype: int = 1) -> bytes:
+    """Return a pcap file with the original length before the captured one."""
+    data = struct.pack(">IHHIIII", 0xA1B2C3D4, major, minor, 0, 0, 262144, linktype)
+    for ts_ns, content in PACKETS:
+        seconds, rest = divmod(ts_ns, SECOND)
+        data += struct.pack(">IIII", seconds, rest // 1000, len(content) + 7, len(content)) + content
+    return data
+
+
+def ixia(order: str, magic: int, unit: int) -> bytes:
+    data = struct.pack(order + "IHHIIIII", magic, 2, 4, 0, 0, 262144, 1, 0)
+    for ts_ns, content in PACKETS:
+        seconds, rest = divmod(ts_ns, SECOND)
+        data += struct.pack(order + "IIII", seconds, rest // unit, len(content), len(content) + 7) + content
+    return data
+
+
+VARIANTS = {
+    **{
+        f"{name}, {order}": modified(order, length, magic)
+        for order in "<>"
+        for name, length, magic in (
+            ("Kuznetsov 1999-10-29", 24, 0xA1B2CD34),
+            ("Kuznetsov 1999-09-15", 28, 0xA1B2CD34),
+            ("Kuznetsov 1999-04-17", 24, 0xA1B2C3D4),
+            ("Nokia", 20, 0xA1B2C3D4),
+        )
+    },
+    **{
+        f"Ixia {name}, {order}": ixia(order, magic, unit)
+        for order in "<>"
+        for name, magic, unit in (("hardware", 0x1C0001AC, 1), ("software", 0x1C0001AB, 1000))
+    },
+    "version 2.1": swapped(2, 1),
+    "version 2.3, lengths swapped": swapped(2, 3),
+    "version 2.3, as today": pcap()[:6] + b"\3\0" + pcap()[8:],
+    "DG/UX": swapped(543, 0),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.compress])
+def test_variants_of_pcap(name: str, compress: Callable[[bytes], bytes]) -> None:
+    assert read(compress(VARIANTS[name])) == (read(pcap())[0], None, {})
+
+
+def test_aix_numbers_link_types_in_its_own_way_and_counts_nanoseconds() -> None:
+    packets, truncated, _ = read(swapped(2, 2, 6))
+    assert truncated is None
+    assert [packet[1] for packet in packets] == [1, 1, 1]
+    assert packets[0][0] == 1_700_000_000 * SECOND + 123_456
+    # libpcap of that age had the same version.
+    assert read(swapped(2, 2))[0] == read(pcap())[0]
+
+
+@pytest.mark.parametrize("name", ["Kuznetsov 1999-10-29, <", "Nokia, >", "Ixia software, <", "version 2.1"])
+def test_variants_of_pcap_are_read_as_wireshark_reads_them(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "variant.pcap"
+    path.write_bytes(VARIANTS[name])
+    check_like_tshark(path)
+
+
+def test_a_live_pipe_of_a_variant_is_not_held_up() -> None:
+    """The first packet comes through before there is a second one that shows the variant."""
+    ends = os.pipe()
+    whole = modified("<", 24)
+    with open(ends[0], "rb") as reading, open(ends[1], "wb", buffering=0) as writing:
+        writing.write(whole[: 24 + 24 + 5])
+        packets = iter(open_capture(reading))
+        assert next(packets) == read(whole)[0][0]
+        writing.write(whole[24 + 24 + 5 :])
+        writing.close()
+        assert list(packets) == read(whole)[0][1:]
+
+
+@pytest.mark.parametrize("length", [2, 4])
+def test_frame_check_sequences_are_cut_off(length: int) -> None:
+    frame = b"0123456789abcdef"
+    check = b"\xfc" * length
+    expected = [(5000, 1, frame, 16), (5000, 1, frame[:10], 16), (5000, 1, frame, 16), (5000, 1, frame, 16)]
+    for value in (length, length * 8):
+        data = (
+            section("<")
+            + interface("<", 1, 0, (13, bytes([value])))
+            + enhanced("<", 0, 5, frame + check)
+            + enhanced("<", 0, 5, frame[:10], 16 + length)
+            + block("<", 2, struct.pack("<HHIIII", 0, 0, 0, 5, 16 + length, 16 + length) + frame + check)
+            + block("<", 3, struct.pack("<I", 16 + length) + frame + check)
+        )
+        assert read(data) == (expected, None, {})
+    head = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, length // 2 << 28 | 1 << 26 | 1)
+    record = struct.pack("<IIII", 0, 5, 16 + length, 16 + length) + frame + check
+    assert read(head + record) == (expected[:1], None, {})
+
+
+def unrounded(order: str, kind: int, body: bytes, how: str) -> bytes:
+    """Return a block whose length does not count its padding; `how` is how it ends."""
+    length = len(body) + 12
+    end = length + -length % 4 if how == "rounded at the end" else length
+    padding = b"" if how == "without padding" else bytes(-len(body) % 4)
+    return struct.pack(order + "II", kind, length) + body + padding + struct.pack(order + "I", end)
+
+
+@pytest.mark.parametrize("how", ["padded", "without padding"])
+@pytest.mark.parametrize("order", "<>")
+def test_unrounded_block_lengths(order: str, how: str) -> None:
+    data = section(order) + interface(order, 1)
+    contents = [b"x" * size for size in (1, 2, 3, 4, 5, 77)]
+    for content in contents:
+        head = struct.pack(order + "IIIII", 0, 0, 9, len(content), len(content))
+        data += unrounded(order, 6, head + content, how)
+    data += unrounded(order, 0xBAD, b"a custom block", how) + enhanced(order, 0, 9, b"last")
+    assert read(data) == ([(9000, 1, content, len(content)) for content in [*contents, b"last"]], None, {})
+
+
+GOOD = [enhanced("<", 0, number, bytes([number]) * (number % 7)) for number in range(1, 9)]
+BEFORE = section("<") + interface("<", 1)
+DAMAGES = {
+    "a length at the end": GOOD[2][:-4] + b"\x77\0\0\0",
+    "a length at the start": GOOD[2][:4] + b"\x77\0\0\0" + GOOD[2][8:],
+    "a length of 4 GiB": GOOD[2][:4] + b"\xff" * 4 + GOOD[2][8:],
+    "a length of nothing": GOOD[2][:4] + bytes(4) + GOOD[2][8:],
+    "a length of 15 MiB": GOOD[2][:4] + (15 << 20).to_bytes(4, "little") + GOOD[2][8:],
+    "bytes that are lost": GOOD[2][:20] + GOOD[2][27:],
+    "bytes that are too many": GOOD[2][:20] + b"junk!" + GOOD[2][20:],
+    "zeros": bytes(512),
+    "text": b"These are no packets. " * 9,
+    "another block inside": block("<", 6, struct.pack("<IIIII", 0, 0, 0, 80, 80) + GOOD[0])[:-4] + bytes(4),
+    "a broken section": section("<")[:8] + bytes(20),
+    "a section of another version": block("<", 0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 9, 0, -1)),
+    "3 MiB of noise": random.Random(5).randbytes(3 << 20),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("compress", [bytes, zstandard.compress])
+def test_damage_costs_a_block_and_a_sentence(name: str, compress: Callable[[bytes], bytes]) -> None:
+    data = BEFORE + b"".join(GOOD[:2]) + DAMAGES[name] + b"".join(GOOD[3:])
+    capture = open_capture(io.BytesIO(compress(data)))
+    packets = list(capture)
+    assert [packet[0] // 1000 for packet in packets] == [1, 2, 4, 5, 6, 7, 8]
+    assert capture.truncated is None
+    (damage,) = capture.damages
+    place = len(BEFORE) + len(GOOD[0] + GOOD[1])
+    assert damage.startswith(f"damaged at byte {place}: ")
+    assert damage.endswith(f"; {len(DAMAGES[name])} bytes were left out")
+
+
+def test_damaged_interface_keeps_its_number() -> None:
+    broken = interface("<", 105)[:-4] + b"\x77\0\0\0"
+    data = section("<") + broken + interface("<", 1) + enhanced("<", 0, 1, b"x") + enhanced("<", 1, 2, b"y")
+    capture = open_capture(io.BytesIO(data))
+    assert list(capture) == [(2000, 1, b"y", 1)]
+    assert dict(capture.faults) == {UNDESCRIBED: 1}
+    assert len(capture.damages) == 1
+
+
+def test_damages_are_bounded() -> None:
+    data = BEFORE + (bytes(16) + GOOD[0]) * 3000
+    capture = open_capture(io.BytesIO(data))
+    assert 100 <= len(list(capture)) <= 101
+    assert len(capture.damages) == 100
+    assert capture.truncated is not None
+    assert "what follows cannot be read" in capture.truncated
+
+
+def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes may unpack to gigabytes in which no block is."""
+    monkeypatch.setattr(capture_formats, "_MOST_SKIPPED", 3 << 20)
+    for size, found in ((2 << 20, 2), (5 << 20, 1)):
+        capture = open_capture(io.BytesIO(zstandarded(BEFORE + GOOD[0] + bytes(size) + GOOD[1])))
+        assert len(list(capture)) == found
+        assert (capture.truncated is None) == (found == 2)
+
+
+def test_a_last_block_that_is_cut_short_is_not_searched_for_blocks() -> None:
+    """Its packet may be a piece of another capture, as when one is copied over the network."""
+    carrier = enhanced("<", 0, 3, GOOD[0] + GOOD[1])
+    packets, truncated, _ = read(BEFORE + GOOD[0] + carrier[:-40])
+    assert len(packets) == 1
+    assert truncated is not None
+    assert "ends inside a block" in truncated
 
 
 def gzipped(data: bytes) -> bytes:
@@ -384,19 +583,17 @@ def test_scapy_stays_quiet(capfd: pytest.CaptureFixture[str]) -> None:
     for data in [
         *DAMAGED.values(),
         PCAPNG[:-1],
-        section("<") + FAULTY_BLOCKS["broken interface description"],
+        section("<") + FAULTY_BLOCKS[BROKEN_INTERFACE],
     ]:
         read(data)
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("compress", [bytes, gzipped, zstandarded])
-def test_sample_capture_is_read_like_tshark_reads_it(compress: type[bytes], tmp_path: Path) -> None:
+def check_like_tshark(path: Path) -> None:
+    """Check that each packet's time and lengths are those that tshark finds."""
     tshark = shutil.which("tshark")
     if tshark is None:
         pytest.skip("tshark is not installed")
-    path = tmp_path / "capture"
-    path.write_bytes(compress(TINY.read_bytes()))
     fields = ["frame.time_epoch", "frame.cap_len", "frame.len"]
     arguments = [argument for field in fields for argument in ("-e", field)]
     told = subprocess.run(
@@ -411,8 +608,25 @@ def test_sample_capture_is_read_like_tshark_reads_it(compress: type[bytes], tmp_
     ] == expected
 
 
+@pytest.mark.parametrize("compress", [bytes, gzipped, zstandarded])
+def test_sample_capture_is_read_like_tshark_reads_it(compress: type[bytes], tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(compress(TINY.read_bytes()))
+    check_like_tshark(path)
+
+
 MAGICS = st.sampled_from(
-    [pcap()[:24], pcap(">")[:24], section("<"), section(">") + interface(">", 1), gzipped(pcap()), b""]
+    [
+        pcap()[:24],
+        pcap(">")[:24],
+        modified("<", 24)[:24],
+        ixia("<", 0x1C0001AC, 1)[:28],
+        swapped(2, 2, 6)[:24],
+        section("<"),
+        section(">") + interface(">", 1),
+        gzipped(pcap()),
+        b"",
+    ]
 )
 
 

@@ -11,7 +11,8 @@ import click
 from click.core import ParameterSource
 
 from kiebitz.cli.importing.garbage import collecting_seldom
-from kiebitz.cli.importing.packets import import_capture, tell_losses
+from kiebitz.cli.importing.losses import tell_losses
+from kiebitz.cli.importing.packets import import_capture
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
     check_replaced,
@@ -99,16 +100,14 @@ def _import(
                 _import_database(file, database, forced, room, stand_ins)
                 continue
             with loading(file) as on_progress:
-                recording, truncated = import_capture(
-                    file, database, forced, on_progress, room.is_full, stand_ins
-                )
+                recording, _ = import_capture(file, database, forced, on_progress, room.is_full, stand_ins)
         except CaptureError as error:
             # One bad file does not keep the others out.
             warn(str(error))
             failed = True
             continue
         tell(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
-        tell_losses(file, recording, truncated)
+        tell_losses(file, recording.losses)
         _tell_of_copy(file, database, recording.recorder.session_id)
         room.tell_if_full()
     return failed

@@ -12,7 +12,8 @@ import click
 import msgspec
 
 from kiebitz.cli.completion.network import complete_interface
-from kiebitz.cli.importing.packets import PacketRecording, tell_losses
+from kiebitz.cli.importing.losses import losses, tell_losses
+from kiebitz.cli.importing.packets import PacketRecording
 from kiebitz.cli.options.anonymizing import anonymize_option, anonymizer_if, stand_ins_if
 from kiebitz.cli.options.beside import Companion, companions, showing_options
 from kiebitz.cli.options.conditions import Condition, ConditionType
@@ -172,7 +173,7 @@ def _sniff_pipe(asked: _Asked) -> None:
         tell(f"reading a capture from {pipe.name}")
         recording, is_whole = _record(pipe, recorder, asked, end)
     tell(f"{recording.packets} packets, {summary(recorder)}")
-    tell_losses(pipe.name, recording, pipe.truncated if is_whole else None)
+    tell_losses(pipe.name, losses(recording.decoder, pipe.capture, is_whole))
 
 
 def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> None:
@@ -185,6 +186,7 @@ def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> N
     tell(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
         warn(f"{sniffer.dropped} packets came too fast and were dropped by the kernel")
+    tell_losses(interface, losses(recording.decoder))
 
 
 def _await_capture(pipe: CapturePipe, ending: Ending) -> None:

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kiebitz.cli.importing.garbage import collecting_seldom
+from kiebitz.cli.importing.losses import losses
 from kiebitz.cli.options.anonymizing import anonymizer_if
 from kiebitz.cli.options.decode_as import server_ports
 from kiebitz.cli.recording.unfinished import refuse_if_unfinished
-from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Direction, Findings, Item, Transport
@@ -60,6 +60,7 @@ class PacketRecording:
         self._tap = tap
         self.packets = 0
         self.decoder = PacketDecoder()
+        self.losses: list[str] = []
         self._udp = UdpConversations(
             recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
         )
@@ -74,6 +75,7 @@ class PacketRecording:
     def take(self, packets: Iterable[RawPacket]) -> None:
         """Record packets (time in ns, link type, bytes, length on the wire)."""
         decode = self.decoder.decode
+        rest = self.decoder.rest
         order = self._order
         all_sent: list[Sent] = []
         size = 0
@@ -84,6 +86,9 @@ class PacketRecording:
             if sent is not None:
                 all_sent.append((ts_ns, sent))
                 size += len(data)
+                if rest:
+                    all_sent += ((ts_ns, other) for other in rest)
+                    rest.clear()
         if order is None:
             self._feed(all_sent)
             # Whatever a packet carries, it tells the time.
@@ -162,9 +167,9 @@ def import_capture(
     """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
 
     A large one is inspected in a second process, unless it is not to take another core. Gives the recording,
-    closed, and what is missing at the end of a file that is cut short. An interruption leaves what has been
-    read as a whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session
-    names nobody. Raises CaptureError and StorageError.
+    closed, and its losses in one text, None if there are none. An interruption leaves what has been read as a
+    whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session names
+    nobody. Raises CaptureError and StorageError.
     """
     refuse_if_unfinished(database)
     with ExitStack() as stack:
@@ -209,7 +214,8 @@ def import_capture(
         except BaseException:
             recorder.release()
             raise
-        return recording, capture.truncated
+        recording.losses = losses(recording.decoder, capture, late=recording.late)
+        return recording, "; ".join(recording.losses) or None
 
 
 @contextmanager
@@ -261,20 +267,7 @@ class _Interrupts:
             raise KeyboardInterrupt
 
 
-def tell_losses(name: str, recording: PacketRecording, truncated: str | None) -> None:
-    """Say on stderr what of a capture could not be read: what is missing at its end, and odd packets."""
-    if truncated is not None:
-        warn(f"{name}: {truncated}; all before that was kept")
-    if recording.late:
-        warn(
-            f"{name}: the times of {recording.late} packets go back by over a second; unless the clock was "
-            "set during the capture, sort it and import the result: reordercap CAPTURE SORTED"
-        )
-    for reason, number in recording.decoder.malformed.items():
-        warn(f"{name}: {number} packets were not read: {reason}")
-
-
 def open_capture_in_memory(source: str) -> tuple[sqlite3.Connection, str | None]:
-    """A capture file as a database in memory with one session, and what is missing at its end."""
-    recording, truncated = import_capture(source, MEMORY, {}, lambda _done, _all: None)
-    return recording.recorder.connection, truncated
+    """Return a capture file as a database in memory with one session, and its losses."""
+    recording, lacks = import_capture(source, MEMORY, {}, lambda _done, _all: None)
+    return recording.recorder.connection, lacks

@@ -20,7 +20,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class SessionInfo(Answer, frozen=True):
-    """A session; times are ISO 8601 UTC. `lacks` says what is missing at a capture's end.
+    """A session; times are ISO 8601 UTC. `lacks` names losses of its capture.
 
     On a player's link `source` is null.
     """
