@@ -9,11 +9,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.sessions import load, session_of, split_number
-from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.schema import MEMORY
@@ -48,10 +45,7 @@ def import_capture(
     # Most programs open databases, and do not need what reads captures.
     from kiebitz.cli.importing.packets import import_capture as record
 
-    try:
-        ports = parse_decode_as(decode_as)
-    except click.BadParameter as error:
-        raise KiebitzError(error.message) from error
+    ports = parse_decode_as(decode_as)
     recording, lacks = record(capture, database or MEMORY, ports, on_progress)
     number = recording.recorder.session_id
     connection = recording.recorder.connection

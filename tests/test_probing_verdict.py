@@ -8,6 +8,7 @@ from kiebitz_noughts.dissector import NOUGHTS
 from msgspec.structs import replace
 
 import kiebitz as library
+from kiebitz.cli.probing.drawn import drawn_message
 from kiebitz.cli.probing.in_play import InPlay, verdict_of, with_findings, wrong_messages
 from kiebitz.cli.probing.results import result_of
 from kiebitz.cli.probing.stage import Conditions
@@ -166,7 +167,7 @@ def test_what_is_wrong_in_play_is_told_with_its_messages(
         for case in (each for each in cases_of(dissector, role) if each.is_in_play):
             verdict, why_not = verdict_of(case, game)
             attempt = Attempt(case, verdict, why_not, None, 0, 1.0, True, wrong=wrong_messages(case, game))
-            result = result_of(attempt, session.timeline, None, None, "")
+            result = result_of(attempt, session.timeline, None, None, "", drawn_message)
             if result.messages:
                 found[case.name.removeprefix(f"{dissector.protocol}/")] = result.verdict
                 assert [message.name for message in result.messages] == [case.says]

@@ -286,6 +286,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     """Try the cases: what came of them, why some were left out, and whether Ctrl-C has ended it."""
     # They take their time to load.
     from kiebitz.cli.probing.asking import ask_first
+    from kiebitz.cli.probing.drawn import drawn_message
     from kiebitz.cli.probing.program import Program
     from kiebitz.cli.probing.series import Bounds, Series
     from kiebitz.cli.probing.stage import Conditions
@@ -318,6 +319,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
         program=program,
         database=asked.database,
         keep=asked.keep,
+        render=drawn_message,
     )
     if asked.role == "client" and asked.restart is None:
         tell(f"Let the client connect to {asked.address}, again and again: each connection is a case.")

@@ -14,7 +14,7 @@ from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.beside import Companion, companions, showing_options
-from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
+from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
@@ -207,7 +207,6 @@ def relay(
         return
     if interfaces or ports:
         raise click.UsageError(f"{'-i' if interfaces else '--port'} goes with --print-rules")
-    parse_decode_as(decode_as)
     compile_wanted(wanted)
     rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import click
 from mitmproxy import ctx
 from mitmproxy.addonmanager import Loader
 from mitmproxy.exceptions import OptionsError
@@ -18,7 +17,7 @@ from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.configuration.settings import Configuration
 from kiebitz.cli.mitm import log
-from kiebitz.cli.options.decode_as import parse_decode_as
+from kiebitz.cli.options.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.flushing import Flushing
@@ -63,8 +62,8 @@ class RecordFlows:
         try:
             parse_decode_as(ctx.options.kiebitz_decode_as)
             self._session = _Session(database, ctx.options.mode, ctx.options.kiebitz_decode_as)
-        except click.BadParameter as error:
-            log.warn(f"Kiebitz records nothing: kiebitz_decode_as: {error.message}")
+        except DecodeAsError as error:
+            log.warn(f"Kiebitz records nothing: kiebitz_decode_as: {error}")
             return
         except (StorageError, OSError) as error:
             log.warn(f"Kiebitz records nothing: {error}")

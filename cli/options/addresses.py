@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
-
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import port_of
 from kiebitz.dissectors.replay.script import Role
 from kiebitz.proxy.modes import parse_endpoint
@@ -17,11 +16,17 @@ _LOOPBACK = "127.0.0.1"
 _HIGHEST = 65_535
 
 
+class AddressError(KiebitzError):
+    """An address that is malformed, missing or ambiguous."""
+
+    is_usage = True
+
+
 def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place]:
     """Where each server is, by the first role that it has.
 
     One address alone is for the server with the lowest port; the others' ports are as far from that as they
-    were in the record, as with CGML's 7001 to 7003. Raises click.UsageError.
+    were in the record, as with CGML's 7001 to 7003. Raises AddressError.
     """
     lowest = min(port_of(server.server) for server in servers)
     named: dict[Role, Place] = {}
@@ -31,7 +36,7 @@ def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place
         place = place_at(address)
         if not equals:
             if base is not None:
-                raise click.UsageError(f"two addresses, and neither says whose: write {_example(servers)}")
+                raise AddressError(f"two addresses, and neither says whose: write {_example(servers)}")
             base = place
         else:
             named[_server(recorded, servers)] = place
@@ -39,21 +44,20 @@ def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place
     for server in servers:
         if server not in places:
             if base is None:
-                raise click.UsageError(f"where is {server.server}? Add {_example([server])}")
+                raise AddressError(f"where is {server.server}? Add {_example([server])}")
             port = base[1] + port_of(server.server) - lowest if base[1] else 0
             if not 0 <= port <= _HIGHEST:
-                raise click.UsageError(f"port {port} for {server.server} is none: add {_example([server])}")
+                raise AddressError(f"port {port} for {server.server} is none: add {_example([server])}")
             places[server] = (base[0], port)
     return places
 
 
 def place_at(text: str) -> Place:
-    """Host and port of an address, `[HOST:]PORT`; without a host it is on this machine. Raises
-    click.UsageError."""
+    """Return host and port of `[HOST:]PORT`; the host defaults to this machine. Raises AddressError."""
     try:
         host, port = parse_endpoint(text)
     except ValueError as error:
-        raise click.UsageError(f"{error}, as in 127.0.0.1:9000") from error
+        raise AddressError(f"{error}, as in 127.0.0.1:9000") from error
     return host or _LOOPBACK, port
 
 
@@ -62,7 +66,7 @@ def _server(text: str, servers: Sequence[Role]) -> Role:
     found = [server for server in servers if text in (server.server, str(port_of(server.server)))]
     if len(found) != 1:
         known = ", ".join(server.server for server in servers)
-        raise click.UsageError(f"the record has no one server {text}: it has {known}")
+        raise AddressError(f"the record has no one server {text}: it has {known}")
     return found[0]
 
 

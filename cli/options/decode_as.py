@@ -11,6 +11,7 @@ import click
 from kiebitz.cli.completion.network import beginning, own_ports
 from kiebitz.cli.terminal.console import Candidate
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.dissectors.records import Transport
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
@@ -25,23 +26,32 @@ NO_GAME = "none"
 """Stands for a protocol where a port is no game's."""
 
 
+class DecodeAsError(KiebitzError):
+    """A `-d` rule that cannot be applied."""
+
+    is_usage = True
+
+
 def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector | None]:
-    """The protocols by (transport, port), None for no game. Raises click.BadParameter with what is wrong."""
+    """Return the protocol for each (transport, port); None marks a port that no game uses.
+
+    Raises:
+        DecodeAsError: A rule is malformed, or names an unknown protocol or the wrong transport.
+    """
     forced: dict[tuple[str, int], Dissector | None] = {}
     for spec in specs:
         form = _FORM.fullmatch(spec.strip())
         if form is None or int(form[2]) > 65_535:
-            raise click.BadParameter(f"'{spec}' is not of the form udp.port==9000,maexchen", param_hint="-d")
+            raise DecodeAsError(f"'{spec}' is not of the form udp.port==9000,maexchen")
         transport, port, protocol = TRANSPORTS[form[1]], int(form[2]), form[3]
         if protocol == NO_GAME:
             forced[transport, port] = None
             continue
         dissector = dissector_of(protocol)
         if dissector is None:
-            text = f"{unknown_protocol(protocol)}; {NO_GAME} says that it is no game"
-            raise click.BadParameter(text, param_hint="-d")
+            raise DecodeAsError(f"{unknown_protocol(protocol)}; {NO_GAME} says that it is no game")
         if dissector.transport != transport:
-            raise click.BadParameter(f"{protocol} goes over {dissector.transport}", param_hint="-d")
+            raise DecodeAsError(f"{protocol} goes over {dissector.transport}")
         forced[transport, port] = dissector
     return forced
 
@@ -85,10 +95,19 @@ def _completed(context: click.Context, parameter: click.Parameter, text: str) ->
     return beginning(text, ((f"{form}=={port},{name}", title) for name, title in named))
 
 
+def _checked(context: click.Context, parameter: click.Parameter, specs: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        parse_decode_as(specs)
+    except DecodeAsError as error:
+        raise click.BadParameter(str(error), context, parameter, "-d") from error
+    return specs
+
+
 decode_as_option = click.option(
     "-d",
     "decode_as",
     multiple=True,
+    callback=_checked,
     metavar="PORT==N,PROTOCOL",
     shell_complete=_completed,
     help="Take a server's port for a protocol's, as in udp.port==4711,maexchen, or for no game's: none in its"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.cli.probing.drawn import drawn_message
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import ANY_REACTION, HEARS, Role
 from kiebitz.storage.in_full import InFull, MessageInFull
@@ -134,10 +133,19 @@ def demanded(case: Case) -> Demanded:
     return Demanded(demand.level, tuple(demand.right), demand.clause, demand.quote)
 
 
+Renderer = Callable[[MessageInFull], str]
+"""Renders a message for the report; the markup is kept in the result."""
+
+
 def result_of(
-    attempt: Attempt, timeline: Timeline, session: str | None, output: str | None, command: str
+    attempt: Attempt,
+    timeline: Timeline,
+    session: str | None,
+    output: str | None,
+    command: str,
+    render: Renderer,
 ) -> Result:
-    """What is told of a case that was tried, and recorded in a session."""
+    """Return the result of a case that was tried and recorded in a session."""
     case, verdict = attempt.case, attempt.verdict
     rows: list[MessageRow] = []
     sent: list[ChunkRow] = []
@@ -166,7 +174,7 @@ def result_of(
         () if verdict is None else tuple(verdict.reactions),
         tuple(_piece(chunk, timeline) for chunk in sent[:_MOST_SENT]),
         unread[:_MOST_HEX],
-        tuple(_message(each, place) for place, each in enumerate(shown) if each is not None),
+        tuple(_message(each, place, render) for place, each in enumerate(shown) if each is not None),
         max(len(numbers) - MOST_MESSAGES, 0),
         session,
         round(attempt.seconds, 3),
@@ -181,7 +189,7 @@ def untried(case: Case, why: str, command: str) -> Result:
     return Result(*about, demanded(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command)
 
 
-def _message(shown: MessageInFull, place: int) -> Told:
+def _message(shown: MessageInFull, place: int, render: Renderer) -> Told:
     message = shown.message
     is_drawn = place < _MOST_DRAWN or bool(shown.flaws)
     return Told(
@@ -191,7 +199,7 @@ def _message(shown: MessageInFull, place: int) -> Told:
         message.name,
         message.fields,
         shown.data[:_MOST_HEX].hex(),
-        drawn_message(shown) if is_drawn else "",
+        render(shown) if is_drawn else "",
     )
 
 

@@ -16,7 +16,7 @@ from kiebitz.cli.files import make_folder, opened
 from kiebitz.cli.probing.going import Making, way_of_game, ways_to
 from kiebitz.cli.probing.in_play import Game, InPlay, verdict_of, with_findings, wrong_messages
 from kiebitz.cli.probing.program import Program
-from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, result_of, untried
+from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Renderer, Result, result_of, untried
 from kiebitz.cli.probing.stage import Conditions
 from kiebitz.cli.probing.trying import Attempt, Trial
 from kiebitz.cli.recording.unfinished import refuse_if_unfinished
@@ -62,7 +62,7 @@ class Series:
 
     `command` is the beginning of the shell command that tries one again. `database` keeps the sessions,
     `keep` is a folder for the captures of those that failed; None keeps nothing. `left` says, when it is
-    over, why cases were left out, if some were.
+    over, why cases were left out, if some were. `render` draws messages for the report.
     """
 
     def __init__(
@@ -74,7 +74,9 @@ class Series:
         program: Program | None,
         database: str | None,
         keep: str | None,
+        render: Renderer,
     ) -> None:
+        self._render = render
         self._conditions = conditions
         self._bounds = bounds
         self._command = command
@@ -261,7 +263,7 @@ class Series:
     def _result(self, attempt: Attempt, recorder: Recorder, timeline: Timeline) -> Result:
         session = f"{self._database}:{recorder.session_id}" if self._database is not None else None
         output = self._program.output if self._program is not None else None
-        return result_of(attempt, timeline, session, output, self._again(attempt.case))
+        return result_of(attempt, timeline, session, output, self._again(attempt.case), self._render)
 
     def _again(self, case: Case) -> str:
         return f"{self._command} --only {shlex.quote(case.name)}"
