@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -204,8 +205,9 @@ class EventKind(msgspec.Struct, frozen=True):
     A `secret` event is known only to its actor. The field `ending` may say how a connection ended.
 
     The messages named in `own` tell it on its actor's own connection; of a kind that `introduces`, the first
-    does. One that `restores` shows that the server took the client for an earlier player of that name. Who
-    sees an event was told the top-level parts of the state in `tells` whole.
+    does. One that `restores` shows that the server took the client for an earlier player of that name. A
+    player that sees an event was told the parts of the state in `tells` whole: paths with dots, in which
+    `{game}` is the event's game and any other name in braces a field of its data, each value of a list.
 
     Some follow from what was told `before`, or `after`, in the same game: whoever was told that knows it.
     A `spoken` one may have been said to one client alone; `to` in its data names it, if it is known.
@@ -222,6 +224,22 @@ class EventKind(msgspec.Struct, frozen=True):
     tells: tuple[str, ...] = ()
     follows: Follows | None = None
     spoken: bool = False
+
+    def told_paths(self, game: int | None, data: Mapping[str, Any]) -> Iterator[list[str]]:
+        """Yield the paths in `tells` for an event of this game with this data."""
+        for pattern in self.tells:
+            steps = [_step_values(step, game, data) for step in pattern.split(".")]
+            yield from (list(path) for path in product(*steps))
+
+
+def _step_values(step: str, game: int | None, data: Mapping[str, Any]) -> list[str]:
+    """Return what a step of a path in `EventKind.tells` stands for; nothing if that is not known."""
+    if not step.startswith("{"):
+        return [step]
+    name = step.strip("{}")
+    value = game if name == "game" else data.get(name)
+    values = value if isinstance(value, list) else [value]
+    return [str(each) for each in values if each is not None]
 
 
 OWN_CLAUSE = "{clause}"

@@ -12,6 +12,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Set
 from itertools import islice, takewhile
+from typing import Any
 
 import msgspec
 
@@ -147,12 +148,24 @@ class Hearers:
 
     def changes(self, event: Event, player: str) -> list[Change]:
         """The changes of an event that the player sees, without what is private to others."""
-        found = self.player(player)
-        names: Collection[str] = [player]
-        if found is not None:
-            names = self._identities.names_at(found, event.table_id, event.id)
+        names = self._names(event, player)
         seen = [seen_change(path, value, *names) for path, value in event.changes]
         return [change for change in seen if change is not None]
+
+    def told(self, event: Event, player: str) -> list[Change]:
+        """The parts of the state that an event tells whole, without what is private to others."""
+        dissector = dissector_of(self.timeline.table(event.table_id).protocol)
+        kind = dissector.grammar.events.get(event.kind) if dissector is not None else None
+        if dissector is None or kind is None or not kind.tells:
+            return []
+        whole = self.timeline.state_at(event.table_id, event.seq)
+        seen = _without(seen_by(whole, *self._names(event, player)), _address_keys(dissector))
+        paths = kind.told_paths(event.game_id, event.data)
+        return [(path, part) for path in paths if (part := _at(seen, path)) is not None]
+
+    def _names(self, event: Event, player: str) -> Collection[str]:
+        found = self.player(player)
+        return [player] if found is None else self._identities.names_at(found, event.table_id, event.id)
 
     def sentence(self, event: Event) -> str:
         """What happened, and to whom it was said where that was one client of several."""
@@ -191,8 +204,7 @@ class Hearers:
             return {}, first
         names = {claim.names[0][1] for claim in player.claims if claim.table == table_id}
         dissector = dissector_of(self.timeline.table(table_id).protocol)
-        handles = dissector.grammar.state_handles if dissector is not None else {}
-        addresses = {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
+        addresses = _address_keys(dissector) if dissector is not None else set()
         return _without(seen_by(self.timeline.state_at(table_id, first), *names), addresses), first
 
     def _dissector(self, event: Event, player: str) -> Dissector:
@@ -259,6 +271,21 @@ class Hearers:
         return self._known().name_of(stream) or f"stream {stream}"
 
 
+def _address_keys(dissector: Dissector) -> set[str]:
+    """The keys of a protocol's state under which addresses of clients stand."""
+    handles = dissector.grammar.state_handles
+    return {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
+
+
+def _at(state: Any, path: Iterable[str]) -> Any:
+    """The value at a path of a state; None if there is none."""
+    for step in path:
+        if not isinstance(state, dict):
+            return None
+        state = state.get(step)
+    return state
+
+
 def _without(state: State, keys: Set[str]) -> State:
     """A state without what stands under these keys, at whatever depth."""
     return {
@@ -319,10 +346,5 @@ class _View:
 
 def _take(hearers: Hearers, player: str, event: Event, state: State) -> None:
     """Apply the changes of an event that a player sees to the player's state."""
-    dissector = dissector_of(hearers.timeline.table(event.table_id).protocol)
-    assert dissector is not None
-    tells = dissector.grammar.events[event.kind].tells if event.kind in dissector.grammar.events else ()
     apply(state, hearers.changes(event, player))
-    if tells:
-        whole = hearers.timeline.state_at(event.table_id, event.seq)
-        state.update({part: whole[part] for part in tells if part in whole})
+    apply(state, hearers.told(event, player))

@@ -348,8 +348,10 @@ ODD = st.one_of(
 @settings(max_examples=times(1500), deadline=None)
 def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
     for decoded in (CATAN.decode(data, direction), CATAN.truncated(data, direction)):
-        bad = [flaw for flaw in decoded.flaws if not flaw.habit]
-        assert len(bad) == (0 if decoded.sound else 1)
+        codes = [flaw.code for flaw in decoded.flaws if not flaw.habit]
+        # A name that occurs twice is reported beside whatever else is wrong, and once.
+        assert codes.count("duplicate-key") <= 1
+        assert len(codes) - codes.count("duplicate-key") == (0 if decoded.sound else 1)
         for flaw in decoded.flaws:
             offset, length = flaw.place(data)
             assert 0 <= offset <= offset + length <= len(data)

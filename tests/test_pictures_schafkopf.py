@@ -111,23 +111,23 @@ def test_trick_that_is_over_as_one_player_sees_it(monkeypatch: pytest.MonkeyPatc
         kiebitz("state", HUMANS, "--at", "#127", "--as", "Jürgen Groß").out
         == """\
 Schafkopf  127.0.0.1:35555  game 2  21.765s  #127
-                                    [BOT]-1
+                                    [BOT]-0
                                     0 points
                                  ▒▒▒▒▒ 5 cards
                  ╭──────────── round 2 · stock 0 ─────────────╮
                  │                ╭─────────╮                 │
-         [BOT]-0 │                │ ♠ Unter │                 │ Jürgen Groß
-        0 points │                ╰─────────╯                 │ Kontra
-   ▒▒▒▒▒ 5 cards │ ╭─────────╮  Sauspiel Eichel   ╭─────────╮ │ account 1150
-                 │ │ ♦ Unter │ trick 1: 10 points │ ♦ Ober  │ │ 0 points
-                 │ ╰─────────╯     for Bärbel     ╰─────────╯ │ ♣U ♥10 ♣K
-                 │                ╭─────────╮                 │ ♣9 ♦10
-                 │                │ ♣ Ober  │                 │
+        ▶ Bärbel │                │ ♦ Unter │                 │ [BOT]-1
+  plays, knocked │                ╰─────────╯                 │ 0 points
+    account 1000 │ ╭─────────╮  Sauspiel Eichel   ╭─────────╮ │ ▒▒▒▒▒ 5 cards
+       10 points │ │ ♣ Ober  │ trick 1: 10 points │ ♠ Unter │ │
+   ▒▒▒▒▒ 5 cards │ ╰─────────╯     for Bärbel     ╰─────────╯ │
+                 │                ╭─────────╮                 │
+                 │                │ ♦ Ober  │                 │
                  │                ╰─────────╯                 │
                  ╰──── ♣ Eichel ♠ Gras ♥ Herz ♦ Schellen ─────╯
-                                 ▒▒▒▒▒ 5 cards
-                           ▶ Bärbel · plays, knocked
-                            account 550 · 10 points
+                                ♣U ♥10 ♣K ♣9 ♦10
+                              Jürgen Groß · Kontra
+                            account 1150 · 0 points
 partner not known yet
 trick 1: 10 points for Bärbel: ♣O ♦U ♠U ♦O
 it is Bärbel's turn

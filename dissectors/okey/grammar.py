@@ -679,13 +679,20 @@ ROWS = (
     MessageType("+WINC", "s2c", (_DECK,), "gets a deck that wins (a cheat)", _CHEAT, ("WINC",)),
 )
 
+_AT_ONES_TABLE = ("games.{game}.lobby", "games.{game}.seats", "games.{game}.exchange")
+# What a client knows of its game from the lobby in which it sits.
+
 EVENTS = (
     EventKind("logged_in", ("name",), "{name} is logged in", own=("+LOGI",), introduces=True),
     EventKind("renamed", ("name", "before"), "{before} is now called {name}", own=("+NAME",)),
     EventKind("joined_lobby", ("name", "lobby"), "{name} joins lobby {lobby}"),
     EventKind("ready", ("name", "lobby"), "{name} is ready", own=("+REDY",)),
     EventKind(
-        "dealt", ("seat", "name", "deck"), "{name} gets their tiles at seat {seat}: {deck}", own=("STRT",)
+        "dealt",
+        ("seat", "name", "deck"),
+        "{name} gets their tiles at seat {seat}: {deck}",
+        own=("STRT",),
+        tells=_AT_ONES_TABLE,
     ),
     EventKind(
         "returned",
@@ -693,6 +700,7 @@ EVENTS = (
         "{name} is back at seat {seat} with {deck}",
         own=("STRT",),
         restores=True,
+        tells=_AT_ONES_TABLE,
     ),
     # The others see it in the STAT that comes next.
     EventKind(
