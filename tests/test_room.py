@@ -130,13 +130,21 @@ def test_a_flood_is_recorded_as_far_as_there_is_room(tmp_path: Path) -> None:
     assert_ended(tmp_path / "game.db")
 
 
+_BOMB_PAYLOAD = 1400
+
+
 def bomb() -> bytes:
-    """A small file that stands for a big capture: one packet 150,000 times, and no two at one time."""
+    """Return a small file that unpacks to a big capture: one long datagram, once a second, 20,000 times."""
     capture = CAPTURE.read_bytes()
-    length = 16 + int.from_bytes(capture[32:36], "little")
-    later = (int.from_bytes(capture[24:28], "little") + 1).to_bytes(4, "little")
-    packet = capture[24 : 24 + length]
-    return gzip.compress(capture[:24] + (packet + later + packet[4:]) * 75_000)
+    begin = int.from_bytes(capture[24:28], "little")
+    # The Ethernet, IP and UDP headers of the first packet, with the lengths of a longer one.
+    ethernet, ip, udp = bytearray(capture[40:54]), bytearray(capture[54:74]), bytearray(capture[74:82])
+    ip[2:4] = (28 + _BOMB_PAYLOAD).to_bytes(2)
+    udp[4:8] = (8 + _BOMB_PAYLOAD).to_bytes(2) + bytes(2)
+    packet = bytes(ethernet + ip + udp) + bytes(_BOMB_PAYLOAD)
+    size = len(packet).to_bytes(4, "little") * 2
+    records = ((begin + second).to_bytes(4, "little") + bytes(4) + size + packet for second in range(20_000))
+    return gzip.compress(capture[:24] + b"".join(records))
 
 
 @pytest.mark.full
