@@ -10,9 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-import click
-
-from kiebitz.cli.options.decode_as import parse_decode_as
+from kiebitz.cli.options.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.cli.recording.note import Note, decode_note
 from kiebitz.cli.recording.recovery import recover_journal
 from kiebitz.cli.recording.spool import Spool
@@ -139,9 +137,9 @@ def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, i
         note = Note(os.path.basename(database), "", "recovered", None, (), None, (), False, is_rest=True)
     try:
         parse_decode_as(note.decode_as)
-    except click.UsageError as error:
+    except DecodeAsError as error:
         # A plug-in may be gone.
-        raise StorageError(f"{folder}: it cannot be carried on: {error.message}") from error
+        raise StorageError(f"{folder}: it cannot be carried on: {error}") from error
     try:
         there = os.stat(spool.journal, follow_symlinks=False)
         identity = there.st_dev, there.st_ino
