@@ -275,8 +275,10 @@ OPTIONS = [
 
 
 def databases_in(folder: Path) -> list[Path]:
-    """Those with anything in them: a relay may be killed right after it has made the file of the next one."""
-    return sorted(path for path in folder.iterdir() if path.suffix == ".db" and path.stat().st_size)
+    """Return the databases with tables: a relay may be killed when it has only begun the next one."""
+    tables = "SELECT 1 FROM sqlite_schema WHERE name = 'chunks'"
+    found = (path for path in folder.iterdir() if path.suffix == ".db" and path.stat().st_size)
+    return sorted(path for path in found if rows(path, tables))
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
