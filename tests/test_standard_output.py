@@ -7,6 +7,8 @@ PYTHONUNBUFFERED.
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,6 +192,31 @@ def test_a_recording_goes_on_when_its_view_cannot_be_written(folder: Path) -> No
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
     assert kiebitz("events", str(folder / "live.db")).out == kiebitz("events", TINY).out
+
+
+def test_a_relay_whose_view_cannot_be_written_ends_with_1(tmp_path: Path) -> None:
+    port, database = free_port("udp"), tmp_path / "live.db"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server, open("/dev/full", "w") as full:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(PATIENCE_S)
+        mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@{port}"
+        forced = f"udp.port=={server.getsockname()[1]},maexchen"
+        command = [*KIEBITZ, "relay", "-m", mode, "-d", forced, "-w", str(database)]
+        with subprocess.Popen(command, stdout=full, stderr=subprocess.PIPE, text=True) as relay:
+            assert relay.stderr is not None
+            while "listening on" not in relay.stderr.readline():
+                assert relay.poll() is None
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+                client.settimeout(PATIENCE_S)
+                client.sendto(b"REGISTER;alice", ("127.0.0.1", port))
+                _, address = server.recvfrom(65_535)
+                server.sendto(b"REGISTERED;0", address)
+                assert client.recv(65_535) == b"REGISTERED;0"
+            relay.send_signal(signal.SIGINT)
+            said = relay.stderr.read()
+        assert UNWRITABLE["a full disk"][1] in said
+        assert relay.returncode == 1
+    assert "alice" in kiebitz("events", str(database)).out
 
 
 # A file called -.

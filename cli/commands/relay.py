@@ -290,5 +290,5 @@ def relay(
         is_recorded = recorder.finish()
         if tap is not None:
             tap.finish()
-        if not is_recorded:
+        if not is_recorded or recorder.has_output_failed:
             raise click.exceptions.Exit(FAILED)

@@ -31,6 +31,7 @@ from kiebitz.cli.recording.task import (
     Begun,
     GoesOn,
     Left,
+    OutputFailed,
     Refused,
     Report,
     Said,
@@ -85,6 +86,8 @@ class RecorderProcess:
         self._has_given_up = False
         self._is_over = False
         """True once the journal is of no more use."""
+        self.has_output_failed = False
+        """True once the process could not write to standard output."""
         self.streams_before = 0
         """From `start` on, how many streams the database had before this session's."""
         self._remaining = Remaining()
@@ -281,6 +284,8 @@ class RecorderProcess:
             self._tell(report.sentence)
         elif isinstance(report, Left):
             self._remaining.show(report.messages)
+        elif isinstance(report, OutputFailed):
+            self.has_output_failed = True
         else:
             self._may_start_again = not self._task.is_anonymized
         if isinstance(report, GoesOn):

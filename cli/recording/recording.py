@@ -17,8 +17,9 @@ from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.note import NoteFile
 from kiebitz.cli.recording.rotation import Rotation
 from kiebitz.cli.recording.spool import remove_recorded
-from kiebitz.cli.recording.task import FULL, GAVE_UP, Committed, GoesOn, Task, report
+from kiebitz.cli.recording.task import FULL, GAVE_UP, Committed, GoesOn, OutputFailed, Task, report
 from kiebitz.cli.recording.unfinished import recovering_command
+from kiebitz.cli.terminal.console import has_output_failed
 from kiebitz.dissectors.records import Item, TableInfo
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
 from kiebitz.storage.conditions import compile_wanted
@@ -111,6 +112,8 @@ class Recording:
         reader.close()
         recorder.release()
         self._tell(f"recorded {summary(recorder)}")
+        if has_output_failed():
+            report(self._relay, OutputFailed())
         if is_full:
             self._tell(f"kiebitz: {self._room.says}; what comes from here on is passed on, but not recorded")
             raise SystemExit(FULL)

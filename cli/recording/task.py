@@ -95,7 +95,11 @@ class Said(msgspec.Struct, frozen=True):
     sentence: str
 
 
-Report = Begun | GoesOn | Refused | Committed | Left | Said
+class OutputFailed(msgspec.Struct, frozen=True):
+    """Standard output could not be written: not all that happened was shown."""
+
+
+Report = Begun | GoesOn | Refused | Committed | Left | Said | OutputFailed
 """What the process tells the relay. The first one of a new session is whether it is open."""
 
 
