@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, cast
@@ -29,6 +29,7 @@ from kiebitz.cli.terminal.console import (
 )
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.services.progress import OnProgress, set_display
 from kiebitz.storage.escaping import printable
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
@@ -153,6 +154,7 @@ def kiebitz() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and give its exit status; a failure is told on stderr in a sentence."""
     accept_any_letter()
+    set_display(_counting)
     if completion.VARIABLE in os.environ:
         # Click must know our ways of answering a shell.
         import_module("kiebitz.cli.completion.shells")
@@ -184,6 +186,13 @@ def main() -> None:
     with suppress(BrokenPipeError):
         flush()
     sys.exit(FAILED if status == OK and has_output_failed() else status)
+
+
+def _counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
+    # Rich is loaded only where something takes long.
+    from kiebitz.cli.terminal.screen import counting
+
+    return counting(title, things)
 
 
 def _behind(error: Exception) -> BaseException:

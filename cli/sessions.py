@@ -91,6 +91,11 @@ def open_database(path: str) -> sqlite3.Connection:
 
     Raises StorageError and CaptureError.
     """
+    # Not for --help.
+    from kiebitz.cli.recording.unfinished import warn_if_unfinished
+
+    # It may be why the database cannot be opened.
+    warn_if_unfinished(path)
     connection, truncated = load(path)
     if truncated is not None:
         warn(f"{path}: {truncated}")
@@ -113,11 +118,6 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
 
 
 def _opened(path: str) -> sqlite3.Connection:
-    # Not for --help.
-    from kiebitz.cli.recording.unfinished import warn_if_unfinished
-
-    # It may be why the database cannot be opened.
-    warn_if_unfinished(path)
     connection = open_existing(path)
     # The large tables are only looked at when a command has failed over them.
     known = tables_of(format_of(connection))

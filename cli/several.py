@@ -7,7 +7,8 @@ from contextlib import closing
 
 import msgspec
 
-from kiebitz.cli.sessions import every_session, is_several, open_session
+from kiebitz.cli.recording.unfinished import warn_if_unfinished
+from kiebitz.cli.sessions import EVERY, every_session, is_several, open_session
 from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.table import Column, Row, address, batches, of_several
 from kiebitz.storage.session import Session
@@ -21,6 +22,9 @@ def each_session(given: Sequence[str]) -> Iterator[tuple[str, Session]]:
 
     Raises StorageError and CaptureError.
     """
+    for name in given:
+        # A database without a session would be refused before it is opened as one.
+        warn_if_unfinished(name.removesuffix(EVERY))
     for name in every_session(given):
         with closing(Session(open_session(name))) as session:
             yield name, session

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from kiebitz.cli.options.recording import RecordingRoom
 from kiebitz.cli.recording.ending import Ending
-from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.notices import Notices
+from kiebitz.cli.recording.task import View
 from kiebitz.cli.terminal.console import tell
 from kiebitz.proxy.taps.consuming import Arrived, Consumer, Position
 from kiebitz.proxy.taps.form import TapError
 from kiebitz.proxy.taps.merging import Known, Merger
 from kiebitz.proxy.taps.place import Place
 from kiebitz.storage.collected import Collection
-from kiebitz.storage.recorder import COMMIT_EVERY_S
+from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import spare
 from kiebitz.storage.schema import StorageError
 
@@ -35,7 +35,7 @@ _RETRY_S = 0.5
 class Collector:
     """Records what is published at `place` into `collection`, and shows it in `view`.
 
-    It goes on until it is the `end`, or there is no more `room`.
+    It goes on until it is the `end`, or the recording `is_full`.
     """
 
     def __init__(
@@ -43,15 +43,15 @@ class Collector:
         place: Place,
         credentials: Path | None,
         collection: Collection,
-        view: LiveView,
-        room: RecordingRoom,
+        view: View,
+        is_full: Callable[[Recorder], bool],
         end: Ending,
     ) -> None:
         self._place = place
         self._collection = collection
         self._recorder = collection.recorder
         self._view = view
-        self._room = room
+        self._is_full = is_full
         self._end = end
         self._notices = Notices()
         self._consumer = Consumer(place, credentials, Position(*collection.position), tell)
@@ -86,7 +86,7 @@ class Collector:
                 if self._recorder.full or now - committed >= COMMIT_EVERY_S / 2:
                     await self._commit()
                     committed = now
-                    if self._room.is_full(self._recorder):
+                    if self._is_full(self._recorder):
                         break
         finally:
             reading.cancel()

@@ -70,7 +70,7 @@ def collect(
         tell(f"collecting from {source}{goes_on}")
         view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
         show_beside(beside, recorder, end)
-        Collector(source, credentials, collection, view, room, end).run()
+        Collector(source, credentials, collection, view, room.is_full, end).run()
         leave_beside(beside, end)
     tell(summary(recorder))
     room.tell_if_full()

@@ -21,6 +21,7 @@ from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.carrying_on import recover
+from kiebitz.cli.recording.live import live_view
 from kiebitz.cli.recording.notices import Notices
 from kiebitz.cli.recording.recorder_process import RecorderProcess
 from kiebitz.cli.recording.rotation import Limits, rotation_option
@@ -265,8 +266,7 @@ def relay(
                 " ".join(map(str, modes)),
                 limits=limits,
                 decode_as=decode_as,
-                wanted=wanted,
-                quiet=quiet or is_watched,
+                view=None if quiet or is_watched else partial(live_view, wanted),
                 max_size=max_size,
                 is_anonymized=is_anonymized,
             )

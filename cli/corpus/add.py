@@ -10,8 +10,8 @@ from kiebitz.cli.corpus.adding import Outcome, Task
 from kiebitz.cli.corpus.captures import captures
 from kiebitz.cli.corpus.cluster import workers
 from kiebitz.cli.terminal.console import counted, tell, warn
-from kiebitz.cli.terminal.screen import counting
 from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.services.progress import counting
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, make
 from kiebitz.storage.corpus.runs import Run, Wanted, sweep_abandoned
 

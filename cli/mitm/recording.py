@@ -90,7 +90,7 @@ class _Session:
             forwarder="mitmproxy",
         )
         try:
-            self._recorder.start(" ".join(modes), decode_as=tuple(decode_as), quiet=True)
+            self._recorder.start(" ".join(modes), decode_as=tuple(decode_as))
         except BaseException:
             self._recorder.discard()
             raise

@@ -8,7 +8,6 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from kiebitz.cli.options.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.cli.recording.note import Note, decode_note
@@ -18,11 +17,8 @@ from kiebitz.cli.recording.task import Left, Report, Task, sessions_of
 from kiebitz.cli.recording.unfinished import LOOK_S, recovering_command, unfinished
 from kiebitz.cli.terminal.console import errors_are_seen, tell
 from kiebitz.proxy.processes import start_child
+from kiebitz.services.progress import OnProgress, counting
 from kiebitz.storage.schema import StorageError
-
-if TYPE_CHECKING:
-    from kiebitz.cli.terminal.screen import OnProgress
-
 
 _FEW = 1000
 """So many messages are recorded before anybody has read that they are left."""
@@ -52,9 +48,6 @@ class Remaining:
         if not errors_are_seen():
             return
         if self._on_progress is None:
-            # Rich is loaded only where it takes longer.
-            from kiebitz.cli.terminal.screen import counting
-
             self._on_progress = self._stack.enter_context(counting("recording", "messages"))
         self._on_progress(self._most - messages, self._most)
 
@@ -159,7 +152,6 @@ def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, i
         None if is_elsewhere else note.limits,
         note.decode_as,
         None,
-        True,
         sessions_of(note, beside),
         started_ns=note.started_ns,
         is_anonymized=note.is_anonymized or is_anonymized,

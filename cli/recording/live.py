@@ -15,6 +15,7 @@ from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import Altered, Diagnostic, Event, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.alterations import IN_WORDS, as_message
+from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.sentences import describe
 
@@ -177,3 +178,8 @@ class LiveView:
 
     def _time(self, ts_ns: int) -> str:
         return f"{(ts_ns - self._started_ns) / 1e9:12.6f}"
+
+
+def live_view(wanted: str | None, recorder: Recorder, tables: Iterable[TableInfo]) -> LiveView:
+    """Return the view of a recording, restricted to what meets the filter `wanted`. Raises FilterError."""
+    return LiveView(recorder, compile_wanted(wanted), False, tables)

@@ -36,6 +36,7 @@ from kiebitz.cli.recording.task import (
     Report,
     Said,
     Task,
+    ViewFactory,
     sessions_of,
 )
 from kiebitz.cli.recording.unfinished import recovering_command, refuse_if_unfinished
@@ -130,8 +131,7 @@ class RecorderProcess:
         *,
         limits: Limits | None = None,
         decode_as: tuple[str, ...] = (),
-        wanted: str | None = None,
-        quiet: bool,
+        view: ViewFactory | None = None,
         max_size: int | None = None,
         is_anonymized: bool = False,
     ) -> None:
@@ -140,7 +140,7 @@ class RecorderProcess:
         Raises Interrupted if a signal that is held comes meanwhile; then no session is left without an end.
         With `limits` it goes on in one database after the other, named after the one that was given. When all
         of them and the journal take `max_size` (bytes), nothing more is recorded. No other process carries on
-        what is anonymized.
+        what is anonymized. The process shows its findings in the `view`, if there is one.
         """
         name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
         self._task = Task(
@@ -151,8 +151,7 @@ class RecorderProcess:
             name,
             limits,
             decode_as,
-            wanted,
-            quiet,
+            view,
             max_size=max_size,
             is_anonymized=is_anonymized,
         )

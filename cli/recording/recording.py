@@ -13,16 +13,14 @@ from pathlib import Path
 
 from kiebitz.cli.options.recording import summary
 from kiebitz.cli.recording.lag import Lag
-from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.recording.note import NoteFile
 from kiebitz.cli.recording.rotation import Rotation
 from kiebitz.cli.recording.spool import remove_recorded
 from kiebitz.cli.recording.task import FULL, GAVE_UP, Committed, GoesOn, OutputFailed, Task, report
 from kiebitz.cli.recording.unfinished import recovering_command
 from kiebitz.cli.terminal.console import has_output_failed
-from kiebitz.dissectors.records import Item, TableInfo
+from kiebitz.dissectors.records import Findings, Item, TableInfo
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
-from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S
 from kiebitz.storage.room import Room, spare
 from kiebitz.storage.rotation import RotatingRecorder
@@ -69,7 +67,12 @@ class Recording:
         Raises SystemExit with `GAVE_UP` or `FULL` if not all is recorded.
         """
         task, recorder, reader = self._task, self._recorder, self._reader
-        view = LiveView(recorder, compile_wanted(task.wanted), task.quiet, tables)
+        view = task.view(recorder, tables) if task.view is not None else None
+
+        def show(found: Findings) -> None:
+            if view is not None:
+                view.show(found)
+
         is_resumed = bool(task.sessions) and not task.is_left
         lag = Lag(reader, self._relay, self._tell, is_behind=is_resumed)
         is_full = is_damaged = is_pending = is_reported = False
@@ -79,7 +82,7 @@ class Recording:
                 if self._rotation is not None and self._rotation.is_due(recorder):
                     items = recorder.record_until_settled(items)
                     if recorder.is_settled or self._rotation.is_overdue:
-                        view.show(recorder.gather())
+                        show(recorder.gather())
                         self._write()
                         self._rotate(self._rotation)
                 recorder.record(items)
@@ -87,7 +90,7 @@ class Recording:
                 now = time.monotonic()
                 # Half the promised time: the commit takes some, too. Who watches waits for each commit.
                 if recorder.full or now - committed >= (_SOON_S if is_pending else COMMIT_EVERY_S / 2):
-                    view.show(recorder.gather())
+                    show(recorder.gather())
                     self._write()
                     reader.release()
                     committed = now
@@ -104,10 +107,10 @@ class Recording:
             is_damaged = True
         if is_damaged and task.is_left:
             # Its session stays open, and the folder where it is.
-            view.show(recorder.gather())
+            show(recorder.gather())
             self._write()
             raise SystemExit(GAVE_UP)
-        view.show(recorder.finish())
+        show(recorder.finish())
         self._write()
         reader.close()
         recorder.release()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from kiebitz.cli.recording.note import Note, Part
 from kiebitz.cli.recording.rotation import Limits
 from kiebitz.cli.terminal import console
+from kiebitz.dissectors.records import Findings, TableInfo
+from kiebitz.storage.recorder import Recorder
 
 GAVE_UP = 3
 """Exit status where another process would fare no better."""
@@ -21,12 +24,24 @@ FULL = 4
 """Exit status where all is recorded that there may be."""
 
 
+class View(Protocol):
+    """A display of a recording while it goes on."""
+
+    def show(self, found: Findings) -> None:
+        """Show new findings."""
+
+
+ViewFactory = Callable[[Recorder, Iterable[TableInfo]], View]
+"""Makes the view of a recording with some tables; it is pickled, as the recorder has a process of its own."""
+
+
 class Task(msgspec.Struct, frozen=True):
     """A journal to record, into which database, and what is shown of it.
 
     `identity` is that of the journal's folder: nothing else is read, should another be in its place by then.
     With `limits` the recording goes into several databases, named after `database`. `sessions` are those
     that it has by now, each with the path of its database; the last one is resumed, unless there is none.
+    `view` makes what shows the findings, None shows nothing.
     The databases and the journal together take `max_size` (bytes); None leaves it to the disk.
 
     The first session began at `started_ns`. `is_left` says that nobody writes the journal any more, and
@@ -40,8 +55,7 @@ class Task(msgspec.Struct, frozen=True):
     name: str
     limits: Limits | None
     decode_as: tuple[str, ...]
-    wanted: str | None
-    quiet: bool
+    view: ViewFactory | None
     sessions: tuple[tuple[str, int], ...] = ()
     started_ns: int | None = None
     max_size: int | None = None

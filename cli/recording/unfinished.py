@@ -49,7 +49,7 @@ def refuse_if_unfinished(database: str) -> None:
 
 def unfinished(database: str, patience_s: float) -> Iterator[str]:
     """Yield the folders of unfinished recordings into `database`, as paths like its own."""
-    if database == MEMORY:
+    if database in (MEMORY, "-"):
         return
     path = Path(database)
     with closing(all_folders(path.absolute().parent)) as found:

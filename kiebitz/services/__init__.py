@@ -1,0 +1,1 @@
+"""Services behind the commands: recording, importing, interception, replay, probing and sharing."""
