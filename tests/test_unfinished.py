@@ -254,9 +254,11 @@ def test_a_recovery_that_is_killed_itself(is_resumed: bool, left: Left) -> None:
     if not is_resumed:
         another_session(left)
     spool = left.spool
-    for after_s in (0.6, 0.8, 1.0):
+    for after_s in (0.5, 0.6, 0.7):
         with group("import", str(spool)):
             time.sleep(after_s)
+        if not spool.exists():
+            break
         wait_until_all_are_gone(left.folder)
     # One that was killed last of all may leave an empty folder.
     if "was not finished" in kiebitz("sessions", str(left.database)).err:
