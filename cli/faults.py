@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec
 
-from kiebitz.cli.terminal.console import open_standard_streams, warn
+from kiebitz.services.standard_streams import open_standard_streams, warn
 
 P = ParamSpec("P")
 

@@ -13,10 +13,9 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import BinaryIO
 
-from kiebitz.cli.options.outputs import STANDARD_OUTPUT
 from kiebitz.cli.sessions import is_database
-from kiebitz.cli.terminal.console import output
 from kiebitz.proxy.held_signals import held_signals
+from kiebitz.services.standard_streams import output
 from kiebitz.storage.schema import StorageError, sentence
 from kiebitz.storage.surroundings import why_not_ours
 
@@ -210,3 +209,6 @@ def _sentence(path: str, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{path}: the disk is full: make room, or name a file on another disk"
     return sentence(path, error)
+
+
+STANDARD_OUTPUT = "-"

@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.sessions import load, session_of, split_number
+from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.schema import MEMORY

@@ -18,18 +18,18 @@ from kiebitz.cli import completion
 from kiebitz.cli.configuration.file import VARIABLE, configuration, configuration_path
 from kiebitz.cli.faults import fault
 from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
-from kiebitz.cli.terminal.console import (
+from kiebitz.cli.terminal.console import wish_for_colour
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.services.progress import OnProgress, set_display
+from kiebitz.services.standard_streams import (
     accept_any_letter,
     flush,
     has_output_failed,
     open_standard_streams,
     tell,
     warn,
-    wish_for_colour,
 )
-from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.services.progress import OnProgress, set_display
 from kiebitz.storage.escaping import printable
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.timeline import Timeline
 
 _TOLD = f"{__name__}.told"

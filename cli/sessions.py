@@ -13,9 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from difflib import get_close_matches
 
-import click
-
-from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.formats import format_of, tables_of
 from kiebitz.storage.opening import is_open, open_existing
@@ -33,18 +30,6 @@ EVERY = ":*"
 
 _LISTED = 20
 """How many numbers a sentence names at the most."""
-
-
-def open_session(given: str, is_told: bool = True) -> Timeline:
-    """The session that is meant; the latest of a database with several, which is then told on stderr.
-
-    Raises StorageError and CaptureError.
-    """
-    path, number = split_number(given)
-    timeline, count = session_of(open_database(path), path, number)
-    if number is None and count > 1 and is_told:
-        warn(f"{path} holds {count} sessions; this is the latest, {path}:{timeline.session.id}")
-    return timeline
 
 
 def is_several(given: Sequence[str]) -> bool:
@@ -84,25 +69,6 @@ def session_of(connection: sqlite3.Connection, path: str, number: int | None) ->
         raise StorageError(f"{path}: {_NO_SESSION}")
     row = found[-1] if number is None else _numbered(found, number, path)
     return Timeline(connection, row), len(found)
-
-
-def open_database(path: str) -> sqlite3.Connection:
-    """A database, or a capture file read into one in memory; it is closed when the command is over.
-
-    Raises StorageError and CaptureError.
-    """
-    # Not for --help.
-    from kiebitz.cli.recording.unfinished import warn_if_unfinished
-
-    # It may be why the database cannot be opened.
-    warn_if_unfinished(path)
-    connection, truncated = load(path)
-    if truncated is not None:
-        warn(f"{path}: {truncated}")
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.call_on_close(connection.close)
-    return connection
 
 
 def load(path: str) -> tuple[sqlite3.Connection, str | None]:

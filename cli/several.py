@@ -7,8 +7,8 @@ from contextlib import closing
 
 import msgspec
 
-from kiebitz.cli.recording.unfinished import warn_if_unfinished
-from kiebitz.cli.sessions import EVERY, every_session, is_several, open_session
+from kiebitz.cli.options.session import open_session, warn_if_unfinished
+from kiebitz.cli.sessions import EVERY, every_session, is_several
 from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.table import Column, Row, address, batches, of_several
 from kiebitz.storage.session import Session

@@ -13,6 +13,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import Action, Altered, Direction, Message, Stream
+from kiebitz.storage.schema import OF_MESSAGE
 from kiebitz.storage.timeline import Timeline, increasing
 
 IN_WORDS: dict[Action, str] = {
@@ -27,13 +28,6 @@ IN_WORDS: dict[Action, str] = {
     "reset": "ended the connection at",
 }
 """What was done, as it is said of a message."""
-
-OF_MESSAGE = (
-    "a.id = (SELECT n.id FROM alterations AS n WHERE n.stream_id = m.stream_id AND n.direction = m.direction"
-    " AND n.offset <= m.offset AND n.length > 0 ORDER BY n.offset DESC LIMIT 1)"
-    " AND m.offset < a.offset + a.length"
-)
-"""SQL: an alteration (alias a) is that of a message (alias m)."""
 
 
 class AlterationRow(msgspec.Struct, frozen=True):

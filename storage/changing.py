@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from kiebitz.storage.formats import bring_up_to_date
 from kiebitz.storage.opening import open_to_change
-from kiebitz.storage.recorder import lock
+from kiebitz.storage.recorder_lock import lock
 from kiebitz.storage.schema import StorageError, sentence
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -51,3 +52,12 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
 
     register_functions(timeline.connection, name_of_stream(timeline))
     return wanted.sql(target, timeline.numbers)
+
+
+def names_at_end(text: str) -> tuple[str, list[str]]:
+    """What stands before the name at the end of a filter, and the names that it may become."""
+    from kiebitz.storage.filters import complete
+
+    found = re.search(r"[\w.]*$", text)
+    assert found is not None
+    return text[: found.start()], complete(found[0], field_catalog())

@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kiebitz.storage.alterations import OF_MESSAGE
 from kiebitz.storage.numbers import GREATEST_ID
 from kiebitz.storage.players import name_of_stream
+from kiebitz.storage.schema import OF_MESSAGE
 from kiebitz.storage.selection import Selection
 from kiebitz.storage.sentences import sentence
 from kiebitz.storage.timeline import Timeline, increasing

@@ -7,10 +7,8 @@ a batch cannot be written, it is kept, and the next `write` tries again.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -25,6 +23,7 @@ from kiebitz.storage.formats import bring_up_to_date
 from kiebitz.storage.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.numbers import NUMBERED, Numbers
 from kiebitz.storage.opening import open_for_writing, settle
+from kiebitz.storage.recorder_lock import lock
 from kiebitz.storage.rows import INSERT_SESSION, SEVERITY, Row, insert, no_rows, session_row
 from kiebitz.storage.schema import MEMORY, StorageError, create_indexes, sentence
 from kiebitz.storage.timeline import SessionRow, Timeline
@@ -44,8 +43,6 @@ _BATCH_BYTES = 4 << 20
 _INDEXES = 1.25
 """What a database takes with its indexes, where they are made at the end, by what it takes without."""
 
-_LOOK_S = 0.05
-"""More than a `RecorderWatch` needs to look."""
 
 ANONYMIZED = "anonymized"
 """The source of a session that names nobody."""
@@ -361,46 +358,3 @@ def last_ids(connection: sqlite3.Connection) -> dict[str, int]:
         table: connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
         for table in tables
     }
-
-
-def lock(path: str) -> int | None:
-    """Keep other recorders out of this file: numbers are given before rows are written.
-
-    flock and SQLite's own locks do not meet, but closing any descriptor of the file would end SQLite's: so
-    this one is closed last.
-    """
-    if path == MEMORY:
-        return None
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        # Perhaps only a RecorderWatch is looking right now.
-        time.sleep(_LOOK_S)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            raise StorageError(
-                f"{path}: another kiebitz is recording into it; use another file with -w"
-            ) from error
-    return descriptor
-
-
-class RecorderWatch:
-    """Tells whether somebody is recording into the database at `path`. Keep it as long as a connection to it.
-
-    Closing it would end the SQLite locks of this process (see `lock`), so it holds the file open meanwhile.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def is_recording(self) -> bool:
-        """Whether a recorder holds the file now."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-        return False

@@ -18,7 +18,8 @@ from kiebitz.storage.formats import format_of
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.items import RecordedItems
 from kiebitz.storage.opening import open_existing, open_to_change, recover
-from kiebitz.storage.recorder import BATCH, last_ids, lock
+from kiebitz.storage.recorder import BATCH, last_ids
+from kiebitz.storage.recorder_lock import lock
 from kiebitz.storage.rotation import RotatingRecorder
 from kiebitz.storage.rows import no_rows
 from kiebitz.storage.schema import OF_SESSION, SCHEMA_VERSION, StorageError, sentence

@@ -16,7 +16,8 @@ from kiebitz.dissectors.grammar import to_json
 from kiebitz.dissectors.records import Item
 from kiebitz.storage.inspection import InspectionHere
 from kiebitz.storage.opening import open_for_writing
-from kiebitz.storage.recorder import Recorder, lock
+from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.recorder_lock import lock
 from kiebitz.storage.rows import INSERT_SESSION, INSERTS, session_row
 from kiebitz.storage.schema import StorageError, create_indexes, sentence
 from kiebitz.storage.timeline import Timeline, sessions

@@ -290,3 +290,11 @@ def _file_size_limit(error: Exception) -> int | None:
         return None
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return None if limit == resource.RLIM_INFINITY else limit
+
+
+OF_MESSAGE = (
+    "a.id = (SELECT n.id FROM alterations AS n WHERE n.stream_id = m.stream_id AND n.direction = m.direction"
+    " AND n.offset <= m.offset AND n.length > 0 ORDER BY n.offset DESC LIMIT 1)"
+    " AND m.offset < a.offset + a.length"
+)
+"""SQL: an alteration (alias a) is that of a message (alias m)."""

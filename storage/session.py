@@ -33,7 +33,7 @@ from kiebitz.storage.conditions import compile_wanted, sql_condition
 from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.moments import find_game, game_at, parse_moment, seen_state, tables_at
 from kiebitz.storage.players import name_of_stream
-from kiebitz.storage.recorder import RecorderWatch
+from kiebitz.storage.recorder_lock import RecorderWatch
 from kiebitz.storage.results import named_result
 from kiebitz.storage.streams import stream_by_id
 from kiebitz.storage.timeline import Timeline, sessions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stored import stored
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.records import Chunk, Direction, End, Item, Stream
 from kiebitz.storage.recorded_bytes import chunks
 from kiebitz.storage.recorder import Recorder

@@ -23,7 +23,7 @@ from command import CAPTURES, kiebitz
 from live import KIEBITZ, PATIENCE_S, accept, free_port, rows, until
 from passed_on import bytes_of
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction, Transport
 from kiebitz.proxy.endpoints import endpoint_text
 from kiebitz.storage.traffic import messages

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.records import Action, Altered, Chunk, Direction, End, Fault, Gap, Item
 from kiebitz.storage.derived import as_recorded
 from kiebitz.storage.items import RecordedItems

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from afterwards import closed_afterwards
 from stored import stored
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import Decoded, Handle
 from kiebitz.dissectors.inspector import Inspector

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from made_sessions import Conversation, record
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.aftermath import Aftermath
 from kiebitz.dissectors.records import Action, Altered, Game, Item
 from kiebitz.storage.traffic import diagnostics

@@ -17,8 +17,8 @@ from passed_on import RULE, Deed, altered_session, bytes_of, some
 from strength import GAMES, a_few, times
 from test_journal import plain
 
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.recording.live import LiveView
-from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.dissectors.records import Altered, Item, Stream
 from kiebitz.storage.conditions import compile_wanted

@@ -19,7 +19,7 @@ from command import CAPTURES, TINY, kiebitz
 from pyarrow import parquet
 from strength import GAMES, a_few, few_captures
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.grammar import Handle
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.storage.schema import TABLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kiebitz.cli.terminal.console import counted
+from kiebitz.services.wording import counted
 
 
 @pytest.mark.parametrize(

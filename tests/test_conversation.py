@@ -14,7 +14,7 @@ from stored import stored
 from strength import times
 
 from kiebitz.cli.mitm.conversation import Conversation
-from kiebitz.cli.sessions import open_database
+from kiebitz.cli.options.session import open_database
 from kiebitz.dissectors.records import DIRECTIONS, Direction, Stream, Transport
 
 MILLISECOND = 1_000_000

@@ -10,7 +10,7 @@ from command import CAPTURES
 from stored import stored
 from strength import few_captures
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.dissectors.sentences import CALLED

@@ -12,7 +12,7 @@ from made_events import Told, session
 from stored import stored
 from strength import few_captures, times
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff import Difference, compare
 from kiebitz.storage.timeline import Timeline

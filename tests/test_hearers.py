@@ -11,7 +11,7 @@ from recorded import CAPTURES
 from stored import stored
 from strength import few_captures
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.hearers import Hearers
 

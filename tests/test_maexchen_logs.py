@@ -11,7 +11,7 @@ from maexchen_logs import Log, Told, read_log
 from recorded import CAPTURES
 from stored import stored
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 
 FORK = "maexchen-fork-pybots"
 RESTART = "maexchen-two-servers-restart"

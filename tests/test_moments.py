@@ -11,7 +11,7 @@ from afterwards import for_all
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.state import State, apply
 from kiebitz.storage.moments import (
     END,

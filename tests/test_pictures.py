@@ -14,9 +14,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from strength import times
 
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.pictures import DRAWINGS, Scene, draw
 from kiebitz.cli.pictures.seating import FELT_ROWS, seating
-from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.registry import BUILT_IN
 
 CAPTURES = Path(__file__).parent.parent / "captures"

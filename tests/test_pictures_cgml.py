@@ -17,9 +17,9 @@ from stored import stored
 from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.pictures.canvas import ASCII, UNICODE
 from kiebitz.cli.pictures.cgml_words import game_words, sorted_hand, tricks_words
-from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.cgml.cards import COLOURS, LADDER, PACK
 from kiebitz.dissectors.cgml.words import level_words
 from kiebitz.dissectors.records import Event

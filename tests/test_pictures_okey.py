@@ -21,7 +21,7 @@ from stored import stored
 from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST
 from kiebitz.dissectors.records import Event
 

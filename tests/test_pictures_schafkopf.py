@@ -20,9 +20,9 @@ from stored import stored
 from strength import times
 
 from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.pictures import Scene, draw
 from kiebitz.cli.pictures.schafkopf_words import cards_left, seat_to_move, sorted_hand
-from kiebitz.cli.sessions import open_session
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.schafkopf.cards import MODI, PACK
 from kiebitz.dissectors.schafkopf.words import mode_words

@@ -14,7 +14,7 @@ from made_sessions import START_NS, Conversation
 
 from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.onlooker import Onlooker
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.web import lists
 from kiebitz.cli.web.reader import Reader, Served, View
 from kiebitz.dissectors.records import Item

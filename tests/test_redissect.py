@@ -10,7 +10,7 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
 from made_sessions import Conversation, record
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.records import Chunk, End
 from kiebitz.storage.items import RecordedItems
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.records import Item, Stream
 from kiebitz.storage.items import RecordedItems
 from kiebitz.storage.recorder import Recorder

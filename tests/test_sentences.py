@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stored import stored
 from strength import few_captures
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of

@@ -35,8 +35,8 @@ from tapped import (
     until_recorded,
 )
 
-from kiebitz.cli.options.taps import Tapping
 from kiebitz.cli.tapping.tap_process import TapProcess
+from kiebitz.cli.tapping.tapping import Tapping
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.taps.form import VERSION, Batch, encode
 from kiebitz.proxy.taps.place import parse_place

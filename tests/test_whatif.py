@@ -17,7 +17,7 @@ from made_sessions import Conversation, record
 from stored import stored
 from strength import a_few, few_captures, times
 
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.records import Chunk, Direction, Stream
 from kiebitz.storage.derived import derived
 from kiebitz.storage.diff import compare

@@ -12,7 +12,7 @@ from stored import stored
 from textual.pilot import Pilot
 
 from kiebitz.cli.altering.hands_client import HandsClient
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.watch.app import WatchApp
 from kiebitz.cli.watch.listing import Listing
 from kiebitz.cli.watch.pace import Pace

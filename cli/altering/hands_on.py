@@ -12,11 +12,11 @@ from kiebitz.cli.altering.engine import Engine
 from kiebitz.cli.altering.hands import Hands
 from kiebitz.cli.altering.hook_process import HookProcess
 from kiebitz.cli.altering.rules import Hold, Rule, Script
-from kiebitz.cli.options.decode_as import parse_decode_as
-from kiebitz.cli.terminal.console import warn
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.endpoints import Notice
 from kiebitz.proxy.relay import Attended
+from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.standard_streams import warn
 
 
 class HandsOn(NamedTuple):

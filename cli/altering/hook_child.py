@@ -49,7 +49,6 @@ from kiebitz.cli.altering.hook_records import (
 )
 from kiebitz.cli.altering.hook_results import Rubbish, gathered, outcomes
 from kiebitz.cli.faults import fault
-from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import UNREADABLE, shortened, to_json
 from kiebitz.dissectors.inspector import Inspector
@@ -57,6 +56,7 @@ from kiebitz.dissectors.records import Chunk, Direction, End, Gap, Ids, Stream
 from kiebitz.dissectors.registry import dissector_of, installed
 from kiebitz.hooks import Message, Table
 from kiebitz.hooks import Stream as HookStream
+from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.storage.assignments import AssignmentError
 
 _MODULE = "kiebitz_hook"

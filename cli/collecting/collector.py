@@ -15,11 +15,11 @@ from pathlib import Path
 from kiebitz.cli.recording.ending import Ending
 from kiebitz.cli.recording.notices import Notices
 from kiebitz.cli.recording.task import View
-from kiebitz.cli.terminal.console import tell
 from kiebitz.proxy.taps.consuming import Arrived, Consumer, Position
 from kiebitz.proxy.taps.form import TapError
 from kiebitz.proxy.taps.merging import Known, Merger
 from kiebitz.proxy.taps.place import Place
+from kiebitz.services.standard_streams import tell
 from kiebitz.storage.collected import Collection
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import spare

@@ -21,10 +21,11 @@ from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.sessions import is_several, since
 from kiebitz.cli.several import each_session, list_sessions
 from kiebitz.cli.status import VIOLATIONS
-from kiebitz.cli.terminal.console import Styled, is_terminal, show_line, tell
+from kiebitz.cli.terminal.console import Styled, is_terminal, show_line
 from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.cli.terminal.severities import GRAVITY, in_words
 from kiebitz.cli.terminal.table import Row
+from kiebitz.services.standard_streams import tell
+from kiebitz.services.wording import GRAVITY, in_words
 from kiebitz.storage.alterations import count_alterations
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.in_full import InFull

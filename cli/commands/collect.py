@@ -7,15 +7,18 @@ from pathlib import Path
 
 import click
 
-from kiebitz.cli.options.beside import companions, showing_options
-from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
-from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
-from kiebitz.cli.options.taps import PLACE, check_reachable, credentials_option
+from kiebitz.cli.options.beside import companions, leave_beside, show_beside, showing_options
+from kiebitz.cli.options.decode_as import decode_as_option
+from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
+from kiebitz.cli.options.taps import PLACE, credentials_option
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
+from kiebitz.cli.recording.ending import Ending
 from kiebitz.cli.recording.live import LiveView
-from kiebitz.cli.terminal.console import tell
+from kiebitz.cli.recording.summary import summary
+from kiebitz.cli.tapping.tapping import check_reachable
 from kiebitz.proxy.taps.place import Place
+from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.standard_streams import tell
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.room import spare
 

@@ -10,8 +10,9 @@ from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.options.catalog import filter_option
+from kiebitz.cli.options.session import open_session
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session, split_number
+from kiebitz.cli.sessions import split_number
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.storage.diff import compare

@@ -7,42 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.listings.events import COLUMNS, event_row
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import player_option
-from kiebitz.cli.options.players import check_player, known_players
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.sessions import is_several
 from kiebitz.cli.several import list_sessions, these
-from kiebitz.cli.terminal.console import errors_are_seen, warn
 from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.cli.terminal.table import Column, Row, address, moment, number
-from kiebitz.storage.session import Event, Session
+from kiebitz.cli.terminal.table import Row
+from kiebitz.services.standard_streams import errors_are_seen, warn
+from kiebitz.storage.players import check_player, known_players
+from kiebitz.storage.session import Session
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
-
-
-def _told(event: Event) -> str:
-    """What happened, and whether Kiebitz has altered a message that tells of it."""
-    return event.sentence if event.altered is None else f"{event.sentence} · altered[{event.altered}]"
-
-
-COLUMNS = (
-    number(width=5),
-    moment("time", "time", width=12),
-    address("server", "server", of_tables=True),
-    number("game", "game", width=4),
-    Column("kind", "kind", width=14, least=8),
-    Column("actor", "actor", width=8, least=8),
-    Column("sentence"),
-    Column("", "what happened", text=_told, least=16, stays=True),
-    Column("data"),
-    Column("table"),
-    Column("seq"),
-    Column("altered"),
-    Column("id"),
-)
 
 
 @click.command()
@@ -74,22 +53,3 @@ def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: b
         # Of several sessions not all need have the player.
         return iter(())
     return map(event_row, session.events(wanted, player))
-
-
-def event_row(event: Event) -> Row:
-    """The row of an event below `COLUMNS`."""
-    return (
-        event.number,
-        event.time,
-        event.server,
-        event.game,
-        event.kind,
-        event.actor,
-        event.sentence,
-        event,
-        event.data,
-        event.table,
-        event.seq,
-        event.altered,
-        event.id,
-    )

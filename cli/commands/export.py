@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from kiebitz.cli.files import opened
+from kiebitz.cli.files import STANDARD_OUTPUT, opened
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
     check_replaced,
     listing_replaced,
     replaced_option,
-    stand_ins_if,
 )
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
-from kiebitz.cli.options.outputs import STANDARD_OUTPUT
-from kiebitz.cli.options.players import check_player
-from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import is_terminal
+from kiebitz.services.anonymizing import stand_ins_if
 from kiebitz.storage import datasette
 from kiebitz.storage.export import BINARY, FORMATS
 from kiebitz.storage.moments import Moment
+from kiebitz.storage.players import check_player
 from kiebitz.storage.selection import Part, Selection, select
 from kiebitz.storage.timeline import Timeline
 

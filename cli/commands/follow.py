@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 import click
 
 from kiebitz.cli.completion.session import complete_stream
-from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import nearest_number, open_session
-from kiebitz.cli.terminal.console import Styled, is_terminal, output, show_line, warn
+from kiebitz.cli.options.session import open_session, session_argument
+from kiebitz.cli.sessions import nearest_number
+from kiebitz.cli.terminal.console import Styled, is_terminal, show_line
 from kiebitz.cli.terminal.excerpt import missing, shown_bytes
 from kiebitz.dissectors.records import Direction
+from kiebitz.services.standard_streams import output, warn
 from kiebitz.storage.alterations import IN_WORDS, AlterationRow, alterations
 from kiebitz.storage.recorded_bytes import ChunkRow, chunks
 from kiebitz.storage.schema import StorageError

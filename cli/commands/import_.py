@@ -18,17 +18,19 @@ from kiebitz.cli.options.anonymizing import (
     check_replaced,
     listing_replaced,
     replaced_option,
-    stand_ins_if,
 )
-from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
-from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
+from kiebitz.cli.options.decode_as import decode_as_option
+from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
+from kiebitz.cli.recording.summary import summary
 from kiebitz.cli.recording.unfinished import refuse_if_unfinished
 from kiebitz.cli.sessions import is_database
 from kiebitz.cli.status import FAILED
-from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.cli.terminal.screen import counting, loading
 from kiebitz.dissectors.inspector import DecodeAs
 from kiebitz.proxy.capture_files import CaptureError
+from kiebitz.services.anonymizing import stand_ins_if
+from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.standard_streams import tell, warn
 from kiebitz.storage.room import spare
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import Timeline, sessions

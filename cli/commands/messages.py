@@ -5,85 +5,31 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from kiebitz.cli.differences.altered import show_alterations
+from kiebitz.cli.listings.messages import COLUMNS, _Said, message_row
 from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.session import sessions_argument
-from kiebitz.cli.sessions import is_database, is_several, open_session, split_number
+from kiebitz.cli.options.session import open_session, sessions_argument
+from kiebitz.cli.sessions import is_database, is_several, split_number
 from kiebitz.cli.several import list_sessions, these
-from kiebitz.cli.terminal.console import warn
-from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import (
     BATCH,
-    Column,
     Row,
     Who,
-    address,
     batches,
-    moment,
-    number,
     of_several,
-    who,
 )
-from kiebitz.dissectors.records import Action
-from kiebitz.storage.escaping import field_words
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.recorded_bytes import Bytes
 from kiebitz.storage.session import Alteration, Message, Session
 from kiebitz.storage.traffic import SHOWN, FlawOfMessage, flaws_of_messages
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
-
-
-class _Said(msgspec.Struct, frozen=True):
-    """What a message says, for people: its flaws, its gloss and its fields, or its bytes if it has none."""
-
-    altered: Action | None
-    flaws: Sequence[FlawOfMessage]
-    gloss: str | None
-    fields: dict[str, Any]
-    sent: str | None
-
-
-def _said(said: _Said) -> str:
-    flaws = [f"{flaw.severity}[{flaw.code}]" for flaw in said.flaws if flaw.severity != "note"]
-    mark = None if said.altered is None else f"altered[{said.altered}]"
-    return " · ".join(filter(None, (mark, *flaws, said.gloss, field_words(said.fields), said.sent)))
-
-
-def _colour(said: _Said) -> str | None:
-    gravest = [severity for severity in COLOURS for flaw in said.flaws if flaw.severity == severity]
-    return COLOURS[gravest[0]] if gravest and gravest[0] != "note" else None
-
-
-COLUMNS = (
-    number(width=5),
-    moment("time", "time", width=12),
-    number("stream", "stream"),
-    Column("dir", "dir", stays=True),
-    Column("client"),
-    who(width=15),
-    address("server", "server", of_tables=True),
-    Column("name", "name", width=15, least=8),
-    Column("gloss"),
-    Column("fields"),
-    Column("", "fields", text=_said, least=8, colour=_colour),
-    Column("offset"),
-    Column("length"),
-    Column("game"),
-    Column("event"),
-    Column("player"),
-    Column("flaws"),
-    Column("bytes"),
-    Column("altered"),
-    Column("id"),
-)
 
 
 @click.command()
@@ -192,33 +138,6 @@ def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recor
         stretches = recorded.between(stream_id, message.direction, message.offset, end)
         sent = b"".join(stretch.data or b"" for stretch in stretches)
     return message_row(message, flaws, sent)
-
-
-def message_row(message: Message, flaws: Sequence[FlawOfMessage], sent: bytes | None) -> Row:
-    """The row of a message below `COLUMNS`; `sent` are the first bytes of one that has none but flaws."""
-    shown = None if sent is None else shown_bytes(sent)
-    return (
-        message.number,
-        message.time,
-        message.stream,
-        message.direction,
-        message.client,
-        Who(message.client, message.player),
-        message.server,
-        message.name,
-        message.gloss,
-        message.fields,
-        _Said(message.altered, flaws, message.gloss, message.fields, shown),
-        message.offset,
-        message.length,
-        message.game,
-        message.event,
-        message.player,
-        [msgspec.structs.asdict(flaw) for flaw in flaws],
-        shown,
-        message.altered,
-        message.id,
-    )
 
 
 def _followed(session: Session, listing: _Listing) -> Iterator[list[Row]]:

@@ -13,12 +13,11 @@ import click
 from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.files import opened
 from kiebitz.cli.options.addresses import Place, place_at
-from kiebitz.cli.options.decode_as import unknown_protocol
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
 from kiebitz.cli.probing.results import WORDS, Result, in_words, key_of
 from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
-from kiebitz.cli.terminal.console import counted, tell, warn, write_json
+from kiebitz.cli.terminal.console import write_json
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.probing.case import Case, picked
 from kiebitz.dissectors.probing.cases import cases_of
@@ -28,6 +27,9 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.modes import endpoint
+from kiebitz.services.decode_as import unknown_protocol
+from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.wording import counted
 
 _VERDICTS = {key_of(word): word for word in WORDS}
 """By how they are written in options."""

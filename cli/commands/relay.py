@@ -18,16 +18,16 @@ from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
+from kiebitz.cli.options.rotation import rotation_option
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.recording.carrying_on import recover
 from kiebitz.cli.recording.live import live_view
 from kiebitz.cli.recording.notices import Notices
 from kiebitz.cli.recording.recorder_process import RecorderProcess
-from kiebitz.cli.recording.rotation import Limits, rotation_option
+from kiebitz.cli.recording.rotation import Limits
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.tapping.beside import tapped
-from kiebitz.cli.terminal.console import errors_are_seen, tell
 from kiebitz.proxy.endpoints import RelayError
 from kiebitz.proxy.gates import Listening
 from kiebitz.proxy.held_signals import Interrupted, held_signals
@@ -36,6 +36,7 @@ from kiebitz.proxy.processes import get_ready
 from kiebitz.proxy.relay import Forwarder, run_relay
 from kiebitz.proxy.rules import Ports
 from kiebitz.proxy.taps.place import Place
+from kiebitz.services.standard_streams import errors_are_seen, tell
 from kiebitz.storage.conditions import compile_wanted
 
 

@@ -12,19 +12,20 @@ from kiebitz.cli.files import opened
 from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
-from kiebitz.cli.options.players import check_player
 from kiebitz.cli.options.recording import max_size_option
-from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.playing.playback import Lines, Paper, Recorded, play
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session, split_number
-from kiebitz.cli.terminal.console import is_terminal, warn
+from kiebitz.cli.sessions import split_number
+from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.watch.pace import Pace
 from kiebitz.cli.watch.run import run, viewer_of
 from kiebitz.dissectors.replay.part import Policy
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
+from kiebitz.storage.players import check_player
 from kiebitz.storage.timeline import GameRow, Timeline
 
 _IN_TERMINAL = {

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.options.session import sessions_argument
-from kiebitz.cli.sessions import is_database, open_session, split_number
-from kiebitz.cli.terminal.console import warn
+from kiebitz.cli.options.session import open_session, sessions_argument
+from kiebitz.cli.sessions import is_database, split_number
 from kiebitz.cli.web.beside import HOST, PORT
+from kiebitz.services.standard_streams import warn
 
 if TYPE_CHECKING:
     from kiebitz.cli.web.reader import Served

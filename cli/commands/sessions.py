@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import closing
-from datetime import datetime
-from typing import Any
 
 import click
 import msgspec
 
 from kiebitz.cli.configuration.file import configuration
-from kiebitz.cli.sessions import is_database, open_database, session_of
+from kiebitz.cli.listings.sessions import COLUMNS, session_row
+from kiebitz.cli.options.session import open_database
+from kiebitz.cli.sessions import is_database, session_of
 from kiebitz.cli.terminal.console import confirmed
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import Column, Row, batches, milliseconds, number, seconds
+from kiebitz.cli.terminal.table import batches
 from kiebitz.storage.opening import recover
 from kiebitz.storage.schema import StorageError
-from kiebitz.storage.timeline import SessionRow
 from kiebitz.storage.timeline import sessions as rows_of
-from kiebitz.storage.times import between, utc
-
-
-def _moment(value: Any) -> str:
-    """A moment, written as ISO 8601 in UTC, on the user's clock and to the second."""
-    return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%Y-%m-%d %H:%M:%S}"
-
-
-def _minute(value: Any) -> str:
-    """The same where there is little room."""
-    return "" if value is None else f"{datetime.fromisoformat(value).astimezone():%m-%d %H:%M}"
-
-
-def _utc(ns: int | None) -> str | None:
-    return None if ns is None else utc(ns).isoformat(timespec="microseconds")
-
-
-COLUMNS = (
-    number("id"),
-    Column("name", "name", least=12, stays=True),
-    Column("kind", "kind"),
-    Column("started", "started (local)", text=_moment, short=_minute),
-    Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
-    Column("streams", "streams", right=True),
-    Column("messages", "messages", right=True),
-    Column("games", "games", right=True),
-    Column("errors", "errors", right=True),
-    Column("note", "note", least=8),
-)
 
 _COUNTS = (
     "SELECT x.id, (SELECT count(*) FROM streams WHERE session_id = x.id),"
@@ -139,15 +108,6 @@ def _list(database: str, form: Form | None) -> None:
     ]
     listed = (session_row(row, counts[row.id]) for row in found)
     show(columns, batches(listed), form, "there is no session in this database")
-
-
-def session_row(row: SessionRow, counts: Sequence[int]) -> Row:
-    """The row of a session below `COLUMNS`; `counts` are those of streams, messages, games and errors."""
-    return (
-        *(row.id, row.name, row.kind, _utc(row.started_ns), between(row.started_ns, row.ended_ns)),
-        *counts,
-        row.note,
-    )
 
 
 def _keep_in_order(

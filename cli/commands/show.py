@@ -10,12 +10,11 @@ import msgspec
 from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.moments import player_option
-from kiebitz.cli.options.players import check_player
-from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.storage.in_full import InFull, MessageInFull
+from kiebitz.storage.players import check_player
 from kiebitz.storage.schema import StorageError
 
 _NEIGHBOURS = 2

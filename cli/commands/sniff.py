@@ -14,19 +14,22 @@ import msgspec
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.importing.losses import losses, tell_losses
 from kiebitz.cli.importing.packets import PacketRecording
-from kiebitz.cli.options.anonymizing import anonymize_option, anonymizer_if, stand_ins_if
-from kiebitz.cli.options.beside import Companion, companions, showing_options
+from kiebitz.cli.options.anonymizing import anonymize_option
+from kiebitz.cli.options.beside import Companion, companions, leave_beside, show_beside, showing_options
 from kiebitz.cli.options.conditions import Condition, ConditionType
-from kiebitz.cli.options.decode_as import decode_as_option, parse_decode_as
-from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option, summary
+from kiebitz.cli.options.decode_as import decode_as_option
+from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.ending import Ending, leave_beside, show_beside
+from kiebitz.cli.recording.ending import Ending
 from kiebitz.cli.recording.live import LiveView
+from kiebitz.cli.recording.summary import summary
 from kiebitz.cli.tapping.beside import tapped
-from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.proxy.sniff import Sniffer
 from kiebitz.proxy.taps.place import Place
+from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.standard_streams import tell, warn
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import spare

@@ -11,10 +11,10 @@ from kiebitz.cli.files import opened
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option
 from kiebitz.cli.options.outputs import svg_option
-from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session
-from kiebitz.cli.terminal.console import show_lines, warn, write_json
+from kiebitz.cli.terminal.console import show_lines, write_json
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.session import Session
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import click
 
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, player_option
-from kiebitz.cli.options.players import check_player
-from kiebitz.cli.options.session import session_argument
+from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import open_session, split_number
+from kiebitz.cli.sessions import split_number
 from kiebitz.cli.watch.pace import MAX_GAP_S, Pace
 from kiebitz.cli.watch.run import check_terminal, run, viewer_of
 from kiebitz.storage.moments import find_game
+from kiebitz.storage.players import check_player
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

@@ -11,11 +11,12 @@ import msgspec
 from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.options.alterations import Wish, copies, read_wishes, splices_of
-from kiebitz.cli.options.session import session_argument
-from kiebitz.cli.sessions import open_session
+from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.status import VIOLATIONS
-from kiebitz.cli.terminal.console import counted, warn, write_json
+from kiebitz.cli.terminal.console import write_json
 from kiebitz.dissectors.grammar import shortened
+from kiebitz.services.standard_streams import warn
+from kiebitz.services.wording import counted
 from kiebitz.storage.derived import derived
 from kiebitz.storage.diff import compare
 from kiebitz.storage.timeline import Timeline

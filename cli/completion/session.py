@@ -13,11 +13,10 @@ from itertools import islice
 import click
 
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.options.players import known_players
 from kiebitz.cli.sessions import EVERY, every_session, is_database, load, session_of, split_number
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.storage.opening import open_existing
-from kiebitz.storage.players import names_of_streams
+from kiebitz.storage.players import known_players, names_of_streams
 from kiebitz.storage.timeline import Timeline, sessions
 
 _LARGEST_CAPTURE = 500_000

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from kiebitz.cli.corpus.adding import Outcome, Task
 from kiebitz.cli.corpus.captures import captures
 from kiebitz.cli.corpus.cluster import workers
-from kiebitz.cli.terminal.console import counted, tell, warn
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.progress import counting
+from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.wording import counted
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, make
 from kiebitz.storage.corpus.runs import Run, Wanted, sweep_abandoned
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kiebitz.cli.terminal.console import warn
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.corpus.runs import Wanted
 
 _ENDINGS = ("pcap", "pcapng", "cap", "dmp")

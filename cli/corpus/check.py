@@ -6,9 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kiebitz.cli.corpus.lists import list_flaws, sum_up_flaws
-from kiebitz.cli.terminal.console import Styled, counted, show_line
+from kiebitz.cli.terminal.console import Styled, show_line
 from kiebitz.cli.terminal.output import Form
-from kiebitz.cli.terminal.severities import COLOURS, in_words
+from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.services.wording import counted, in_words
 from kiebitz.storage.corpus import reading
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.runs import missing

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kiebitz.cli.corpus.adding import Outcome, Task, add
-from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.modes import is_this_machine, parse_endpoint
 from kiebitz.proxy.processes import safe_path
+from kiebitz.services.standard_streams import warn
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -12,14 +12,14 @@ from msgspec import structs
 
 from kiebitz.cli.checking.rows import COLUMNS as FLAW_COLUMNS
 from kiebitz.cli.checking.rows import Told, flaw_row
-from kiebitz.cli.commands.events import COLUMNS as EVENT_COLUMNS
-from kiebitz.cli.commands.events import event_row
-from kiebitz.cli.commands.games import COLUMNS as GAME_COLUMNS
-from kiebitz.cli.commands.games import game_row
-from kiebitz.cli.commands.messages import COLUMNS as MESSAGE_COLUMNS
-from kiebitz.cli.commands.messages import message_row
-from kiebitz.cli.commands.sessions import COLUMNS as SESSION_COLUMNS
-from kiebitz.cli.commands.sessions import session_row
+from kiebitz.cli.listings.events import COLUMNS as EVENT_COLUMNS
+from kiebitz.cli.listings.events import event_row
+from kiebitz.cli.listings.games import COLUMNS as GAME_COLUMNS
+from kiebitz.cli.listings.games import game_row
+from kiebitz.cli.listings.messages import COLUMNS as MESSAGE_COLUMNS
+from kiebitz.cli.listings.messages import message_row
+from kiebitz.cli.listings.sessions import COLUMNS as SESSION_COLUMNS
+from kiebitz.cli.listings.sessions import session_row
 from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, Row, address, batches, number

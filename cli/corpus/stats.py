@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kiebitz.cli.pictures.charts import charts_for_stdout
-from kiebitz.cli.terminal.console import (
-    counted,
-    show_lines,
-    warn,
-    write_json,
-)
+from kiebitz.cli.terminal.console import show_lines, write_json
 from kiebitz.cli.terminal.screen import counting
+from kiebitz.services.standard_streams import warn
+from kiebitz.services.wording import counted
 from kiebitz.storage.corpus import statistics
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.statistics import ProtocolStatistics

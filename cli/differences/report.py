@@ -12,12 +12,12 @@ from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.onlooker import RECENT
-from kiebitz.cli.terminal.console import counted
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.records import Event
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.state import State
+from kiebitz.services.wording import counted
 from kiebitz.storage.diff import Difference
 from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
 from kiebitz.storage.diff.states import StateDifference, compare_states

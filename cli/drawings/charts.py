@@ -26,7 +26,7 @@ from kiebitz.cli.pictures.chart_words import (
     times_words,
 )
 from kiebitz.cli.pictures.pen import COLOURS
-from kiebitz.cli.terminal.console import counted
+from kiebitz.services.wording import counted
 from kiebitz.storage.escaping import printable
 from kiebitz.storage.statistics.results import (
     Counts,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kiebitz.cli.terminal.console import counted, warn
 from kiebitz.proxy.capture_files import CaptureFile
 from kiebitz.proxy.packets import PacketDecoder
+from kiebitz.services.standard_streams import warn
+from kiebitz.services.wording import counted
 
 _MOST_CLAUSES = 10
 """Largest number of losses of one kind to print."""

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.cli.importing.losses import losses
-from kiebitz.cli.options.anonymizing import anonymizer_if
-from kiebitz.cli.options.decode_as import server_ports
 from kiebitz.cli.recording.unfinished import refuse_if_unfinished
 from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspector import DecodeAs
@@ -27,6 +25,8 @@ from kiebitz.proxy.item_journal import ItemJournal
 from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.tcp_conversations import TcpConversations
 from kiebitz.proxy.tcp_order import PATIENCE_NS, RESET_PATIENCE_NS, TcpOrder
+from kiebitz.services.anonymizing import anonymizer_if
+from kiebitz.services.decode_as import server_ports
 from kiebitz.storage.inspection import Inspect, InspectionHere
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.schema import MEMORY

@@ -15,9 +15,7 @@ from kiebitz.cli.options.outputs import BESIDE_OUTPUT
 from kiebitz.storage.schema import StorageError, sentence
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
     from kiebitz.dissectors.anonymizing.stand_ins import StandIns
-    from kiebitz.dissectors.inspector import DecodeAs
 
 anonymize_option = click.option(
     "--anonymize",
@@ -40,28 +38,6 @@ def check_replaced(is_anonymized: bool, replaced: str | None) -> None:
     """Raise UsageError for `--replaced` without `--anonymize`."""
     if replaced is not None and not is_anonymized:
         raise click.UsageError("--replaced goes with --anonymize")
-
-
-def stand_ins_if(is_anonymized: bool) -> StandIns | None:
-    """Stand-ins for what is to be anonymized; None where nothing is."""
-    if not is_anonymized:
-        return None
-    # Loaded only where it is needed.
-    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
-    from kiebitz.dissectors.registry import installed
-
-    return StandIns(installed().dissectors.values())
-
-
-def anonymizer_if(stand_ins: StandIns | None, forced: DecodeAs) -> Anonymizer | None:
-    """What puts stand-ins into the items of a session; None where there are none."""
-    if stand_ins is None:
-        return None
-    # Loaded only where it is needed.
-    from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
-    from kiebitz.dissectors.registry import installed
-
-    return Anonymizer(installed().dissectors.values(), forced, stand_ins)
 
 
 @contextmanager

@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
+from kiebitz.cli.recording.ending import Ending
 from kiebitz.cli.watch.beside import Beside, watch_option
 from kiebitz.cli.web.beside import PageBeside, serve_option
+from kiebitz.storage.recorder import Recorder
 
 Companion = Beside | PageBeside
 Command = Callable[..., Any]
@@ -41,3 +43,16 @@ def companions(is_watched: bool, place: tuple[str, int] | None) -> Iterator[Sequ
         for one in found:
             stack.enter_context(one)
         yield found
+
+
+def show_beside(beside: Sequence[Companion], recorder: Recorder, end: Ending) -> None:
+    """Show what is recorded from here on, if it is to be shown; somebody who quits ends the recording."""
+    for one in beside:
+        one.start(f"{recorder.path}:{recorder.session_id}", end.come)
+
+
+def leave_beside(beside: Sequence[Companion], end: Ending) -> None:
+    """Where a signal has ended it, the picture ends, too; else that stays until somebody quits."""
+    if end.was_signal:
+        for one in beside:
+            one.stop()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.options.session import SESSION_ARGUMENTS
-from kiebitz.cli.sessions import every_session, open_session
+from kiebitz.cli.options.session import SESSION_ARGUMENTS, open_session
+from kiebitz.cli.sessions import every_session
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.conditions import compile_wanted, field_catalog
+from kiebitz.storage.conditions import compile_wanted, field_catalog, names_at_end
 from kiebitz.storage.paths import paths_to, spoken
 
 # The filter language takes its time to load, and most commands are asked without a filter.
@@ -52,15 +51,6 @@ def completed(context: click.Context, parameter: click.Parameter, text: str) -> 
     """The name that is being written at the end of a filter."""
     before, names = names_at_end(text)
     return candidates((before + name, None) for name in names)
-
-
-def names_at_end(text: str) -> tuple[str, list[str]]:
-    """What stands before the name at the end of a filter, and the names that it may become."""
-    from kiebitz.storage.filters import complete
-
-    found = re.search(r"[\w.]*$", text)
-    assert found is not None
-    return text[: found.start()], complete(found[0], field_catalog())
 
 
 filter_option = click.option(

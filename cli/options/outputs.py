@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-STANDARD_OUTPUT = "-"
+from kiebitz.cli.files import STANDARD_OUTPUT
 
 
 class NamedFile(click.Path):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from kiebitz.cli.options.decode_as import TRANSPORTS
 from kiebitz.cli.terminal.console import show_lines
 from kiebitz.proxy.modes import Mode, Transparent
 from kiebitz.proxy.rules import Ports, Sought, rules_for, written
+from kiebitz.services.decode_as import TRANSPORTS
 
 _HIGHEST = 65_535
 _PORTS = re.compile(r"(?:(tcp|udp)/)?([0-9]{1,5})(?:-([0-9]{1,5}))?", re.A)

@@ -1,4 +1,4 @@
-"""What the commands that record have in common: where to, how much, and what was recorded in the end."""
+"""Options of the commands that record: the database and how much is recorded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import click
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.options.outputs import DATABASE
 from kiebitz.cli.status import FAILED
-from kiebitz.cli.terminal.console import warn
-from kiebitz.cli.terminal.severities import in_words
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.room import Room
 
 # Not all who take these options record.
@@ -31,9 +30,6 @@ database_option = click.option(
 _UNITS = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kmgt]b)", re.I | re.A)
 _LEAST = 10 * 10**6
-
-_MOST_WAYS = 4
-"""Directions of streams of which a summary says how many bytes are missing."""
 
 
 class SizeType(click.ParamType[int]):
@@ -80,30 +76,3 @@ class RecordingRoom:
         if self._reason is not None:
             warn(f"{self._reason}; the recording has ended, and what was read until then is kept")
             raise click.exceptions.Exit(FAILED)
-
-
-def summary(recorder: Recorder) -> str:
-    """How much of what a session holds, and the name it has as a SESSION."""
-    counts = ", ".join(
-        f"{recorder.counts[kind]} {kind if recorder.counts[kind] != 1 else kind.removesuffix('s')}"
-        for kind in ("streams", "messages", "games", "alterations")
-        if recorder.counts[kind] or kind != "alterations"
-    )
-    found = f"{counts}, {in_words(recorder.counts)}{_missing(recorder)}"
-    return f"{found} -> {recorder.path}:{recorder.session_id}"
-
-
-def _missing(recorder: Recorder) -> str:
-    """Return how many bytes are missing, of which streams and directions; nothing if none are."""
-    total = recorder.missing.total()
-    if not total:
-        return ""
-    number = recorder.numbers.number
-    ways = sorted(recorder.missing.items())
-    parts = [
-        f"{length:,} of stream {number('streams', stream)} {direction}"
-        for (stream, direction), length in ways[:_MOST_WAYS]
-    ]
-    if len(ways) > _MOST_WAYS:
-        parts.append("and others: kiebitz streams lists them")
-    return f", {total:,} bytes missing ({', '.join(parts)})"

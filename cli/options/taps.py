@@ -7,24 +7,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from kiebitz.cli.options.parsed import Parsed
-from kiebitz.proxy.taps.place import Place, check_name, check_safe, own_name, parse_place, read_seed
+from kiebitz.cli.tapping.tapping import Tapping, check_reachable
+from kiebitz.proxy.taps.place import Place, check_name, own_name, parse_place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 PLACE = Parsed("place", parse_place)
 """nats://HOST:PORT/SUBJECT."""
-
-
-class Tapping(msgspec.Struct, frozen=True):
-    """Where a recording is published, as the tap of which name; `credentials` is a file, or None."""
-
-    place: Place
-    name: str
-    credentials: Path | None
 
 
 credentials_option = click.option(
@@ -72,14 +64,3 @@ def tapping(
         )
     check_reachable(place, credentials)
     return Tapping(place, name or own_name(), credentials)
-
-
-def check_reachable(place: Place, credentials: Path | None) -> None:
-    """Raise TapError where it is clear beforehand that nothing can be published or read there."""
-    check_safe(place, credentials)
-    if credentials is not None:
-        read_seed(credentials)
-    # It takes its time to load, and most recordings are not published.
-    from kiebitz.proxy.taps.jetstream import check_installed
-
-    check_installed()

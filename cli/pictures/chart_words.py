@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from kiebitz.cli.pictures.canvas import UNICODE
-from kiebitz.cli.terminal.console import counted
 from kiebitz.dissectors.statistics import COUNT
+from kiebitz.services.wording import counted
 from kiebitz.storage.sentences import game_title
 from kiebitz.storage.statistics.chance import Chance
 from kiebitz.storage.statistics.results import Counts, Rate, TableStatistics, Times

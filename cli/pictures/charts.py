@@ -21,7 +21,8 @@ from kiebitz.cli.pictures.chart_words import (
     times_words,
 )
 from kiebitz.cli.terminal.cells import cell_len
-from kiebitz.cli.terminal.console import Line, Styled, counted, letters_of_output, terminal_columns, wrapped
+from kiebitz.cli.terminal.console import Line, Styled, letters_of_output, terminal_columns, wrapped
+from kiebitz.services.wording import counted
 from kiebitz.storage.statistics.results import (
     Counts,
     Course,

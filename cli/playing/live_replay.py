@@ -10,13 +10,11 @@ from contextlib import suppress
 import click
 
 from kiebitz.cli.options.addresses import places_of
-from kiebitz.cli.options.players import no_such_player
-from kiebitz.cli.options.recording import summary
 from kiebitz.cli.playing.acting import Actor
 from kiebitz.cli.recording.live import LiveView
+from kiebitz.cli.recording.summary import summary
 from kiebitz.cli.recording.unfinished import refuse_if_unfinished
 from kiebitz.cli.status import FAILED, VIOLATIONS
-from kiebitz.cli.terminal.console import tell, warn
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar import blame_of
 from kiebitz.dissectors.inspector import DIVERGENCE
@@ -27,6 +25,8 @@ from kiebitz.dissectors.replay.part import Divergence, Part, Policy
 from kiebitz.dissectors.replay.script import Line, Script
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.peers import Peers
+from kiebitz.services.standard_streams import tell, warn
+from kiebitz.storage.players import no_such_player
 from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.room import Room
 from kiebitz.storage.schema import MEMORY, StorageError

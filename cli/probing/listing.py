@@ -8,11 +8,12 @@ from itertools import groupby, zip_longest
 
 from kiebitz.cli.probing.results import ANY_MESSAGE, IN_PLAY, demanded, group_of
 from kiebitz.cli.terminal.cells import cell_len
-from kiebitz.cli.terminal.console import Styled, show_line, tell, terminal_columns, wrapped
+from kiebitz.cli.terminal.console import Styled, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.table import Column, Row, batches
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import Level
+from kiebitz.services.standard_streams import tell
 
 _CASES = (
     Column("case", "case", stays=True),

@@ -15,9 +15,9 @@ from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.probing.drawn import drawn_bytes
 from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, by_verdict, key_of, right_words
 from kiebitz.cli.probing.tally import tally_of
-from kiebitz.cli.terminal.console import counted
 from kiebitz.dissectors.grammar import shortened
 from kiebitz.dissectors.probing.demands import HEARS
+from kiebitz.services.wording import counted
 from kiebitz.storage.escaping import field_words, printable
 
 _IN_FULL = ("FAILED", "NON-STRICT")

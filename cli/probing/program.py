@@ -13,11 +13,11 @@ from collections import deque
 from contextlib import suppress
 from typing import IO
 
-from kiebitz.cli.terminal.console import warn
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.probing.verdict import EXIT_STATUS
 from kiebitz.dissectors.records import Transport
 from kiebitz.proxy.ports_in_use import is_in_use
+from kiebitz.services.standard_streams import warn
 
 START_S = 10.0
 """So long it may take until it listens."""

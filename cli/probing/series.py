@@ -20,7 +20,6 @@ from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Renderer, Result, resu
 from kiebitz.cli.probing.stage import Conditions
 from kiebitz.cli.probing.trying import Attempt, Trial
 from kiebitz.cli.recording.unfinished import refuse_if_unfinished
-from kiebitz.cli.terminal.console import counted
 from kiebitz.dissectors.grammar import MessageType
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.demands import Role as Side
@@ -28,6 +27,7 @@ from kiebitz.dissectors.probing.ways import Way
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.modes import endpoint
 from kiebitz.proxy.peers import PeerError
+from kiebitz.services.wording import counted
 from kiebitz.storage.export import FORMATS
 from kiebitz.storage.recorder import Recorder
 from kiebitz.storage.room import Room

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from kiebitz.cli.probing.results import NOT_TRIED, WORDS, Result, Told, right_words
 from kiebitz.cli.probing.tally import Tally, tally_of
 from kiebitz.cli.probing.watching import COLOURS
-from kiebitz.cli.terminal.console import Styled, counted, ellipsis, show_line, terminal_columns, wrapped
+from kiebitz.cli.terminal.console import Styled, ellipsis, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.table import Column, show_table
 from kiebitz.dissectors.grammar import UNREADABLE, shortened
 from kiebitz.dissectors.probing.demands import HEARS
+from kiebitz.services.wording import counted
 from kiebitz.storage.escaping import field_words
 
 _IN_FULL = ("NON-STRICT", "FAILED")

@@ -9,15 +9,15 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
-from kiebitz.cli.options.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.cli.recording.note import Note, decode_note
 from kiebitz.cli.recording.recovery import recover_journal
 from kiebitz.cli.recording.spool import Spool
 from kiebitz.cli.recording.task import Left, Report, Task, sessions_of
 from kiebitz.cli.recording.unfinished import LOOK_S, recovering_command, unfinished
-from kiebitz.cli.terminal.console import errors_are_seen, tell
 from kiebitz.proxy.processes import start_child
+from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.progress import OnProgress, counting
+from kiebitz.services.standard_streams import errors_are_seen, tell
 from kiebitz.storage.schema import StorageError
 
 _FEW = 1000

@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Sequence
-
-from kiebitz.cli.options.beside import Companion
-from kiebitz.storage.recorder import Recorder
 
 
 class Ending:
@@ -38,16 +34,3 @@ class Ending:
         self.was_signal = True
         self._at = min(self._at, time.monotonic() + self._linger_s)
         self._linger_s = 0.0
-
-
-def show_beside(beside: Sequence[Companion], recorder: Recorder, end: Ending) -> None:
-    """Show what is recorded from here on, if it is to be shown; somebody who quits ends the recording."""
-    for one in beside:
-        one.start(f"{recorder.path}:{recorder.session_id}", end.come)
-
-
-def leave_beside(beside: Sequence[Companion], end: Ending) -> None:
-    """Where a signal has ended it, the picture ends, too; else that stays until somebody quits."""
-    if end.was_signal:
-        for one in beside:
-            one.stop()

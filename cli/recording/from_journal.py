@@ -15,8 +15,6 @@ import msgspec
 
 from kiebitz.cli.faults import telling_faults
 from kiebitz.cli.importing.garbage import collecting_seldom
-from kiebitz.cli.options.anonymizing import anonymizer_if, stand_ins_if
-from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.recording.note import NoteFile
 from kiebitz.cli.recording.recording import Recording
 from kiebitz.cli.recording.rotation import Rotation
@@ -26,6 +24,8 @@ from kiebitz.dissectors.records import TableInfo
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
 from kiebitz.proxy.processes import follow, give_way
+from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.resuming import ResumedRecorder
 from kiebitz.storage.rotation import RotatingRecorder

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.terminal.console import Line, Styled, flush, has_output_failed, show_line, tell, warn
+from kiebitz.cli.terminal.console import Line, Styled, show_line
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.grammar import UNREADABLE
 from kiebitz.dissectors.records import Altered, Diagnostic, Event, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.services.standard_streams import flush, has_output_failed, tell, warn
 from kiebitz.storage.alterations import IN_WORDS, as_message
 from kiebitz.storage.conditions import compile_wanted
 from kiebitz.storage.recorder import Recorder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from kiebitz.cli.terminal.console import warn
+from kiebitz.services.standard_streams import warn
 
 _NOTICE_EVERY_S = 5.0
 """A trouble that repeats itself is told of again after this time, with how often it came."""

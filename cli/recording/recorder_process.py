@@ -40,11 +40,11 @@ from kiebitz.cli.recording.task import (
     sessions_of,
 )
 from kiebitz.cli.recording.unfinished import recovering_command, refuse_if_unfinished
-from kiebitz.cli.terminal.console import tell
 from kiebitz.proxy.held_signals import LOOK_EVERY_S, Interrupted, look
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.processes import start_child
 from kiebitz.proxy.tapped_journal import TappedJournal
+from kiebitz.services.standard_streams import tell
 from kiebitz.storage.room import may_wait_beside
 from kiebitz.storage.schema import StorageError
 

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from kiebitz.cli.options.recording import summary
 from kiebitz.cli.recording.lag import Lag
 from kiebitz.cli.recording.note import NoteFile
 from kiebitz.cli.recording.rotation import Rotation
 from kiebitz.cli.recording.spool import remove_recorded
+from kiebitz.cli.recording.summary import summary
 from kiebitz.cli.recording.task import FULL, GAVE_UP, Committed, GoesOn, OutputFailed, Task, report
 from kiebitz.cli.recording.unfinished import recovering_command
-from kiebitz.cli.terminal.console import has_output_failed
 from kiebitz.dissectors.records import Findings, Item, TableInfo
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
+from kiebitz.services.standard_streams import has_output_failed
 from kiebitz.storage.recorder import COMMIT_EVERY_S
 from kiebitz.storage.room import Room, spare
 from kiebitz.storage.rotation import RotatingRecorder

@@ -16,8 +16,6 @@ import msgspec
 
 from kiebitz.cli.faults import telling_faults
 from kiebitz.cli.importing.garbage import collecting_seldom
-from kiebitz.cli.options.anonymizing import anonymizer_if, stand_ins_if
-from kiebitz.cli.options.decode_as import parse_decode_as
 from kiebitz.cli.recording.from_journal import is_ended, resume
 from kiebitz.cli.recording.note import NoteFile
 from kiebitz.cli.recording.recording import Recording
@@ -26,6 +24,8 @@ from kiebitz.cli.recording.task import GAVE_UP, Task, note_of, teller
 from kiebitz.dissectors.records import Altered, Chunk, Direction, Gap, Item
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
 from kiebitz.proxy.processes import give_way, read_rest
+from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.storage.changing import changing
 from kiebitz.storage.opening import open_existing, open_to_change
 from kiebitz.storage.rotation import RotatingRecorder

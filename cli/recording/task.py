@@ -13,8 +13,8 @@ import msgspec
 
 from kiebitz.cli.recording.note import Note, Part
 from kiebitz.cli.recording.rotation import Limits
-from kiebitz.cli.terminal import console
 from kiebitz.dissectors.records import Findings, TableInfo
+from kiebitz.services.standard_streams import tell
 from kiebitz.storage.recorder import Recorder
 
 GAVE_UP = 3
@@ -126,15 +126,15 @@ def report(relay: Connection, what: Report) -> None:
 def teller(relay: Connection | None) -> Callable[[str], None]:
     """Return the function that reports sentences to the relay; without one, they go to stderr."""
 
-    def tell(sentence: str) -> None:
+    def pass_on(sentence: str) -> None:
         if relay is None:
             # The recording does not end because its terminal is gone.
             with suppress(OSError):
-                console.tell(sentence)
+                tell(sentence)
         else:
             report(relay, Said(sentence))
 
-    return tell
+    return pass_on
 
 
 def note_of(task: Task) -> Note:

@@ -8,31 +8,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import click
-
 from kiebitz.cli.recording.spool import all_folders, is_held, read_note
-from kiebitz.cli.terminal.console import warn
 from kiebitz.storage.schema import MEMORY, StorageError
-
-_REPORTED = f"{__name__}.reported"
-"""Key of the folders that a command has reported, in the metadata of its context."""
 
 LOOK_S = 0.05
 """Longest time (seconds) for which another command that only looks holds a folder."""
-
-
-def warn_if_unfinished(database: str) -> None:
-    """Print one sentence for each unfinished recording into `database`, with the command to recover it.
-
-    A command that opens the database several times prints it once.
-    """
-    context = click.get_current_context(silent=True)
-    reported: set[str] = set() if context is None else context.meta.setdefault(_REPORTED, set())
-    for folder in unfinished(database, 0.0):
-        if folder in reported:
-            continue
-        reported.add(folder)
-        warn(f"{database}: a recording into it was not finished; {recovering_command(folder)} recovers it")
 
 
 def refuse_if_unfinished(database: str) -> None:

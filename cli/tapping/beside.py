@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kiebitz.cli.options.taps import Tapping
+from kiebitz.cli.tapping.tapping import Tapping
 
 if TYPE_CHECKING:
     from kiebitz.cli.tapping.tap_process import TapProcess

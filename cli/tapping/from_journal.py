@@ -17,14 +17,14 @@ import msgspec
 
 from kiebitz.cli.faults import telling_faults
 from kiebitz.cli.importing.garbage import collecting_seldom
-from kiebitz.cli.options.taps import Tapping
 from kiebitz.cli.recording.spool import Spool, folders, hold
-from kiebitz.cli.terminal.console import tell
+from kiebitz.cli.tapping.tapping import Tapping
 from kiebitz.dissectors.records import Item
 from kiebitz.proxy.clock import now_ns
 from kiebitz.proxy.journal_reader import JournalError, JournalReader
 from kiebitz.proxy.processes import follow, give_way, read_rest
 from kiebitz.proxy.taps.publishing import Batches, GivenUp, Publisher
+from kiebitz.services.standard_streams import tell
 
 LAST_S = 5.0
 """So long a server that is lost is waited for when the recording is over."""

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from kiebitz.cli.options.taps import Tapping
 from kiebitz.cli.recording.spool import Spool
 from kiebitz.cli.tapping.from_journal import DAMAGED, KEPT, Note, Task, publish_journal
-from kiebitz.cli.terminal.console import tell
+from kiebitz.cli.tapping.tapping import Tapping
 from kiebitz.proxy.item_journal import ItemJournal
 from kiebitz.proxy.journal import JournalWriter
 from kiebitz.proxy.processes import start_child
+from kiebitz.services.standard_streams import tell
 from kiebitz.storage.room import may_wait_beside
 from kiebitz.storage.schema import StorageError
 

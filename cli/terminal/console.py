@@ -7,47 +7,37 @@ refuses the ways past this module (`pyproject.toml`); what rich draws goes throu
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem as Candidate
 
+from kiebitz.services.standard_streams import tell
 from kiebitz.storage.escaping import cell, json_text, printable
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    pass
 
 __all__ = [
     "Candidate",
     "Line",
     "Part",
     "Styled",
-    "accept_any_letter",
     "candidates",
     "colour_is_forced",
     "confirmed",
-    "counted",
     "ellipsis",
-    "errors_are_seen",
-    "flush",
-    "has_output_failed",
     "is_terminal",
     "letters_of_output",
-    "open_standard_streams",
-    "output",
     "plain",
     "show_line",
     "show_lines",
-    "tell",
     "terminal_columns",
-    "warn",
     "wish_for_colour",
     "wrapped",
     "write_csv",
@@ -90,18 +80,6 @@ def show_lines(lines: Iterable[Line]) -> None:
             sys.stdout.write(plain(line) + "\n")
 
 
-def tell(sentence: str) -> None:
-    """Say one line on stderr."""
-    click.echo(printable(sentence), err=True)
-
-
-def warn(sentence: str, *below: str) -> None:
-    """Say on stderr what is wrong, in a line that begins with `kiebitz:`, and more lines below it."""
-    tell(f"kiebitz: {sentence}")
-    for line in below:
-        tell(line)
-
-
 def plain(line: Line) -> str:
     """A line where there are no styles."""
     return printable("".join(_words(part) for part in line))
@@ -119,11 +97,6 @@ def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> list[st
         subsequent_indent=rest,
         break_on_hyphens=False,
     )
-
-
-def counted(count: int, what: str, several: str | None = None) -> str:
-    """As in `1 case` and `2,000 cases`; `several` is the plural where it is more than an s."""
-    return f"{count:,} {what if count == 1 else several or f'{what}s'}"
 
 
 def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
@@ -180,22 +153,12 @@ def write_csv(rows: Iterable[Sequence[Any]], delimiter: str) -> None:
     writer.writerows([_cell(value) for value in row] for row in rows)
 
 
-def output() -> BinaryIO:
-    """Stdout for bytes: files, and what a user wants raw."""
-    return sys.stdout.buffer
-
-
 # What stdout and stderr are.
 
 
 def is_terminal() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()
-
-
-def errors_are_seen() -> bool:
-    """Whether stderr is a terminal."""
-    return sys.stderr.isatty()
 
 
 def colour_is_forced() -> bool:
@@ -232,89 +195,7 @@ def letters_of_output() -> str:
     return sys.stdout.encoding or "ascii"
 
 
-def accept_any_letter() -> None:
-    """Let stdout write the number of a letter that it cannot write."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def flush() -> None:
-    """Send off what was written to stdout. Raises BrokenPipeError if it cannot be written."""
-    sys.stdout.flush()
-
-
 # The streams themselves.
-
-
-class _Output(io.FileIO):
-    """Standard output: a write that fails is reported once, and whatever is written later is dropped.
-
-    So nothing is left in a buffer, over which the interpreter would fail at its exit. To its writers a full
-    disk or a closed file is the same as a reader that has gone: BrokenPipeError.
-    """
-
-    has_failed: ClassVar[bool] = False
-    _is_given_up = False
-
-    def write(self, data: Buffer, /) -> int:
-        if self._is_given_up:
-            return memoryview(data).nbytes
-        try:
-            return super().write(data)
-        except OSError as error:
-            self._is_given_up = True
-            if isinstance(error, BrokenPipeError):
-                raise
-            _Output.has_failed = True
-            # Loaded only here, as it loads SQLite.
-            from kiebitz.storage.schema import sentence
-
-            warn(sentence("standard output", error))
-            raise BrokenPipeError(errno.EPIPE, error.strerror) from error
-
-
-class _Errors(io.FileIO):
-    """Standard error: what cannot be written there is dropped, as it could be reported nowhere."""
-
-    def write(self, data: Buffer, /) -> int:
-        try:
-            return super().write(data)
-        except OSError:
-            return memoryview(data).nbytes
-
-
-def has_output_failed() -> bool:
-    """Return True if something could not be written to stdout, unless its reader has just gone."""
-    return _Output.has_failed
-
-
-def open_standard_streams() -> None:
-    """Have this process report failed writes to stdout, whatever it was started with.
-
-    A stream that is closed stays so for whoever uses it, but no file that is opened gets its number.
-    """
-    for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
-        try:
-            os.fstat(number)
-        except OSError:
-            # Opened the other way round, it fails as a closed one does; of stderr, whatever comes is dropped.
-            os.set_inheritable(os.open(os.devnull, mode), True)
-    if sys.stdout is sys.__stdout__:
-        sys.stdout = _text(_Output(1, "wb", closefd=False), sys.stdout)
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = _text(_Errors(2, "wb", closefd=False), sys.stderr)
-
-
-def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
-    """Return a stream of text like the one before, None if that was closed."""
-    is_by_line = isinstance(before, io.TextIOWrapper) and (before.line_buffering or before.write_through)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw),
-        "utf-8" if before is None else before.encoding,
-        "backslashreplace",
-        "\n",
-        line_buffering=is_by_line,
-    )
 
 
 def _colour() -> bool | None:

@@ -12,10 +12,10 @@ import msgspec
 
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.byte_rows import ByteRows
-from kiebitz.cli.terminal.console import counted
 from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.grammar import shortened
+from kiebitz.services.wording import counted
 from kiebitz.storage.alterations import IN_WORDS
 from kiebitz.storage.escaping import field_words, value_words
 from kiebitz.storage.in_full import AsSent, ChangeInFull, Copy, MessageInFull

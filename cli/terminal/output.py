@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import click
 
-from kiebitz.cli.terminal.console import flush, warn, write_csv, write_json_array, write_json_lines
+from kiebitz.cli.terminal.console import write_csv, write_json_array, write_json_lines
 from kiebitz.cli.terminal.table import Column, Row, show_table
+from kiebitz.services.standard_streams import flush, warn
 
 Form = Literal["json", "nl", "csv", "tsv"]
 Command = Callable[..., Any]

@@ -36,7 +36,8 @@ from rich.table import Table
 from rich.text import Text as RichText
 
 from kiebitz.cli.terminal.cells import cell_len
-from kiebitz.cli.terminal.console import colour_is_forced, errors_are_seen, is_terminal
+from kiebitz.cli.terminal.console import colour_is_forced, is_terminal
+from kiebitz.services.standard_streams import errors_are_seen
 from kiebitz.storage.escaping import printable
 
 __all__ = [

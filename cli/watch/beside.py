@@ -22,8 +22,8 @@ import click
 
 from kiebitz.cli.second_command import start_command
 from kiebitz.cli.status import INTERRUPTED, OK
-from kiebitz.cli.terminal.console import flush, tell, warn
 from kiebitz.cli.watch.run import RECORDER_SAYS, check_terminal
+from kiebitz.services.standard_streams import flush, tell, warn
 
 watch_option = click.option(
     "--watch",

@@ -12,10 +12,9 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from kiebitz.cli.options.catalog import names_at_end
 from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
-from kiebitz.storage.conditions import compile_wanted
+from kiebitz.storage.conditions import compile_wanted, names_at_end
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

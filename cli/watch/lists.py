@@ -10,13 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.cli.terminal.severities import COLOURS, gravest_of
+from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.cli.watch.course import Course
 from kiebitz.cli.watch.said import Said
 from kiebitz.cli.watch.watched import Watched
 from kiebitz.dissectors.records import Action, Direction
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.services.wording import gravest_of
 from kiebitz.storage.alterations import AlteredMessages
 from kiebitz.storage.escaping import field_words
 from kiebitz.storage.players import names_of_streams

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.sessions import is_database
-from kiebitz.cli.terminal.console import errors_are_seen, is_terminal, tell, warn
+from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.watch.pace import Pace
+from kiebitz.services.standard_streams import errors_are_seen, tell, warn
 from kiebitz.storage.timeline import Timeline
 
 if TYPE_CHECKING:

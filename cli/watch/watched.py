@@ -15,7 +15,7 @@ from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.watch.course import Course
 from kiebitz.dissectors.records import Event
 from kiebitz.storage.opening import open_existing
-from kiebitz.storage.recorder import RecorderWatch
+from kiebitz.storage.recorder_lock import RecorderWatch
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.search import Search, Streams, diagnostics_on, events_of, messages_on
 from kiebitz.storage.session import RESTART_S, Session

@@ -13,7 +13,6 @@ import msgspec
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.drawings.document import document
 from kiebitz.cli.drawings.sheet import Shape
-from kiebitz.cli.options.catalog import names_at_end
 from kiebitz.cli.web import records
 from kiebitz.cli.web.asked import Asked, BadQuestionError, Parameter
 from kiebitz.cli.web.course import course
@@ -22,6 +21,7 @@ from kiebitz.cli.web.pictures import drawn_at
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.cli.web.windows import Place
 from kiebitz.dissectors.records import Severity
+from kiebitz.storage.conditions import names_at_end
 from kiebitz.storage.filters import FilterError
 from kiebitz.storage.in_full import MessageInFull
 from kiebitz.storage.sentences import game_title

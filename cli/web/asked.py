@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from kiebitz.cli.drawings.sheet import SIZES
-from kiebitz.cli.terminal.severities import GRAVITY
 from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.reader import View
 from kiebitz.cli.web.windows import MOST_ROWS, Place
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.services.wording import GRAVITY
 from kiebitz.storage.conditions import compile_wanted
 
 if TYPE_CHECKING:

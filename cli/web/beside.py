@@ -15,8 +15,8 @@ from typing import Self
 import click
 
 from kiebitz.cli.second_command import start_command
-from kiebitz.cli.terminal.console import warn
 from kiebitz.proxy.modes import parse_endpoint
+from kiebitz.services.standard_streams import warn
 
 HOST, PORT = "127.0.0.1", 8765
 """Where the page is served where nobody says otherwise."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.web.admission import Limits, address_group
+from kiebitz.services.standard_streams import warn
 
 REQUEST_S = 10
 """Time limit for a request's head, in seconds from the connection's begin or from the last answer on it."""

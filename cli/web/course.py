@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from kiebitz.cli.commands.games import result_words
+from kiebitz.cli.listings.games import result_words
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import seen_diagnostics
 from kiebitz.cli.web.reader import Reader, View

@@ -23,7 +23,6 @@ import msgspec
 from kiebitz.cli.altering.hands_client import HandsClient
 from kiebitz.cli.faults import fault
 from kiebitz.cli.sessions import session_of
-from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.watch.watched import Watched
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Reach
@@ -34,6 +33,7 @@ from kiebitz.cli.web.pictures import drawn_at
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.records import Event
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.opening import open_existing
 from kiebitz.storage.schema import StorageError
 

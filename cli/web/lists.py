@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from kiebitz.cli.terminal.severities import GRAVITY, gravest_of
 from kiebitz.cli.web import records
 from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message
 from kiebitz.cli.web.reader import Reader, View
@@ -23,6 +22,7 @@ from kiebitz.dissectors.records import (
     TableInfo,
 )
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.services.wording import GRAVITY, gravest_of
 from kiebitz.storage.alterations import AlteredMessages
 from kiebitz.storage.conditions import sql_condition
 from kiebitz.storage.escaping import field_words

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kiebitz.cli.onlooker import Onlooker
-from kiebitz.cli.options.players import check_player
 from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.drawn import Drawn
 from kiebitz.dissectors.errors import KiebitzError
@@ -23,7 +22,7 @@ from kiebitz.storage.hearers import Hearers
 from kiebitz.storage.identities import Claim
 from kiebitz.storage.in_full import InFull
 from kiebitz.storage.opening import open_existing
-from kiebitz.storage.players import names_of_streams
+from kiebitz.storage.players import check_player, names_of_streams
 from kiebitz.storage.schema import StorageError
 from kiebitz.storage.timeline import TableRow, Timeline, sessions
 

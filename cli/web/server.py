@@ -22,7 +22,6 @@ from starlette.types import ASGIApp
 
 from kiebitz.cli.drawings.theme import page_style
 from kiebitz.cli.faults import fault
-from kiebitz.cli.terminal.console import warn
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys, Reach
 from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, Address, session_info
@@ -53,6 +52,7 @@ from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.services.standard_streams import warn
 from kiebitz.storage.filters import FilterError
 
 LIMIT_S = 5.0

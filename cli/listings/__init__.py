@@ -1,0 +1,1 @@
+"""Columns and rows of the listings, shared by commands, corpus and page."""
