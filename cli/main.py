@@ -16,11 +16,12 @@ import click
 
 from kiebitz.cli import completion
 from kiebitz.cli.configuration.file import VARIABLE, configuration, configuration_path
-from kiebitz.cli.faults import fault
 from kiebitz.cli.status import FAILED, INTERRUPTED, OK, USAGE
 from kiebitz.cli.terminal.console import wish_for_colour
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.services.faults import fault
 from kiebitz.services.progress import OnProgress, set_display
 from kiebitz.services.standard_streams import (
     accept_any_letter,
@@ -30,7 +31,6 @@ from kiebitz.services.standard_streams import (
     tell,
     warn,
 )
-from kiebitz.storage.escaping import printable
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Get traffic": {
@@ -215,7 +215,7 @@ def _is_interruption(error: BaseException | None) -> bool:
         # What Python itself finds in a row, such as no UTF-8, has no code.
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_INTERRUPT:
-            from kiebitz.storage.opening import Bounded
+            from kiebitz.storage.database.opening import Bounded
 
             return not Bounded.has_run_out
         error = error.__cause__
@@ -227,7 +227,7 @@ def _sentence(error: Exception, arguments: Sequence[str]) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, sqlite3.Error):
-        from kiebitz.storage.schema import sentence
+        from kiebitz.storage.database.schema import sentence
 
         return sentence("the database", error)
     if isinstance(error, OSError):
@@ -235,7 +235,7 @@ def _sentence(error: Exception, arguments: Sequence[str]) -> str:
     if isinstance(error, KiebitzError):
         return str(error)
     # Loaded only here: most commands do not fail.
-    from kiebitz.cli.damage import damaged_database
+    from kiebitz.services.damage import damaged_database
 
     return damaged_database(arguments) or fault(error)
 

@@ -6,7 +6,7 @@ import click
 
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 _TOLD = f"{__name__}.told"
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.anatomy import Piece
-from kiebitz.dissectors.codec import Codec
-from kiebitz.dissectors.framing import Framer
-from kiebitz.dissectors.grammar import (
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.codec import Codec
+from kiebitz.dissectors.grammar.dissection_tree import Piece
+from kiebitz.dissectors.grammar.framing import Framer
+from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     EventKind,
     Follows,
@@ -25,9 +27,7 @@ from kiebitz.dissectors.grammar import (
     shortened,
     to_json,
 )
-from kiebitz.dissectors.queries import Query
-from kiebitz.dissectors.records import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
-from kiebitz.dissectors.sentences import (
+from kiebitz.dissectors.grammar.sentences import (
     CALLED,
     ENDING_WORDS,
     UNKNOWN,
@@ -37,12 +37,12 @@ from kiebitz.dissectors.sentences import (
     places,
     value_at,
 )
-from kiebitz.dissectors.state import State
-from kiebitz.dissectors.table import GameTable
+from kiebitz.dissectors.model import DIRECTIONS, Direction, Event, Findings, Ids, TableInfo, Transport
+from kiebitz.dissectors.queries import Query
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.probing.demands import Reactions
-    from kiebitz.dissectors.probing.player import HostMaker, PlayerMaker
+    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
+    from kiebitz.dissectors.conformance.expectations import Reactions
     from kiebitz.dissectors.statistics import Statistic
 
 Likeness = Literal["certain", "similar"]
@@ -210,7 +210,7 @@ class Dissector(ABC):
     @property
     def reactions(self) -> Reactions:
         """What its specification wants of a peer that is sent something odd, and how its rules are broken."""
-        from kiebitz.dissectors.probing.demands import NO_REACTIONS
+        from kiebitz.dissectors.conformance.expectations import NO_REACTIONS
 
         return NO_REACTIONS
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     """Kiebitz's own protocols."""
 
 _BUILT_IN = {
-    "maexchen": "kiebitz.dissectors.maexchen.dissector:MAEXCHEN",
-    "schafkopf": "kiebitz.dissectors.schafkopf.dissector:SCHAFKOPF",
-    "catan": "kiebitz.dissectors.catan.dissector:CATAN",
-    "okey": "kiebitz.dissectors.okey.dissector:OKEY",
-    "cgml": "kiebitz.dissectors.cgml.dissector:CGML",
+    "maexchen": "kiebitz.dissectors.protocols.maexchen.dissector:MAEXCHEN",
+    "schafkopf": "kiebitz.dissectors.protocols.schafkopf.dissector:SCHAFKOPF",
+    "catan": "kiebitz.dissectors.protocols.catan.dissector:CATAN",
+    "okey": "kiebitz.dissectors.protocols.okey.dissector:OKEY",
+    "cgml": "kiebitz.dissectors.protocols.cgml.dissector:CGML",
 }
 """Where Kiebitz's own protocols are, as an entry point says it."""
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from kiebitz.dissectors.records import Event
-from kiebitz.dissectors.state import State
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Event
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.dissector import Dissector

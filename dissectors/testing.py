@@ -15,12 +15,15 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kiebitz.dissectors.anatomy import MOST_PIECES, Piece
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.fields import Number, Text, Word
-from kiebitz.dissectors.grammar import UNREADABLE, FieldType, MessageType, to_json
-from kiebitz.dissectors.inspector import CUT_OFF, Inspector
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.dissection_tree import MOST_PIECES, Piece
+from kiebitz.dissectors.grammar.fields import Number, Text, Word
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, FieldType, MessageType, to_json
+from kiebitz.dissectors.grammar.patching import value_at
+from kiebitz.dissectors.inspection.inspector import CUT_OFF, Inspector
+from kiebitz.dissectors.model import (
     DIRECTIONS,
     Chunk,
     Diagnostic,
@@ -35,9 +38,6 @@ from kiebitz.dissectors.records import (
     Stream,
 )
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.rewriting import value_at
-from kiebitz.dissectors.state import State, apply
-from kiebitz.dissectors.table import GameTable
 
 try:
     from hypothesis import HealthCheck, given, settings
@@ -52,7 +52,7 @@ Place = tuple[int, Direction, int]
 """Stream, direction and offset."""
 
 ValuesOf = Callable[[FieldType], st.SearchStrategy[Any] | None]
-"""The values of a type of field; None for one of `dissectors.fields`."""
+"""The values of a type of field; None for one of `dissectors.grammar.fields`."""
 
 
 # The checks.

@@ -18,10 +18,10 @@ from click.testing import CliRunner
 import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as root
+from kiebitz.dissectors.conformance.expectations import ANY_REACTION, ROLES
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.cases import cases_of
-from kiebitz.dissectors.probing.demands import ANY_REACTION, ROLES
+from kiebitz.dissectors.probing.case_generator import cases_of
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.storage.filters import reference
 

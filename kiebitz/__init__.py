@@ -16,25 +16,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kiebitz.cli.library import diff as diff
-    from kiebitz.cli.library import import_capture as import_capture
-    from kiebitz.cli.library import open as open
+    from kiebitz.api import diff as diff
+    from kiebitz.api import import_capture as import_capture
+    from kiebitz.api import open as open
     from kiebitz.dissectors.errors import KiebitzError as KiebitzError
-    from kiebitz.storage.session import Alteration as Alteration
-    from kiebitz.storage.session import Diagnostic as Diagnostic
-    from kiebitz.storage.session import Event as Event
-    from kiebitz.storage.session import Game as Game
-    from kiebitz.storage.session import Message as Message
-    from kiebitz.storage.session import Session as Session
-    from kiebitz.storage.session import Stream as Stream
-    from kiebitz.storage.session import Table as Table
+    from kiebitz.storage.session.session import Alteration as Alteration
+    from kiebitz.storage.session.session import Diagnostic as Diagnostic
+    from kiebitz.storage.session.session import Event as Event
+    from kiebitz.storage.session.session import Game as Game
+    from kiebitz.storage.session.session import Message as Message
+    from kiebitz.storage.session.session import Session as Session
+    from kiebitz.storage.session.session import Stream as Stream
+    from kiebitz.storage.session.session import Table as Table
 
 _WHERE = {
     "KiebitzError": "kiebitz.dissectors.errors",
-    **dict.fromkeys(("open", "import_capture", "diff"), "kiebitz.cli.library"),
+    **dict.fromkeys(("open", "import_capture", "diff"), "kiebitz.api"),
     **dict.fromkeys(
         ("Session", "Stream", "Game", "Message", "Alteration", "Event", "Diagnostic", "Table"),
-        "kiebitz.storage.session",
+        "kiebitz.storage.session.session",
     ),
 }
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
-from kiebitz.dissectors.records import OPPOSITE, Direction, Transport
+from kiebitz.dissectors.model import OPPOSITE, Direction, Transport
 
 __all__ = ["Message", "Stream", "Table"]
 

@@ -1,4 +1,4 @@
-"""What a test has opened is closed when it is over, as what a command has opened is (`cli.sessions`)."""
+"""Close the databases that a test has opened when it is over, as a command does."""
 
 from __future__ import annotations
 

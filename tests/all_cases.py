@@ -11,13 +11,13 @@ import schafkopf_cases
 from cases import Case
 from cgml_broken import BROKEN
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 CASES: dict[Dissector, list[Case]] = {
     MAEXCHEN: [*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED],

@@ -12,11 +12,11 @@ from pathlib import Path
 from stored import stored
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.records import Chunk, Direction, End, Item, Stream
-from kiebitz.storage.recorded_bytes import chunks
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import messages, streams
+from kiebitz.dissectors.model import Chunk, Direction, End, Item, Stream
+from kiebitz.storage.read.message_queries import messages, streams
+from kiebitz.storage.read.recorded_bytes import chunks
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
 
 
 @dataclass(frozen=True)

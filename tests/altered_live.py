@@ -24,9 +24,9 @@ from live import KIEBITZ, PATIENCE_S, accept, free_port, rows, until
 from passed_on import bytes_of
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.records import DIRECTIONS, OPPOSITE, Direction, Transport
-from kiebitz.proxy.endpoints import endpoint_text
-from kiebitz.storage.traffic import messages
+from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction, Transport
+from kiebitz.proxy.relay.endpoints import endpoint_text
+from kiebitz.storage.read.message_queries import messages
 
 CONVERSATIONS = {
     "maexchen": ("maexchen-head-tiny.pcap", 3, 11),

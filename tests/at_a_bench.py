@@ -7,7 +7,7 @@ from peers.planted import PEERS
 from peers.program import Player, Server, Setup
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.records import Diagnostic
+from kiebitz.dissectors.model import Diagnostic
 from kiebitz.dissectors.registry import dissector_of
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora")

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kiebitz.dissectors.context import GameContext
-from kiebitz.dissectors.records import Message
+from kiebitz.dissectors.game.context import GameContext
+from kiebitz.dissectors.model import Message
 
 _rules: dict[str, dict[str, set[str]]] = {}
 _codes: set[str] = set()

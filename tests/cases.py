@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
 
 
 class Case(NamedTuple):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from catan_cases import DORF_TEXT, FLAWED, STRASSE_TEXT, Marked, line, marked
 from catan_talk import conversation
 
-from kiebitz.dissectors.framing import FRAME_LIMIT
-from kiebitz.dissectors.records import Direction, Severity
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
+from kiebitz.dissectors.model import Direction, Severity
 
 MESSAGE = '{"…":{…}} and a line feed'
 ONE = "one message in an object"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cases import Case
 
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
 
 
 class Marked(NamedTuple):

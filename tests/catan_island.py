@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kiebitz.dissectors.catan.words import ROHSTOFFE
+from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 Place = tuple[int, int]
 Spot = tuple[Place, ...]

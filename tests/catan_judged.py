@@ -8,7 +8,7 @@ from catan_island import Counts, Place, Spot
 from catan_play import NAMES, Dialect, Server, a_game
 from catan_wire import Step, wrong
 
-from kiebitz.dissectors.catan.words import ROHSTOFFE
+from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 ROLL_FOR = {"Holz": 6, "Lehm": 8, "Wolle": 5, "Getreide": 9, "Erz": 10}
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from catan_island import COSTS, HARBOURS, LAND, SEA, YIELDS, Counts, Place, Spot, Truth, spot
 from catan_wire import Moment, Step, found
 
-from kiebitz.dissectors.catan.words import FARBEN, KARTEN, ROHSTOFFE, in_ascii
-from kiebitz.dissectors.records import Direction, Findings
+from kiebitz.dissectors.model import Direction, Findings
+from kiebitz.dissectors.protocols.catan.words import FARBEN, KARTEN, ROHSTOFFE, in_ascii
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from catan_island import CORNERS, COSTS, EDGES, ENDS, HARBOURS, LAND, ROADS_AT, Counts, Place, Spot, Truth
 from catan_play import NAMES, Dialect, Server
 
-from kiebitz.dissectors.catan.words import ROHSTOFFE
+from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 DECK = ["Ritter"] * 14 + ["Siegpunkt"] * 5 + ["Straßenbau", "Monopol", "Erfindung"] * 2
 LUCKY = ((3, 3), (4, 4), (2, 3), (4, 5), (5, 5), (1, 3))

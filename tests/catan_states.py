@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.catan.board import Place, spot
-from kiebitz.dissectors.catan.words import FARBEN, FELDER, GEBÄUDE, HÄFEN, KARTEN, ROHSTOFFE, STATUS
+from kiebitz.dissectors.protocols.catan.board import Place, spot
+from kiebitz.dissectors.protocols.catan.words import FARBEN, FELDER, GEBÄUDE, HÄFEN, KARTEN, ROHSTOFFE, STATUS
 
 
 def key(*places: Place) -> str:

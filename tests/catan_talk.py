@@ -10,7 +10,7 @@ from collections import Counter
 from functools import cache
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
 
 ANNA, BERTA, CARL = 1, 2, 3
 NAMES = {ANNA: ("Anna", "Orange"), BERTA: ("Bärta", "Rot"), CARL: ("Carl", "Weiß")}

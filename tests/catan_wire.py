@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from catan_island import Truth
 
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import (
     Chunk,
     Diagnostic,
     Direction,
@@ -25,7 +26,6 @@ from kiebitz.dissectors.records import (
     Stream,
 )
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.state import State, apply
 
 MS = 1_000_000
 

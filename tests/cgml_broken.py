@@ -8,7 +8,7 @@ from __future__ import annotations
 from cases import Case
 from cgml_cases import message
 
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
 
 
 def broken(

@@ -9,7 +9,7 @@ from typing import Any
 
 from cases import Case
 
-from kiebitz.dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.model import DIRECTIONS, Direction
 
 
 def message(text: str, line_end: str = "\r\n", charset: str = "utf-8") -> bytes:

@@ -12,10 +12,10 @@ from typing import Any
 
 from cgml_cases import message
 
-from kiebitz.dissectors.cgml.cards import PACK, Rules
-from kiebitz.dissectors.cgml.dissector import CGML
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.grammar.sentences import CALLED
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import (
     Chunk,
     Diagnostic,
     Direction,
@@ -27,8 +27,8 @@ from kiebitz.dissectors.records import (
     Ids,
     Stream,
 )
-from kiebitz.dissectors.sentences import CALLED
-from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.protocols.cgml.cards import PACK, Rules
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
 
 MS = 1_000_000
 LOGIN, GAME_SERVER = 7001, 7002

@@ -14,7 +14,7 @@ from command import ROOT
 from live import PATIENCE_S, free_port, until
 
 import kiebitz
-from kiebitz.cli.corpus.adding import Outcome, Task, add
+from kiebitz.services.corpus.capture_task import Outcome, Task, add
 from kiebitz.storage.corpus.layout import make
 from kiebitz.storage.corpus.runs import Run, Wanted
 from kiebitz.storage.corpus.writing import Place, Source, write_capture

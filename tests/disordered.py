@@ -9,7 +9,7 @@ import random
 import struct
 from pathlib import Path
 
-from kiebitz.proxy.packets import ACK, FIN, RST, SYN, PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, PacketDecoder, RawPacket, Segment
 
 Packets = list[RawPacket]
 NEAR_NS = 2_000_000

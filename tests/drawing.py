@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from kiebitz.cli.pictures import Scene, draw
-from kiebitz.dissectors.records import Event
+from kiebitz.cli.render.text import Scene, draw
+from kiebitz.dissectors.model import Event
 
 
 def drawn(

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 from stored import stored
 
 import kiebitz
-from kiebitz.cli.drawings.sheet import SIZES, Drawing, Shape
-from kiebitz.cli.onlooker import RECENT, Onlooker
-from kiebitz.cli.terminal.cells import cell_len
-from kiebitz.dissectors.state import State, apply
+from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape
+from kiebitz.cli.spectator.view import RECENT, Onlooker
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.services.evidence.cells import cell_len
 
 SHAPES: tuple[Shape, ...] = ("wide", "tall")
 

@@ -11,14 +11,14 @@ import msgspec
 from afterwards import closed_afterwards
 from duckdb import DuckDBPyConnection
 
-from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
-from kiebitz.storage import schema
+from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.storage.corpus.engine import TYPES
 from kiebitz.storage.corpus.functions import Functions
 from kiebitz.storage.corpus.tables import COLUMNS
+from kiebitz.storage.database import schema
+from kiebitz.storage.database.opening import open_for_writing
+from kiebitz.storage.database.session_numbering import FROM_ONE
 from kiebitz.storage.filters import DUCKDB, Filter, Row, Target, register_functions
-from kiebitz.storage.numbers import FROM_ONE
-from kiebitz.storage.opening import open_for_writing
 
 
 @dataclass

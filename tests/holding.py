@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import uvloop
 
-from kiebitz.cli.altering.hands import Hands, HeldMessage
-from kiebitz.cli.recording.spool import Spool
-from kiebitz.dissectors.records import OPPOSITE, Direction
+from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.proxy.clock import now_ns
-from kiebitz.storage.assignments import parse_assignments, split_name
-from kiebitz.storage.writing import edited, made
+from kiebitz.proxy.system.clock import now_ns
+from kiebitz.services.alteration.control_server import Hands, HeldMessage
+from kiebitz.services.recording.journal_folder import Spool
+from kiebitz.storage.editing.assignment_parser import parse_assignments, split_name
+from kiebitz.storage.editing.message_encoding import edited, made
 
 
 class MadeUp:
@@ -122,7 +122,7 @@ class Relay:
             runner.run(self._until_stopped())
 
     async def _until_stopped(self) -> None:
-        # As `proxy.relay.run_relay` does it.
+        # As `proxy.forwarder.run_relay` does it.
         self._loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
         self.hands.attend(self._loop)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from live import PATIENCE_S
 
-from kiebitz.cli.altering.hook_process import HookProcess
-from kiebitz.cli.altering.hook_records import Outcome
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
+from kiebitz.services.alteration.hook_process import HookProcess
+from kiebitz.services.alteration.hook_protocol import Outcome
 
 CLIENT, SERVER = "127.0.0.1:40001", "127.0.0.1:9000"
 

@@ -20,7 +20,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.dissectors.model import Direction, Transport
 
 PATIENCE_S = 60.0
 """So long a peer is waited for."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from afterwards import closed_afterwards
 
-from kiebitz.dissectors.records import Event, Findings, Game, TableInfo
-from kiebitz.storage.rows import INSERTS, gather, no_rows
-from kiebitz.storage.schema import MEMORY, create_tables
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.dissectors.model import Event, Findings, Game, TableInfo
+from kiebitz.storage.database.schema import MEMORY, create_tables
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.rows import INSERTS, gather, no_rows
 
 
 @dataclass(frozen=True)

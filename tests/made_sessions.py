@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Item, Stream
-from kiebitz.storage.recorder import Recorder
+from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Item, Stream
+from kiebitz.storage.recording.recorder import Recorder
 
 SERVER = "127.0.0.1:9000"
 START_NS = 1_700_000_000_000_000_000

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kiebitz.dissectors.maexchen.dice import MIA, ROLLS, beats, rank
+from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats, rank
 
 Address = tuple[str, int]
 

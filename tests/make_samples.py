@@ -13,12 +13,12 @@ from peers.planted import PEERS
 from peers.program import Player, Server, Setup
 
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.export import FORMATS
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.schema import MEMORY
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.database.schema import MEMORY
+from kiebitz.storage.export.export import FORMATS
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.recorder import Recorder
 
-SAMPLES = Path(__file__).parent.parent / "cli" / "probing" / "samples"
+SAMPLES = Path(__file__).parent.parent / "kiebitz" / "services" / "probing" / "samples"
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
 SEATS = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}
 GAMES = {"maexchen": 4, "schafkopf": 1, "catan": 1, "okey": 1, "cgml": 2}

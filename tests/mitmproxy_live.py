@@ -12,7 +12,7 @@ from maexchen_live import Player
 from python_socks.sync import Proxy
 from schafkopf_script import Script
 
-from kiebitz.proxy.endpoints import endpoint_text
+from kiebitz.proxy.relay.endpoints import endpoint_text
 
 
 def game(*players: str) -> list[Said]:

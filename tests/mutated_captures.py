@@ -11,8 +11,8 @@ import zstandard
 from mutated import Choices, mutated
 from recorded import CAPTURES
 
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.packets import RawPacket
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import RawPacket
 
 SOURCES = (
     *("maexchen-head-odd.pcap", "schafkopf-1.3-1human-tiny.pcap", "catan-yaks-lobby.pcap.gz"),

@@ -9,8 +9,8 @@ from altered import Recorded, Said, recorded
 from mutated import Choices, mutated
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.inspection.inspector import DecodeAs
+from kiebitz.dissectors.model import (
     OPPOSITE,
     Chunk,
     Direction,

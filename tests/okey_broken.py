@@ -13,8 +13,8 @@ from okey_cases import FLAWED, LOOSE
 from okey_script import Script, Step
 from okey_talk import four
 
-from kiebitz.dissectors.framing import FRAME_LIMIT
-from kiebitz.dissectors.records import Direction, Severity
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
+from kiebitz.dissectors.model import Direction, Severity
 
 CLIENTS = ("ada", "ben", "cem", "dilek")
 

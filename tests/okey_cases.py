@@ -10,7 +10,7 @@ from typing import Any
 
 from cases import Case
 
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
 
 
 def case(direction: Direction, line: str, fields: dict[str, Any], *codes: str, name: str | None = "") -> Case:

@@ -10,10 +10,10 @@ import random
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.okey.quoting import BLANK_PAD, PERCENT_PAD
-from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.okey.quoting import BLANK_PAD, PERCENT_PAD
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 
 PACK = [f"{number}:{colour}" for number in range(1, HIGHEST + 1) for colour in COLOURS] * 2
 SERVER_STACKS = 4

@@ -8,9 +8,9 @@ from typing import Any
 
 from okey_script import Move, Script, Step
 
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.records import Chunk, Direction, End, Event, Findings, Gap, Ids, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, End, Event, Findings, Gap, Ids, Stream
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
 
 SERVER = "10.0.0.9:8090"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Direction, Findings, Gap, Ids, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Stream
 
 
 def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | None) -> Findings:

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.records import Action, Altered, Chunk, Direction, End, Fault, Gap, Item
-from kiebitz.storage.derived import as_recorded
-from kiebitz.storage.items import RecordedItems
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow, messages
+from kiebitz.dissectors.model import Action, Altered, Chunk, Direction, End, Fault, Gap, Item
+from kiebitz.storage.derived.derived_session import as_recorded
+from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.recorded_items import RecordedItems
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
 
 RULE = "--rule 'msg == \"ROLLED\"'"
 
@@ -125,7 +125,7 @@ def altered_session(path: Path, capture: str, deeds: Sequence[Deed]) -> Timeline
 
 def bytes_of(timeline: Timeline, row: MessageRow) -> bytes:
     """The bytes of a message."""
-    from kiebitz.storage.recorded_bytes import sent_between
+    from kiebitz.storage.read.recorded_bytes import sent_between
 
     end = row.offset + row.length
     stretches = sent_between(timeline.connection, row.stream_id, row.direction, row.offset, end)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Ids, Stream
-from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Ids, Stream
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
 MS = 1_000_000
 

@@ -10,13 +10,13 @@ from afterwards import closed_afterwards
 from stored import stored
 
 from kiebitz.cli.options.session import open_session
+from kiebitz.dissectors.conformance.expectations import HEARS, Role, Situation
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import Decoded, Handle
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.probing.demands import HEARS, Role, Situation
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, Findings, Ids, Stream
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.grammar.grammar import Decoded, Handle
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Findings, Ids, Stream
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.state import State, apply
 
 
 class Line(NamedTuple):

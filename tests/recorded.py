@@ -12,10 +12,10 @@ from tcp_segments import items_of_packets
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, Findings, Gap, Ids, Item, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Findings, Gap, Ids, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
-from kiebitz.proxy.capture_files import open_capture
+from kiebitz.proxy.capture.files import open_capture
 from kiebitz.services.decode_as import server_ports
 
 CAPTURES = Path(__file__).parent.parent / "captures"

@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from kiebitz.dissectors.records import Stream
-from kiebitz.dissectors.state import State
-from kiebitz.storage.items import RecordedItems
-from kiebitz.storage.moments import END, Moment, tables_at
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.schema import MEMORY
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Stream
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.database.schema import MEMORY
+from kiebitz.storage.read.recorded_items import RecordedItems
+from kiebitz.storage.read.seek import END, Moment, tables_at
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.recorder import Recorder
 
 ONCE = {
     "chunks": "id, stream_id, direction, ts_ns, offset, length, data",

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from schafkopf_cases import FLAWED, paket
 from schafkopf_script import Script, Step
 
-from kiebitz.dissectors.framing import FRAME_LIMIT
-from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Direction, Severity
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.schafkopf.grammar import MODEL_LINES, Konto, String, notation, terminals
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.model import Direction, Severity
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.protocols.schafkopf.grammar import MODEL_LINES, Konto, String, notation, terminals
 
 CLIENTS = ("Anna", "Berta", "Carl", "Dora")
 """The flaws are in Anna's conversation."""

@@ -10,9 +10,9 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.records import Direction
-from kiebitz.dissectors.schafkopf.cards import MODI, PACK, TO_WIN, mode, points
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocols.schafkopf.cards import MODI, PACK, TO_WIN, mode, points
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
 EMPTY_TABLE: list[str | None] = [None] * 4
 

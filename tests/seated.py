@@ -7,11 +7,11 @@ from collections import Counter
 from peers.program import Link, Server, Setup
 from peers.program import Player as Program
 
+from kiebitz.dissectors.conformance.bots import Aim, Call, Done, Hang, Host, Player, Say, Wait
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.probing.company import Company
-from kiebitz.dissectors.probing.ear import Ear
-from kiebitz.dissectors.probing.manner import Manner
-from kiebitz.dissectors.probing.player import Aim, Call, Done, Hang, Host, Player, Say, Wait
+from kiebitz.dissectors.probing.message_reader import Ear
+from kiebitz.dissectors.probing.simulated_table import Company
+from kiebitz.dissectors.probing.spelling_style import Manner
 
 
 class Seated(Program):

@@ -10,7 +10,7 @@ from pathlib import Path
 from afterwards import when_all_is_over
 from command import CAPTURES
 
-from kiebitz.cli.importing.packets import import_capture
+from kiebitz.services.importing.packets import import_capture
 
 
 @cache

@@ -22,9 +22,9 @@ from command import CAPTURES, kiebitz
 from live import PATIENCE_S, free_port, rows, until
 from strength import times
 
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.packets import RawPacket
-from kiebitz.proxy.taps.form import decode
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.proxy.taps.wire_format import decode
 
 T = TypeVar("T")
 

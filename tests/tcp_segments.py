@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Gap, Item
-from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.tcp_conversations import TcpConversations
-from kiebitz.proxy.tcp_order import TcpOrder
+from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Gap, Item
+from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp_order import TcpOrder
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000

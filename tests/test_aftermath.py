@@ -9,9 +9,9 @@ import pytest
 from made_sessions import Conversation, record
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.aftermath import Aftermath
-from kiebitz.dissectors.records import Action, Altered, Game, Item
-from kiebitz.storage.traffic import diagnostics
+from kiebitz.dissectors.inspection.blame_suppression import Aftermath
+from kiebitz.dissectors.model import Action, Altered, Game, Item
+from kiebitz.storage.read.message_queries import diagnostics
 
 Span = tuple[int, int | None]
 

@@ -17,22 +17,22 @@ from passed_on import RULE, Deed, altered_session, bytes_of, some
 from strength import GAMES, a_few, times
 from test_journal import plain
 
+from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.recording.live import LiveView
 from kiebitz.cli.terminal.message_block import message_lines
-from kiebitz.dissectors.records import Altered, Item, Stream
-from kiebitz.storage.conditions import compile_wanted
-from kiebitz.storage.derived import as_sent, derived
+from kiebitz.dissectors.model import Altered, Item, Stream
+from kiebitz.storage.database.schema import TABLES
+from kiebitz.storage.derived.derived_session import as_sent, derived
+from kiebitz.storage.derived.item_edits import Splice
 from kiebitz.storage.diff import compare
-from kiebitz.storage.in_full import InFull
-from kiebitz.storage.items import RecordedItems
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.resuming import ResumedRecorder
-from kiebitz.storage.schema import TABLES
-from kiebitz.storage.session import Session
-from kiebitz.storage.splicing import Splice
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow, diagnostics, messages
+from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.message_queries import MessageRow, diagnostics, messages
+from kiebitz.storage.read.recorded_items import RecordedItems
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.recording.resuming import ResumedRecorder
+from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.session import Session
 
 SECOND = 1_000_000_000
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.cli.altering import reading, rules
-from kiebitz.cli.altering.engine import Engine
-from kiebitz.cli.altering.impairment import read_impairment
-from kiebitz.cli.altering.picks import ALL, Pick, PickError, split_pick
-from kiebitz.cli.altering.reading import PATIENCE_NS, SETTLE_NS
-from kiebitz.cli.altering.rules import Impair, Rule
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.records import Direction, Transport
-from kiebitz.proxy.altering import Delivery
+from kiebitz.dissectors.model import Direction, Transport
+from kiebitz.proxy.alterer import Delivery
+from kiebitz.services.alteration import reading, rules
+from kiebitz.services.alteration.engine import Engine
+from kiebitz.services.alteration.impairment import read_impairment
+from kiebitz.services.alteration.reading import PATIENCE_NS, SETTLE_NS
+from kiebitz.services.alteration.rules import Impair, Rule
+from kiebitz.services.alteration.selectors import ALL, Pick, PickError, split_pick
 
 BEGAN = 1_700_000_000_000_000_000
 MS = 1_000_000

@@ -15,8 +15,8 @@ from live import rows
 from maexchen_live import Player, Server
 from strength import a_few
 
-from kiebitz.cli.altering.picks import chance
-from kiebitz.dissectors.records import DIRECTIONS
+from kiebitz.dissectors.model import DIRECTIONS
+from kiebitz.services.alteration.selectors import chance
 
 NAMES = ("alice", "bob", "carl")
 

@@ -21,7 +21,7 @@ import pytest
 from altered_live import Line, alterations, conversation, recorded, relaying
 from live import until
 
-from kiebitz.dissectors.records import DIRECTIONS
+from kiebitz.dissectors.model import DIRECTIONS
 
 Afterwards = Callable[[Path], None]
 """Looks at what was recorded, when the relay has ended."""

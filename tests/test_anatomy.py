@@ -17,18 +17,18 @@ from kiebitz_noughts.dissector import NOUGHTS
 from recorded import CAPTURES, messages_of
 from strength import few_captures
 
-from kiebitz.dissectors.anatomy import MOST_PIECES, Piece
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml.dissector import CGML
-from kiebitz.dissectors.codec import Codec
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.framing import FRAME_LIMIT
-from kiebitz.dissectors.grammar import Decoded, unreadable
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.maexchen.grammar import GRAMMAR
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.records import Direction
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.grammar.codec import Codec
+from kiebitz.dissectors.grammar.dissection_tree import MOST_PIECES, Piece
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
+from kiebitz.dissectors.grammar.grammar import Decoded, unreadable
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.testing import check_anatomy
 
 ALL_CASES: dict[Dissector, list[Case]] = {

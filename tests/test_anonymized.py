@@ -20,10 +20,10 @@ from pyarrow import parquet
 from strength import GAMES, a_few, few_captures
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.grammar import Handle
+from kiebitz.dissectors.grammar.grammar import Handle
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
-from kiebitz.storage.schema import TABLES
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.database.schema import TABLES
+from kiebitz.storage.read.timeline import Timeline
 
 NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 LARGE = ("catan-niedlichepixel", "catan-five", "catan-infrarot", "catan-eisfrei-game")

@@ -17,15 +17,15 @@ from strength import times
 from kiebitz.dissectors.anonymizing import addresses
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.frames import anonymized
-from kiebitz.dissectors.anonymizing.stand_ins import StandIns
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, Item, Stream
+from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Item, Stream
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 OTHER_FLAWS = (
     # A slip in a word of the protocol's own: who could know that it is none of a person's?

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kiebitz.proxy.aside import Aside
-from kiebitz.proxy.clock import now_ns
+from kiebitz.proxy.system.clock import now_ns
+from kiebitz.proxy.system.cpu_affinity import Aside
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process chooses its core")
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.grammar import to_json
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.storage.assigning import Target
-from kiebitz.storage.assignments import AssignmentError, parse_assignments, split_name
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.storage.editing.assignment_parser import AssignmentError, parse_assignments, split_name
+from kiebitz.storage.editing.field_assignment import Target
 from kiebitz.storage.filters.fields import known_name
 from kiebitz.storage.filters.syntax import Step
 

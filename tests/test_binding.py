@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.catan.dissector import CATAN
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.replay.binding import Bindings
 
 NAMES = st.sampled_from(["alice", "bob", "carl", "dora", "eve"])

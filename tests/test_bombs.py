@@ -20,10 +20,10 @@ from made_sessions import record
 from strength import a_few, times
 from test_fuzzing import watched
 
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Direction, Ids, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, Ids, Stream
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
-from kiebitz.proxy.capture_files import CaptureError, open_capture
+from kiebitz.proxy.capture.files import CaptureError, open_capture
 
 PEAK_BYTES = 128 << 20
 """More is not taken for a message of a mebibyte, with all its parts."""

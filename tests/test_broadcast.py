@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kiebitz.dissectors.broadcast import LATEST_COPY_NS, REORDERED_NS, BroadcastLog
-from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.game.broadcast_dedup import LATEST_COPY_NS, REORDERED_NS, BroadcastLog
+from kiebitz.dissectors.model import Event
 
 MS = 1_000_000
 

@@ -7,9 +7,9 @@ import json
 import pytest
 from holding import held_message
 
-from kiebitz.cli.altering.by_field import answers, assigned, misfits, patience, receiver, sender, slots
-from kiebitz.cli.altering.hands import HeldMessage
-from kiebitz.dissectors.records import Direction
+from kiebitz.cli.held_fields import answers, assigned, misfits, patience, receiver, sender, slots
+from kiebitz.dissectors.model import Direction
+from kiebitz.services.alteration.control_server import HeldMessage
 
 ANNOUNCE = held_message(1)
 MOVE = held_message(

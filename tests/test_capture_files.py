@@ -23,10 +23,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.proxy import capture_formats
-from kiebitz.proxy.capture_files import CaptureError, open_capture
-from kiebitz.proxy.capture_formats import BROKEN_INTERFACE, BROKEN_PACKET, TOO_LONG, UNDESCRIBED, Fault
-from kiebitz.proxy.packets import RawPacket
+from kiebitz.proxy.capture import formats as capture_formats
+from kiebitz.proxy.capture.files import CaptureError, open_capture
+from kiebitz.proxy.capture.formats import BROKEN_INTERFACE, BROKEN_PACKET, TOO_LONG, UNDESCRIBED, Fault
+from kiebitz.proxy.capture.packets import RawPacket
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 TINY = CAPTURES / "maexchen-head-tiny.pcap"
@@ -538,7 +538,7 @@ def test_paths(tmp_path: Path) -> None:
 
 def test_standard_input_as_it_comes() -> None:
     code = (
-        "from kiebitz.proxy.capture_files import open_capture\n"
+        "from kiebitz.proxy.capture.files import open_capture\n"
         "capture = open_capture('-')\n"
         "for packet in capture: print(len(packet[2]), flush=True)\n"
         "print(capture.size, capture.position, capture.truncated)"

@@ -20,16 +20,16 @@ from strength import times
 from tcp_segments import MILLISECOND, SECOND, Sent, handshake, sent, told
 from test_tcp_conversations import by_word
 
-from kiebitz.cli.importing.packets import import_capture
-from kiebitz.dissectors.records import Chunk, Item
-from kiebitz.proxy import capture_order
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.capture_order import LOOKAHEAD, CaptureOrder
-from kiebitz.proxy.conversations import UdpConversations
-from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.tcp_conversations import TcpConversations
-from kiebitz.proxy.tcp_order import RESET_PATIENCE_NS, TcpOrder
-from kiebitz.storage.schema import MEMORY
+from kiebitz.dissectors.model import Chunk, Item
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.flows import capture_order
+from kiebitz.proxy.flows.capture_order import LOOKAHEAD, CaptureOrder
+from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp_order import RESET_PATIENCE_NS, TcpOrder
+from kiebitz.proxy.flows.udp import UdpConversations
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import MEMORY
 
 DATA = Path(__file__).parent / "data" / "disorder"
 CAPTURES = Path(__file__).parent.parent / "captures"

@@ -12,10 +12,9 @@ from catan_broken import ANY, BREAKS_OFF, HAND, IN_PARTS, Broken, of_the_table
 from catan_cases import SOUND
 from catan_talk import conversation
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.grammar import blame_of
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.grammar.grammar import blame_of
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import (
     DIRECTIONS,
     Chunk,
     Diagnostic,
@@ -26,6 +25,7 @@ from kiebitz.dissectors.records import (
     Message,
     Stream,
 )
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
 
 
 class Wire:

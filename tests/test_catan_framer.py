@@ -13,12 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors import framing
-from kiebitz.dissectors.catan import framer as framer_module
-from kiebitz.dissectors.catan.framer import CatanFramer
-from kiebitz.dissectors.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
-from kiebitz.dissectors.catan.scanner import DEPTH_LIMIT, Broken, Scanner, first_error, key_place_of, place_of
-from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar import framing
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.protocols.catan import framer as framer_module
+from kiebitz.dissectors.protocols.catan.framer import CatanFramer
+from kiebitz.dissectors.protocols.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
+from kiebitz.dissectors.protocols.catan.scanner import (
+    DEPTH_LIMIT,
+    Broken,
+    Scanner,
+    first_error,
+    key_place_of,
+    place_of,
+)
 
 Step = str | int
 Path = tuple[Step, ...]

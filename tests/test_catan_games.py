@@ -18,11 +18,11 @@ from recorded import bytewise, errors, from_then_on, inspected, joined
 from recorded import told as all_told
 from strength import times
 
-from kiebitz.dissectors.catan.game import place_text
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Ids, Item
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Ids, Item
+from kiebitz.dissectors.protocols.catan.game import place_text
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.state import State, apply
 
 DIALECTS = st.builds(
     Dialect,

@@ -16,10 +16,20 @@ from hypothesis import strategies as st
 from one_way import inspect
 from strength import times
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.catan.grammar import ATTRIBUTE_NAMES, GRAMMAR, MESSAGE_NAMES, ROWS, Nachricht
-from kiebitz.dissectors.catan.objects import BoughtCard, Building, Version
-from kiebitz.dissectors.catan.values import (
+from kiebitz.dissectors.dissector import Likeness
+from kiebitz.dissectors.grammar.grammar import Decoded, Field
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Findings, Ids, Stream
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.catan.grammar import (
+    ATTRIBUTE_NAMES,
+    GRAMMAR,
+    MESSAGE_NAMES,
+    ROWS,
+    Nachricht,
+)
+from kiebitz.dissectors.protocols.catan.objects import BoughtCard, Building, Version
+from kiebitz.dissectors.protocols.catan.values import (
     Between,
     Counts,
     ListOf,
@@ -31,7 +41,7 @@ from kiebitz.dissectors.catan.values import (
     Whole,
     Word,
 )
-from kiebitz.dissectors.catan.words import (
+from kiebitz.dissectors.protocols.catan.words import (
     FARBEN,
     FELDER,
     GEBÄUDE,
@@ -42,11 +52,7 @@ from kiebitz.dissectors.catan.words import (
     STRASSE,
     in_ascii,
 )
-from kiebitz.dissectors.dissector import Likeness
-from kiebitz.dissectors.grammar import Decoded, Field
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, Findings, Ids, Stream
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
 CASES = [*SOUND, *DIALECTS, *LOOSE, *IGNORED, *FLAWED, *NO_MESSAGE, *UNKNOWN]
 SEVERITIES = [

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors.catan.game import COSTS
-from kiebitz.dissectors.catan.grammar import GRAMMAR, Nachricht
-from kiebitz.dissectors.catan.hand import Counts, Hand, plain, total
-from kiebitz.dissectors.catan.ledger import Claim, Entry, Ledger, same
-from kiebitz.dissectors.catan.words import ROHSTOFFE
-from kiebitz.dissectors.hearing import Fact
-from kiebitz.dissectors.records import Message, Stream
+from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.model import Message, Stream
+from kiebitz.dissectors.protocols.catan.game import COSTS
+from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
+from kiebitz.dissectors.protocols.catan.hand import Counts, Hand, plain, total
+from kiebitz.dissectors.protocols.catan.ledger import Claim, Entry, Ledger, same
+from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 COUNTS = st.dictionaries(st.sampled_from(ROHSTOFFE), st.integers(0, 4), max_size=5)
 

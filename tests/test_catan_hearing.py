@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.catan import hearing
-from kiebitz.dissectors.catan.hearing import Versions
-from kiebitz.dissectors.grammar import to_json
-from kiebitz.dissectors.records import Message, Stream
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.model import Message, Stream
+from kiebitz.dissectors.protocols.catan import hearing
+from kiebitz.dissectors.protocols.catan.hearing import Versions
 
 STREAM = Stream(1, "tcp", "10.0.0.1:1", "10.0.0.2:3000", 0)
 

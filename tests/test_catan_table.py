@@ -16,11 +16,11 @@ from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, Dialect, Server
 from catan_wire import Moment, Step, captured, found, game_part, games_of, items, state_of, told, wrong
 from recorded import inspected
 
-from kiebitz.dissectors.catan.words import in_ascii
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Findings, Ids, Stream
+from kiebitz.dissectors.game.state import State, apply, seen_by
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Findings, Ids, Stream
+from kiebitz.dissectors.protocols.catan.words import in_ascii
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.state import State, apply, seen_by
 
 ALL = ("Anna", "Bert", "Cleo")
 

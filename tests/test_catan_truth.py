@@ -20,10 +20,10 @@ from recorded import (
 )
 from strength import a_few, times
 
-from kiebitz.dissectors.catan.board import at, spot
-from kiebitz.dissectors.catan.words import FARBEN, GEBÄUDE, ROHSTOFFE, spellings
-from kiebitz.dissectors.records import Chunk, Findings, Item
-from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import Chunk, Findings, Item
+from kiebitz.dissectors.protocols.catan.board import at, spot
+from kiebitz.dissectors.protocols.catan.words import FARBEN, GEBÄUDE, ROHSTOFFE, spellings
 
 GAMES = [
     "catan-eisfrei-game2-3p",

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from one_way import inspect
 from strength import times
 
-from kiebitz.dissectors.cgml.dissector import CGML
-from kiebitz.dissectors.cgml.framer import CgmlFramer
-from kiebitz.dissectors.cgml.grammar import ROWS, VERSIONS, ElementType
-from kiebitz.dissectors.cgml.values import Card, Child, Choice, Compound, Pattern, Range, Shape
-from kiebitz.dissectors.fields import Number, Text
-from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.grammar import Field, FieldType
-from kiebitz.dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.grammar.fields import Number, Text
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar.grammar import Field, FieldType
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
+from kiebitz.dissectors.protocols.cgml.grammar import ROWS, VERSIONS, ElementType
+from kiebitz.dissectors.protocols.cgml.values import Card, Child, Choice, Compound, Pattern, Range, Shape
 
 CASES = [*SOUND, *LOOSE, *BROKEN]
 

@@ -22,8 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors.cgml.cards import LADDER, WITH_TWO_SEVENS, WITHOUT_TRUMPS, Rules
-from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.cgml.cards import LADDER, WITH_TWO_SEVENS, WITHOUT_TRUMPS, Rules
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
 
 
 def seated(seen: tuple[int, ...] = PLAYERS) -> Cgml:

@@ -14,8 +14,8 @@ from cgml_play import without_names
 from recorded import CAPTURES, bytewise, from_then_on, holed, inspected, items_of, joined, told
 from strength import a_few
 
-from kiebitz.dissectors.records import Diagnostic, Event, Findings, Game, Item
-from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import Diagnostic, Event, Findings, Game, Item
 
 NAMES = ["cgml-tiny", "cgml-hands", "cgml-styles", "cgml-wrapped"]
 HIDDEN = [None] * 10

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_sessions import Conversation, record
 from rich.cells import cell_len
 
-from kiebitz.cli.terminal.excerpt import ROOM, datagram_excerpt
+from kiebitz.services.evidence.excerpt import ROOM, datagram_excerpt
 
 
 def excerpt(data: bytes, offset: int, length: int) -> list[str]:

@@ -22,7 +22,7 @@ from command import ODD, ROOT, TINY, kiebitz, spawn
 from live import PATIENCE_S
 from made_sessions import Conversation, record
 
-from kiebitz.storage.recorder_lock import lock
+from kiebitz.storage.database.recorder_lock import lock
 
 NASTY = "a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f"
 """Clears the screen, rings, colours and turns what follows around, if it is let."""

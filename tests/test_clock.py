@@ -25,9 +25,9 @@ from test_faults import recorded, relaying
 from test_relay_udp import eventually
 from test_restart import round_trips
 
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.clock import adopt, now_ns, origin_ns
-from kiebitz.proxy.processes import start_child, start_copy
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.journal.follower import start_child, start_copy
+from kiebitz.proxy.system.clock import adopt, now_ns, origin_ns
 
 HOUR_NS = 3600 * 10**9
 

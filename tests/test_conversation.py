@@ -15,7 +15,7 @@ from strength import times
 
 from kiebitz.cli.mitm.conversation import Conversation
 from kiebitz.cli.options.session import open_database
-from kiebitz.dissectors.records import DIRECTIONS, Direction, Stream, Transport
+from kiebitz.dissectors.model import DIRECTIONS, Direction, Stream, Transport
 
 MILLISECOND = 1_000_000
 

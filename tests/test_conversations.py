@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from kiebitz.dissectors.records import Chunk, Direction, End, Item
-from kiebitz.proxy.conversations import UdpConversations
-from kiebitz.proxy.servers import Orient
+from kiebitz.dissectors.model import Chunk, Direction, End, Item
+from kiebitz.proxy.flows.server_detection import Orient
+from kiebitz.proxy.flows.udp import UdpConversations
 
 SECOND = 1_000_000_000
 

@@ -25,12 +25,12 @@ from pyarrow.dataset import dataset
 from strength import GAMES, a_few
 from test_faults import small_disk
 
-from kiebitz.cli.corpus import adding
+from kiebitz.services.corpus import capture_task as adding
 from kiebitz.storage.corpus.layout import make, opened
 from kiebitz.storage.corpus.runs import Run, Wanted, missing, sweep_abandoned
 from kiebitz.storage.corpus.tables import COLUMNS
 from kiebitz.storage.corpus.writing import write_capture
-from kiebitz.storage.schema import TABLES
+from kiebitz.storage.database.schema import TABLES
 
 FILTERS = {
     "events": ['kind == "turn" && game == 1', 'named == "alice"', "!(player) && time < 2", "diag"],
@@ -455,7 +455,7 @@ def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("kiebitz.cli.corpus.extra._NEEDED", ("duckdb", "no_such_engine"))
+    monkeypatch.setattr("kiebitz.services.corpus.extra._NEEDED", ("duckdb", "no_such_engine"))
     done = ask("sessions", str(tmp_path))
     assert (done.status, done.out) == (1, "")
     assert "no_such_engine" in done.err

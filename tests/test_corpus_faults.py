@@ -23,7 +23,7 @@ from live import until
 from strength import GAMES, a_few
 from test_faults import small_disk
 
-from kiebitz.cli.corpus.adding import Task, add
+from kiebitz.services.corpus.capture_task import Task, add
 from kiebitz.storage.corpus.layout import make
 from kiebitz.storage.corpus.runs import Run
 

@@ -13,9 +13,9 @@ from stored import stored
 from strength import a_few
 
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.storage.datasette import QUERIES
-from kiebitz.storage.schema import TABLES
-from kiebitz.storage.views import VIEWS
+from kiebitz.storage.database.schema import TABLES
+from kiebitz.storage.database.views import VIEWS
+from kiebitz.storage.export.datasette import QUERIES
 
 GAMES = {
     "maexchen": "maexchen-head-odd.pcap",

@@ -11,9 +11,9 @@ from stored import stored
 from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.grammar.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
-from kiebitz.dissectors.sentences import CALLED
 
 NO_NAMES = ("known_to", "others_see")
 

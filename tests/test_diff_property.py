@@ -15,7 +15,7 @@ from strength import few_captures, times
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff import Difference, compare
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 PROTOCOLS = ("maexchen", "schafkopf", "catan", "okey", "cgml", "unheard")
 NAMES = st.sampled_from(["alice", "bob", "carl", "1", "", "\x1b[2J"])

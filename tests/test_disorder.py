@@ -23,8 +23,8 @@ from strength import few_captures, times
 from tcp_segments import items_of_packets
 from test_tcp_follow import NAMES, followed, talks
 
-from kiebitz.dissectors.records import Chunk, Findings, Item
-from kiebitz.proxy.capture_files import open_capture
+from kiebitz.dissectors.model import Chunk, Findings, Item
+from kiebitz.proxy.capture.files import open_capture
 from kiebitz.services.decode_as import server_ports
 
 GAMES = [name for name in NAMES if not name.startswith(("maexchen", "catan-five"))]

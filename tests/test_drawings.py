@@ -15,11 +15,11 @@ from drawing import drawn
 from drawn import SHAPES, check, texts
 from stored import stored
 
-from kiebitz.cli.drawings import draw
-from kiebitz.cli.drawings.document import document
-from kiebitz.cli.drawings.sheet import SIZES, Drawing, Shape
-from kiebitz.cli.pictures import Scene
-from kiebitz.storage.moments import tables_at
+from kiebitz.cli.render.svg import draw
+from kiebitz.cli.render.svg.document import document
+from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape
+from kiebitz.cli.render.text import Scene
+from kiebitz.storage.read.seek import tables_at
 
 SVG = "{http://www.w3.org/2000/svg}"
 MOMENTS = {

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.cli.drawings import draw
-from kiebitz.cli.drawings.catan_signs import LIT, PLAYERS
-from kiebitz.cli.drawings.sheet import Drawing, Shape
-from kiebitz.cli.pictures import Scene
-from kiebitz.dissectors.catan.board import Board, spot
-from kiebitz.dissectors.catan.words import ROHSTOFFE
-from kiebitz.dissectors.records import Event
+from kiebitz.cli.render.svg import draw
+from kiebitz.cli.render.svg.catan_signs import LIT, PLAYERS
+from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
+from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.protocols.catan.board import Board, spot
+from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 GAME = "catan-yaks-g1-3p.pcap.gz"
 EACH = pytest.mark.parametrize("shape", SHAPES)

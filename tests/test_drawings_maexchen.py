@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.cli.drawings import draw
-from kiebitz.cli.drawings.maexchen_table import faces, thrown
-from kiebitz.cli.drawings.sheet import Drawing, Shape
-from kiebitz.cli.pictures import Scene
-from kiebitz.dissectors.records import Event
+from kiebitz.cli.render.svg import draw
+from kiebitz.cli.render.svg.maexchen_table import faces, thrown
+from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
+from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.model import Event
 
 GAME = "maexchen-head-port4711.pcap"
 EACH = pytest.mark.parametrize("shape", SHAPES)

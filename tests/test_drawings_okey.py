@@ -11,12 +11,12 @@ from spoilt_states import HOSTILE_NAMES, spoilt
 from strength import a_few, times
 from test_pictures_okey import NAMES, TILES, playing
 
-from kiebitz.cli.drawings import draw
-from kiebitz.cli.drawings.okey_tiles import place
-from kiebitz.cli.drawings.sheet import Drawing, Shape
-from kiebitz.cli.pictures import Scene
-from kiebitz.dissectors.okey.tiles import COLOURS, is_joker
-from kiebitz.dissectors.records import Event
+from kiebitz.cli.render.svg import draw
+from kiebitz.cli.render.svg.okey_tiles import place
+from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
+from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, is_joker
 
 GAME = "okey-head-game-win.pcap.gz"
 DECK = ["1:RED", None, "13:BLUE", "0:RED"] + ["4:YELLOW", "4:BLACK"] * 5 + [None] * 10

@@ -11,11 +11,11 @@ from spoilt_states import HOSTILE_NAMES, spoilt
 from strength import a_few, times
 from test_pictures_schafkopf import ON_TABLE, SEATS, TRICK, playing
 
-from kiebitz.cli.drawings import draw
-from kiebitz.cli.drawings.sheet import Drawing, Shape
-from kiebitz.cli.pictures import Scene
-from kiebitz.dissectors.records import Event
-from kiebitz.dissectors.schafkopf.cards import PACK
+from kiebitz.cli.render.svg import draw
+from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
+from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.protocols.schafkopf.cards import PACK
 
 HUMANS = "schafkopf-1.3-2humans.pcap"
 

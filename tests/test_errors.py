@@ -8,9 +8,9 @@ import pytest
 from command import ROOT, TINY, kiebitz
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.proxy.journal_reader import JournalError
+from kiebitz.proxy.journal.reader import JournalError
 from kiebitz.storage.filters import FilterError
-from kiebitz.storage.room import DiskLow
+from kiebitz.storage.recording.disk_space import DiskLow
 
 ROOMS = ("cli", "dissectors", "proxy", "storage")
 

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from made_sessions import START_NS
 from rich.cells import cell_len
 
-from kiebitz.cli.terminal.excerpt import ROOM, looked_at, stream_excerpt
-from kiebitz.dissectors.records import Chunk, Direction, End, Gap, Item, Stream
+from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.recorded_bytes import Bytes, Stretch
-from kiebitz.storage.recorder import Recorder
+from kiebitz.services.evidence.excerpt import ROOM, looked_at, stream_excerpt
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.read.recorded_bytes import Bytes, Stretch
+from kiebitz.storage.recording.recorder import Recorder
 
 Part = bytes | int | None
 """What is sent; or how many bytes of it are not in the capture, None if nobody knows how many."""

@@ -32,10 +32,10 @@ from strength import GAMES, a_few
 from tcp_segments import handshake, sent, write_pcap
 from terminals import OnTerminal
 
-from kiebitz.cli.importing.packets import import_capture
-from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
-from kiebitz.storage.escaping import field_words, printable
-from kiebitz.storage.made_packets import _checksum
+from kiebitz.dissectors.escaping import field_words, printable
+from kiebitz.dissectors.model import Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.export.packets import _checksum
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from filter_rows import Session, database, insert, live, stored
 
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.model import (
     Action,
     Diagnostic,
     Direction,
@@ -20,8 +20,8 @@ from kiebitz.dissectors.records import (
     Stream,
     TableInfo,
 )
+from kiebitz.storage.database.session_numbering import FROM_ONE
 from kiebitz.storage.filters import FieldCatalog, FilterError, Target, compile_filter, complete
-from kiebitz.storage.numbers import FROM_ONE
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND

@@ -17,12 +17,12 @@ from filter_rows import Session, database, live, stored
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.cli.recording.live import LiveView
-from kiebitz.dissectors.records import Diagnostic, Findings, Message, Stream
+from kiebitz.cli.live_view import LiveView
+from kiebitz.dissectors.model import Diagnostic, Findings, Message, Stream
+from kiebitz.storage.database.schema import MEMORY
 from kiebitz.storage.filters import FieldCatalog, FilterError, compile_filter, expressions, reason_of
 from kiebitz.storage.filters.expressions import searching
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.schema import MEMORY
+from kiebitz.storage.recording.recorder import Recorder
 
 CATALOG = FieldCatalog({"maexchen": {"CHAT": {"chat": ""}}}, {"maexchen": {}})
 
@@ -120,7 +120,7 @@ def test_a_slow_filter_does_not_stop_a_recording(
 def test_a_filter_that_is_slow_in_all_is_given_up_live(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("kiebitz.cli.recording.live._PATIENCE_S", 0.02)
+    monkeypatch.setattr("kiebitz.cli.live_view._PATIENCE_S", 0.02)
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
     closed_afterwards(recorder.connection)
     view = LiveView(recorder, compile_filter('diag.text matches "a*[bc]"', CATALOG), quiet=False)

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from command import TINY, kiebitz, without_session
 
-from kiebitz.storage import formats
-from kiebitz.storage.schema import SCHEMA_VERSION
+from kiebitz.storage.database import formats
+from kiebitz.storage.database.schema import SCHEMA_VERSION
 
 _FORMAT_2 = Path(__file__).parent / "data" / "of-format-2.db.gz"
 

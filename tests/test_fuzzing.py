@@ -25,15 +25,15 @@ from mutated_traffic import Spoilt, servers_of
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Ids, Item
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Ids, Item
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.testing import check_accounted, check_in_order, check_sound
-from kiebitz.proxy.capture_files import CaptureError, open_capture
-from kiebitz.proxy.conversations import UdpConversations
-from kiebitz.proxy.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.tcp_conversations import TcpConversations
-from kiebitz.proxy.tcp_order import TcpOrder
+from kiebitz.proxy.capture.files import CaptureError, open_capture
+from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp_order import TcpOrder
+from kiebitz.proxy.flows.udp import UdpConversations
 
 INPUTS = 2_000
 """Inputs of one target in one test."""
@@ -174,8 +174,8 @@ def test_nothing_breaks_in_a_long_campaign(name: str) -> None:
 def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) -> None:
     """One inspector gets all inputs, each on new streams; of what is over, little is left."""
     # What fills up late, and is bounded, fills up early.
-    monkeypatch.setattr("kiebitz.dissectors.remembered.MOST_FRAMES", 16)
-    monkeypatch.setattr("kiebitz.dissectors.maexchen.answers.TOKENS_KEPT", 64)
+    monkeypatch.setattr("kiebitz.dissectors.inspection.memo.MOST_FRAMES", 16)
+    monkeypatch.setattr("kiebitz.dissectors.protocols.maexchen.answers.TOKENS_KEPT", 64)
     inputs = times(GROWTH_INPUTS, quick=10)
     draws = random.Random(1)
     servers = servers_of(dissector)

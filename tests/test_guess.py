@@ -12,17 +12,17 @@ from command import TINY, kiebitz
 from recorded import CAPTURES, errors, inspected
 from strength import few_captures, times
 
-from kiebitz.cli.importing.packets import PacketRecording
 from kiebitz.dissectors.dissector import recognise
-from kiebitz.dissectors.guess import ENOUGH
-from kiebitz.dissectors.inspector import TAKEN_BACK, Inspector
-from kiebitz.dissectors.records import Chunk, Direction, Findings, Ids, Item, Stream, Transport
+from kiebitz.dissectors.inspection.inspector import TAKEN_BACK, Inspector
+from kiebitz.dissectors.inspection.protocol_guess import ENOUGH
+from kiebitz.dissectors.model import Chunk, Direction, Findings, Ids, Item, Stream, Transport
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.storage.items import RecordedItems
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.schema import MEMORY
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.services.importing.packets import PacketRecording
+from kiebitz.storage.database.schema import MEMORY
+from kiebitz.storage.read.recorded_items import RecordedItems
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.recorder import Recorder
 
 Said = tuple[Direction, bytes]
 

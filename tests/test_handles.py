@@ -15,15 +15,15 @@ from one_way import is_one_frame
 from recorded import CAPTURES, Said, messages_of
 from strength import a_few, few_captures
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
-from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import Decoded, Handle, Rename
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.rewriting import Path, differences
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.grammar.grammar import Decoded, Handle, Rename
+from kiebitz.dissectors.grammar.patching import Path, differences
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 TELLING = ["cgml-hands.pcap.gz"]

@@ -16,10 +16,11 @@ import pytest
 from holding import MadeUp, Relay, held_message, holding
 from live import until
 
-from kiebitz.cli.altering import hands, hands_client
-from kiebitz.cli.altering.hands import MOST_LINE, MOST_WATCHERS, HandsError, HeldMessage
-from kiebitz.cli.altering.hands_client import HandsClient
-from kiebitz.cli.recording.spool import HANDS, Spool, tidy
+from kiebitz.services.alteration import control_client as hands_client
+from kiebitz.services.alteration import control_server as hands
+from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.alteration.control_server import MOST_LINE, MOST_WATCHERS, HandsError, HeldMessage
+from kiebitz.services.recording.journal_folder import HANDS, Spool, tidy
 
 QUICK_S = 10.0
 

@@ -12,8 +12,8 @@ from stored import stored
 from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.records import Event
-from kiebitz.storage.hearers import Hearers
+from kiebitz.dissectors.model import Event
+from kiebitz.storage.read.visibility import Hearers
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = 12

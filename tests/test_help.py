@@ -96,8 +96,8 @@ def test_a_question_to_a_database_loads_only_what_was_spoken(tmp_path: Path) -> 
     database = str(tmp_path / "game.db")
     assert not loaded_by("import", "captures/maexchen-head-tiny.pcap", "-w", database) & HEAVY
     loaded = loaded_by("events", database)
-    assert "kiebitz.dissectors.maexchen.dissector" in loaded
-    assert not loaded & {*HEAVY, "rich.console", "kiebitz.dissectors.catan.dissector"}
+    assert "kiebitz.dissectors.protocols.maexchen.dissector" in loaded
+    assert not loaded & {*HEAVY, "rich.console", "kiebitz.dissectors.protocols.catan.dissector"}
 
 
 def test_no_command_loads_mitmproxy() -> None:

@@ -17,8 +17,8 @@ from screens import Filled
 from serving import Serving, serving
 from test_serve_by_hand import post
 
-from kiebitz.cli.altering.hands import HandsError
-from kiebitz.cli.altering.hands_client import HandsClient
+from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.alteration.control_server import HandsError
 
 QUICK_S = 20.0
 

@@ -18,11 +18,12 @@ from hooked import hooked
 from live import KIEBITZ, PATIENCE_S, child_of, free_port, running, until
 from strength import a_few
 
-from kiebitz.cli.altering import hook_process, hook_words
-from kiebitz.cli.altering.hook_file import HookError
-from kiebitz.cli.altering.hook_process import HookProcess
-from kiebitz.cli.altering.hook_records import Outcome
 from kiebitz.hooks import Message, Stream, Table
+from kiebitz.services.alteration import hook_process
+from kiebitz.services.alteration import log_throttle as hook_words
+from kiebitz.services.alteration.hook_file import HookError
+from kiebitz.services.alteration.hook_process import HookProcess
+from kiebitz.services.alteration.hook_protocol import Outcome
 
 DOCUMENT = (ROOT / "docs" / "hooks.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)

@@ -20,7 +20,7 @@ from live import PATIENCE_S, until
 from strangers import strange
 from strength import GAMES, a_few
 
-from kiebitz.cli.corpus.captures import captures
+from kiebitz.services.corpus.capture_search import captures
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError, make, opened
 from kiebitz.storage.corpus.runs import missing, sweep_abandoned

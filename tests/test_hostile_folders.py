@@ -18,13 +18,13 @@ from live import KIEBITZ, kill_all
 from strangers import folder_for_all, planted, strange
 from strength import a_few
 
-from kiebitz.cli.recording.rotation import Limits, Rotation
-from kiebitz.cli.recording.spool import Spool, hold, tidy
-from kiebitz.cli.watch.watched import _next_paths
-from kiebitz.dissectors.records import Chunk
-from kiebitz.proxy.journal import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
-from kiebitz.proxy.journal_reader import JournalError, JournalReader
-from kiebitz.storage.schema import StorageError
+from kiebitz.cli.spectator.followed_session import _next_paths
+from kiebitz.dissectors.model import Chunk
+from kiebitz.proxy.journal.reader import JournalError, JournalReader
+from kiebitz.proxy.journal.writer import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
+from kiebitz.services.recording.journal_folder import Spool, hold, tidy
+from kiebitz.services.recording.rotation import Limits, Rotation
+from kiebitz.storage.database.schema import StorageError
 
 # The folder of a relay that was killed.
 
@@ -181,7 +181,7 @@ def test_a_folder_that_is_removed_before_it_is_held(tmp_path: Path, monkeypatch:
             tidy(tmp_path / "game.db")
         return hold(folder)
 
-    monkeypatch.setattr("kiebitz.cli.recording.spool.hold", hold_late)
+    monkeypatch.setattr("kiebitz.services.recording.journal_folder.hold", hold_late)
     spool = Spool(tmp_path / "game.db")
     assert len(taken) == 3
     assert list(tmp_path.iterdir()) == [spool.journal.parent]

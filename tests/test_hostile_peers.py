@@ -24,11 +24,11 @@ from test_relay_udp import V4, Echo, ask, client_of, eventually, name, relaying,
 from watched import HAS_PROC
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, End, Ids, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, End, Ids, Stream
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.proxy import relay_tcp
-from kiebitz.storage.recorder import Recorder
+from kiebitz.proxy.relay import tcp as relay_tcp
+from kiebitz.storage.recording.recorder import Recorder
 
 
 def open_files() -> int:

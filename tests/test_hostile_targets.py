@@ -18,8 +18,8 @@ from strangers import STRANGER, folder_for_all, planted, strange
 from strength import a_few
 from test_faults import full, small_disk
 
-from kiebitz.cli.files import make_folder, opened
-from kiebitz.storage.schema import StorageError
+from kiebitz.services.output_files import make_folder, opened
+from kiebitz.storage.database.schema import StorageError
 
 Make = Callable[[Path], object]
 
@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
 def test_what_another_user_has_planted_is_refused(
     tmp_path: Path, make: Make, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kiebitz.cli.files._READER_PATIENCE_S", 0.1)
+    monkeypatch.setattr("kiebitz.services.output_files._READER_PATIENCE_S", 0.1)
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     target = planted(folder_for_all(tmp_path / "shared") / "x", make)
@@ -219,9 +219,10 @@ def test_a_folder_in_which_nothing_may_be_made(tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(0o755)
     program = (
-        "import sys, os; sys.path.insert(0, sys.argv.pop(1)); from kiebitz.cli.files import opened\n"
+        "import sys, os; sys.path.insert(0, sys.argv.pop(1))\n"
+        "from kiebitz.services.output_files import opened\n"
         "os.setuid(65534)\n"
-        "from kiebitz.storage.schema import StorageError\n"
+        "from kiebitz.storage.database.schema import StorageError\n"
         "try:\n    opened(sys.argv[1], 'x').__enter__()\nexcept StorageError as error:\n    print(error)"
     )
     done = subprocess.run(
@@ -266,7 +267,8 @@ def test_it_is_ended_in_the_middle(tmp_path: Path, number: signal.Signals) -> No
     # It waits in the block, as it would for a slow disk.
     program = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from pathlib import Path; from kiebitz.cli.files import make_folder, opened; import time\n"
+        "from pathlib import Path; import time\n"
+        "from kiebitz.services.output_files import make_folder, opened\n"
         "with opened(sys.argv[1], 'x') as file:\n    file.write(b'x' * 100_000)\n    time.sleep(60)"
     )
     process = subprocess.Popen(

@@ -22,7 +22,7 @@ from strength import a_few
 from test_diff import replaced
 
 from kiebitz.cli.main import run
-from kiebitz.storage.escaping import printable
+from kiebitz.dissectors.escaping import printable
 
 NAMES = {
     "controls": "\x1b[2J\x1b]0;x\x07\x9b5m\x85\x08\u202e\u2066\u200d\ufeff\x7f",

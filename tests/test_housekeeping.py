@@ -12,8 +12,8 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
 from stored import stored
 
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.schema import OF_SESSION
+from kiebitz.storage.database.schema import OF_SESSION
+from kiebitz.storage.recording.recorder import Recorder
 
 OKEY = str(CAPTURES / "okey-seed-tiny.pcap.gz")
 

@@ -17,13 +17,13 @@ from recorded import CAPTURES
 from strength import few_captures, times
 
 import kiebitz
-from kiebitz.dissectors.records import DIRECTIONS, Chunk, Direction, Item, Stream
+from kiebitz.dissectors.game.state import apply, seen_by
+from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Item, Stream
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.state import apply, seen_by
-from kiebitz.storage.hearers import Hearers
-from kiebitz.storage.in_full import MOST_BYTES, MOST_COPIES, InFull, MessageInFull
-from kiebitz.storage.recorded_bytes import Bytes, sent_between
-from kiebitz.storage.schema import StorageError, create_tables
+from kiebitz.storage.database.schema import StorageError, create_tables
+from kiebitz.storage.read.recorded_bytes import Bytes, sent_between
+from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.session.message_detail import MOST_BYTES, MOST_COPIES, InFull, MessageInFull
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 EVERY = 7

@@ -16,11 +16,11 @@ from command import CAPTURES
 from live import KIEBITZ, child_of, rows, until
 from strength import a_few
 
-from kiebitz.cli.importing import packets as importing
-from kiebitz.cli.importing.packets import import_capture
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage import recorder
-from kiebitz.storage.schema import create_indexes
+from kiebitz.services.importing import packets as importing
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import create_indexes
+from kiebitz.storage.recording import recorder
 
 TABLES = (
     "sessions",

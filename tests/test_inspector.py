@@ -20,15 +20,12 @@ import schafkopf_cases
 from playing import Play
 from strength import times
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml.dissector import CGML
-from kiebitz.dissectors.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import UNREADABLE
-from kiebitz.dissectors.inspector import MOST_SERVERS, UNDECIDED_ITEMS, Inspector
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.grammar.grammar import UNREADABLE
+from kiebitz.dissectors.inspection.inspector import MOST_SERVERS, UNDECIDED_ITEMS, Inspector
+from kiebitz.dissectors.model import (
     Chunk,
     End,
     Findings,
@@ -37,9 +34,12 @@ from kiebitz.dissectors.records import (
     Stream,
     Transport,
 )
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 
 SAID = {
@@ -124,7 +124,7 @@ def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound = 2 << 20
-    monkeypatch.setattr("kiebitz.dissectors.inspector.UNDECIDED_BYTES", bound)
+    monkeypatch.setattr("kiebitz.dissectors.inspection.inspector.UNDECIDED_BYTES", bound)
     inspector = Inspector(BUILT_IN, Ids())
     tracemalloc.start()
     try:

@@ -18,7 +18,7 @@ from command import ROOT, TINY
 from live import KIEBITZ, kill_all, rows, until
 from strength import a_few
 
-from kiebitz.proxy.held_signals import Interrupted, held_signals, interruptible, look
+from kiebitz.proxy.system.deferred_signals import Interrupted, held_signals, interruptible, look
 
 SOON_S = 5.0
 

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors.records import Altered, Chunk, Direction, End, Fault, Gap, Item, Stream
-from kiebitz.proxy.altering import Mark
-from kiebitz.proxy.journal import ALTERED, HEAD, MAX_PAYLOAD, JournalWriter
-from kiebitz.proxy.journal_reader import JournalError, JournalReader
+from kiebitz.dissectors.model import Altered, Chunk, Direction, End, Fault, Gap, Item, Stream
+from kiebitz.proxy.alterer import Mark
+from kiebitz.proxy.journal.reader import JournalError, JournalReader
+from kiebitz.proxy.journal.writer import ALTERED, HEAD, MAX_PAYLOAD, JournalWriter
 
 OF_NETWORK = ("network", "network", None)
 """Group, blame and expectation of what the network does."""

@@ -14,8 +14,8 @@ from command import kiebitz
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.json_keys import duplicate_key
+from kiebitz.dissectors.grammar.json_keys import duplicate_key
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
 
 _decode = msgspec.json.decode
 

@@ -25,7 +25,7 @@ from live import KIEBITZ, PATIENCE_S, child_of, free_port, rows, until
 from rich.console import Console
 from rich.table import Table
 
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.model import Transport
 
 CLIENTS = 4
 LAST_S = 0.2

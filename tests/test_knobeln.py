@@ -9,10 +9,10 @@ from knobeln_cases import FLAWED, SOUND
 from strength import times
 
 from kiebitz.dissectors.dissector import Likeness
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Gap, Ids, Item, Stream
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Gap, Ids, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
 CASES = [*SOUND, *FLAWED]

@@ -25,9 +25,9 @@ from strangers import strange
 from strength import times
 from test_faults import small_disk
 
-from kiebitz.cli.probing.earlier import earlier
-from kiebitz.storage import opening
-from kiebitz.storage.collected import Collection
+from kiebitz.services.probing.previous_results import earlier
+from kiebitz.storage.database import opening
+from kiebitz.storage.recording.tap_progress import Collection
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 MAGIC = bytes.fromhex("d9d505f920a163d7")

@@ -35,12 +35,12 @@ from wrapped import (
     wireless,
 )
 
-from kiebitz.cli.importing.packets import import_capture
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.link_layers import LINK_TYPES
-from kiebitz.proxy.link_type_names import LINK_TYPE_NAMES
-from kiebitz.proxy.packets import Datagram, PacketDecoder, Segment, endpoints
-from kiebitz.storage.schema import MEMORY
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.link_layers import LINK_TYPES
+from kiebitz.proxy.capture.link_type_names import LINK_TYPE_NAMES
+from kiebitz.proxy.capture.packets import Datagram, PacketDecoder, Segment, endpoints
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import MEMORY
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 PORTS = struct.pack(">HH", 50_000, 9_000)

@@ -11,7 +11,7 @@ from made_sessions import Conversation, record
 from strength import a_few
 from terminals import OnTerminal
 
-from kiebitz.cli.terminal.cells import cell_len
+from kiebitz.services.evidence.cells import cell_len
 
 CATAN = str(CAPTURES / "catan-niedlichepixel-game2-3p.pcap.gz")
 WIDTHS = [60, 80, 100, 160]

@@ -10,7 +10,7 @@ import pytest
 from live import Said, rows, spoken_three_ways, story
 from recorded import items_of
 
-from kiebitz.dissectors.records import Chunk
+from kiebitz.dissectors.model import Chunk
 
 
 @pytest.mark.full

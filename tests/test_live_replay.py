@@ -19,7 +19,7 @@ from maexchen_live import Player, Server
 from recorded import CAPTURES
 from strength import a_few
 
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.model import Transport
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 PACED = {"maexchen-two-servers-restart.pcapng": ("--speed", "2")}

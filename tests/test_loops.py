@@ -20,13 +20,13 @@ from test_relay_tcp import MOSTLY_UVLOOP, NewLoop, connect, receive, serving
 from test_relay_tcp import to as to_tcp
 from test_relay_udp import V4, Echo, Running, ask, client_of, eventually, relaying, to
 
-from kiebitz.dissectors.records import Chunk, End, Transport
-from kiebitz.proxy import endpoints
-from kiebitz.proxy.endpoints import RelayError
-from kiebitz.proxy.journal import JournalWriter
-from kiebitz.proxy.loops import ROUNDS, LoopFound, LoopWatch
-from kiebitz.proxy.modes import Reverse, parse_mode
-from kiebitz.proxy.relay import Forwarder
+from kiebitz.dissectors.model import Chunk, End, Transport
+from kiebitz.proxy.forwarder import Forwarder
+from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.proxy.relay import endpoints
+from kiebitz.proxy.relay.endpoints import RelayError
+from kiebitz.proxy.relay.loop_detection import ROUNDS, LoopFound, LoopWatch
+from kiebitz.proxy.relay.modes import Reverse, parse_mode
 
 # Refused at the start.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playing import Play
 
-from kiebitz.dissectors.records import Fault
-from kiebitz.dissectors.state import seen_by
+from kiebitz.dissectors.game.state import seen_by
+from kiebitz.dissectors.model import Fault
 
 ALL = "alice bob carl"
 

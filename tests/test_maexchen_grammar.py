@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from maexchen_cases import FLAWED, LOOSE, SOUND
 
-from kiebitz.dissectors.fields import Number, Text, Word
-from kiebitz.dissectors.grammar import FieldType, MessageType
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.maexchen.dice import MIA, ROLLS, beats
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.maexchen.grammar import GRAMMAR, ROWS, Dice, Names, Scores, Token
-from kiebitz.dissectors.records import Chunk, Direction, Findings, Gap, Ids, Stream
+from kiebitz.dissectors.grammar.fields import Number, Text, Word
+from kiebitz.dissectors.grammar.grammar import FieldType, MessageType
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Stream
+from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR, ROWS, Dice, Names, Scores, Token
 
 CASES = [*SOUND, *LOOSE, *FLAWED]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from playing import MS, Play
 
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.maexchen.registration import MOST_ABSENT
-from kiebitz.dissectors.records import Chunk, Stream
-from kiebitz.dissectors.state import seen_by
+from kiebitz.dissectors.game.state import seen_by
+from kiebitz.dissectors.model import Chunk, Stream
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.maexchen.registration import MOST_ABSENT
 
 ALL = "alice bob carl"
 

@@ -14,9 +14,9 @@ from strength import few_captures, times
 
 import kiebitz
 from kiebitz.cli.terminal.byte_rows import ByteRows
-from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.message_block import NARROWEST, message_lines
-from kiebitz.storage.in_full import FlawInFull, InFull, MessageInFull
+from kiebitz.services.evidence.cells import cell_len
+from kiebitz.storage.session.message_detail import FlawInFull, InFull, MessageInFull
 
 WIDTHS = (NARROWEST, 40, 63, 80, 100, 200)
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)

@@ -10,11 +10,11 @@ from mitmproxy.tcp import TCPFlow, TCPMessage
 from mitmproxy.test.tflow import ttcpflow, tudpflow
 from mitmproxy.udp import UDPFlow, UDPMessage
 
-from kiebitz.dissectors.records import Chunk, End, Fault, Item
-from kiebitz.proxy.journal import MAX_PAYLOAD, JournalWriter
-from kiebitz.proxy.journal_reader import JournalReader
-from kiebitz.proxy.mitmproxy_flows import FlowJournal
-from kiebitz.proxy.mitmproxy_streams import Streams
+from kiebitz.dissectors.model import Chunk, End, Fault, Item
+from kiebitz.proxy.journal.reader import JournalReader
+from kiebitz.proxy.journal.writer import MAX_PAYLOAD, JournalWriter
+from kiebitz.proxy.mitmproxy.flows import FlowJournal
+from kiebitz.proxy.mitmproxy.streams import Streams
 
 
 class Journaled:

@@ -360,8 +360,8 @@ def test_where_there_is_no_local_mode(tmp_path: Path) -> None:
 def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; import kiebitz.cli.commands.relay;"
-        "from kiebitz.proxy.journal import JournalWriter;"
-        "from kiebitz.proxy.modes import parse_mode; from kiebitz.proxy.relay import Forwarder;"
+        "from kiebitz.proxy.journal.writer import JournalWriter;"
+        "from kiebitz.proxy.relay.modes import parse_mode; from kiebitz.proxy.forwarder import Forwarder;"
         "mode = parse_mode('reverse:udp://127.0.0.1:9@0');"
         f"journal = JournalWriter(Path({str(tmp_path / 'journal')!r}), on_trouble=print);"
         "Forwarder([mode], journal, on_notice=print).close(); print(*sys.modules)"
@@ -370,7 +370,7 @@ def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
     loaded = set(done.stdout.split())
-    assert "kiebitz.proxy.relay_udp" in loaded
+    assert "kiebitz.proxy.relay.udp" in loaded
     assert not {"mitmproxy", "mitmproxy_rs", "cryptography"} & loaded
 
 

@@ -26,7 +26,7 @@ from test_conversation import CONVERSATIONS
 from kiebitz.cli.mitm import view as mitmproxy_view
 from kiebitz.cli.mitm.conversation import Conversation
 from kiebitz.cli.mitm.view import ShowGames
-from kiebitz.dissectors.records import DIRECTIONS, Direction, Transport
+from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
 from kiebitz.dissectors.registry import BUILT_IN, Installed, installed
 
 Flow = tcp.TCPFlow | udp.UDPFlow

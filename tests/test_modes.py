@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kiebitz.proxy.modes import Mitmproxy, Mode, Reverse, Transparent, parse_mode
+from kiebitz.proxy.relay.modes import Mitmproxy, Mode, Reverse, Transparent, parse_mode
 
 
 @pytest.mark.parametrize(

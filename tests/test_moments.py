@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.state import State, apply
-from kiebitz.storage.moments import (
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.storage.read.seek import (
     END,
     Moment,
     MomentError,
@@ -25,7 +25,7 @@ from kiebitz.storage.moments import (
     parse_moment,
     tables_at,
 )
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 

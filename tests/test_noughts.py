@@ -11,8 +11,8 @@ from kiebitz_noughts.dissector import NOUGHTS
 from noughts_cases import FLAWED, SOUND
 from strength import times
 
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Gap, Ids, Item, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Gap, Ids, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.statistics import statistics_of
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity

@@ -12,7 +12,7 @@ from okey_broken import BROKEN, CLIENTS, Broken, script, where
 from okey_talk import Talk
 from recorded import CAPTURES, inspected, items_of
 
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, Findings
+from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Findings
 
 NEEDS_ALL = ("a tile thrice in two decks", "two begin")
 """What nobody can tell who does not see the other's deck."""

@@ -15,8 +15,8 @@ from okey_script import Move, Script
 from okey_talk import Talk, events_of, four, heard, moves_of
 from strength import times
 
-from kiebitz.dissectors.records import Direction, Gap
-from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import Direction, Gap
 
 NAMES = ("ada", "ben", "cem", "dilek")
 OTHERS = ("esra", "fred", "gül", "hans")

@@ -16,12 +16,13 @@ from one_way import inspect
 from strength import times
 
 from kiebitz.dissectors.dissector import Likeness
-from kiebitz.dissectors.fields import Text, Word
-from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.grammar import Decoded, Field, MessageType
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.okey.framer import OkeyFramer
-from kiebitz.dissectors.okey.grammar import (
+from kiebitz.dissectors.grammar.fields import Text, Word
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
+from kiebitz.dissectors.protocols.okey.grammar import (
     ROWS,
     Deck,
     ExchangeStacks,
@@ -36,9 +37,8 @@ from kiebitz.dissectors.okey.grammar import (
     Tile,
     TitledLobbies,
 )
-from kiebitz.dissectors.okey.quoting import PADS, PERCENT_PAD, cut, inner_places, quote, write_list
-from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST, is_won
-from kiebitz.dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.okey.quoting import PADS, PERCENT_PAD, cut, inner_places, quote, write_list
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_won
 
 SOUND = [*SEED, *HEAD]
 CASES = [*SOUND, *LOOSE, *FLAWED]

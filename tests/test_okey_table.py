@@ -11,8 +11,8 @@ from okey_script import Script
 from okey_talk import Talk, events_of, four, heard
 from strength import times
 
-from kiebitz.dissectors.records import Diagnostic, Event, Findings
-from kiebitz.dissectors.state import State, apply
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import Diagnostic, Event, Findings
 
 NAMES = ("ada", "ben", "cem", "dilek")
 DECK = " ".join(f"{number}:{colour}" for colour in ("RED", "BLUE") for number in range(1, 8))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from recorded import CAPTURES, bytewise, errors, from_then_on, inspected, items_of, joined, told
 
-from kiebitz.dissectors.records import Event, Findings, Item
+from kiebitz.dissectors.model import Event, Findings, Item
 
 PLAYED = ("okey-seed-game-win", "okey-head-game-win")
 HARMLESS = (*PLAYED, "okey-seed-tiny", "okey-head-tiny", "okey-seed-lobby", "okey-head-chat")

@@ -23,8 +23,8 @@ from test_hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 from kiebitz.cli.mitm import log as mitmproxy_log
 from kiebitz.cli.terminal import console, screen
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Group, Progress, Table, Text, as_json
+from kiebitz.dissectors.escaping import printable
 from kiebitz.services.standard_streams import tell, warn
-from kiebitz.storage.escaping import printable
 
 RUFF = shutil.which("ruff", path=f"{Path(sys.executable).parent}:/usr/bin:/usr/local/bin")
 

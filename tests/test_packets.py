@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.proxy import fragments
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.packets import Datagram, PacketDecoder, Segment, endpoints
+from kiebitz.proxy.capture import fragments
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import Datagram, PacketDecoder, Segment, endpoints
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 SOURCE4, TARGET4 = socket.inet_aton("192.0.2.1"), socket.inet_aton("198.51.100.7")

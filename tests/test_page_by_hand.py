@@ -10,7 +10,7 @@ from holding import Relay, held_message, holding
 from made_sessions import Conversation
 from strength import a_few
 
-from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.recording.recorder import Recorder
 
 REFUSED = "status of 409"
 """The browser itself complains of what is refused."""

@@ -171,7 +171,7 @@ def test_a_players_file_holds_nothing_that_only_others_were_told(
 
 @pytest.mark.full
 def test_what_a_file_leaves_out_is_said(tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kiebitz.cli.web import one_file
+    from kiebitz.cli.web import html_export as one_file
 
     monkeypatch.setattr(one_file, "MOST_EVENTS", 10)
     monkeypatch.setattr(one_file, "MOST_IN_FULL", 3)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.records import Direction
-from kiebitz.dissectors.replay.cast import names_of_roles
-from kiebitz.dissectors.replay.part import Call, Hang, Listen, Part, Policy, Reaction, Say
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.replay.participants import names_of_roles
+from kiebitz.dissectors.replay.replay_peer import Call, Hang, Listen, Part, Policy, Reaction, Say
 from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
 
 ALICE = Role(1, "maexchen", "udp", "127.0.0.1:1001", "127.0.0.1:9000")

@@ -10,9 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from kiebitz.dissectors.records import Chunk, Direction, End, Item
-from kiebitz.proxy import peers_tcp, peers_udp
-from kiebitz.proxy.peers import RESET, Came, Gone, Happening, PeerError, Peers, Said
+from kiebitz.dissectors.model import Chunk, Direction, End, Item
+from kiebitz.proxy.peers import tcp as peers_tcp
+from kiebitz.proxy.peers import udp as peers_udp
+from kiebitz.proxy.peers.connections import RESET, Came, Gone, Happening, PeerError, Peers, Said
 
 PATIENCE_S = 30.0
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from strength import times
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.pictures import DRAWINGS, Scene, draw
-from kiebitz.cli.pictures.seating import FELT_ROWS, seating
+from kiebitz.cli.render.text import DRAWINGS, Scene, draw
+from kiebitz.cli.render.text.seating import FELT_ROWS, seating
 from kiebitz.dissectors.registry import BUILT_IN
 
 CAPTURES = Path(__file__).parent.parent / "captures"

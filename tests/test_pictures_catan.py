@@ -15,9 +15,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from strength import times
 
-from kiebitz.cli.pictures import Scene, draw
-from kiebitz.cli.pictures.catan_colours import FIELDS, PLAYERS, SEA
-from kiebitz.dissectors.catan.board import Board, spot
+from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text.catan_colours import FIELDS, PLAYERS, SEA
+from kiebitz.dissectors.protocols.catan.board import Board, spot
 
 
 def picture(state: dict[str, Any], **how: Any) -> str:

@@ -16,13 +16,13 @@ from rich.console import Console
 from stored import stored
 from strength import times
 
-from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.pictures.canvas import ASCII, UNICODE
-from kiebitz.cli.pictures.cgml_words import game_words, sorted_hand, tricks_words
-from kiebitz.dissectors.cgml.cards import COLOURS, LADDER, PACK
-from kiebitz.dissectors.cgml.words import level_words
-from kiebitz.dissectors.records import Event
+from kiebitz.cli.render.text.canvas import ASCII, UNICODE
+from kiebitz.cli.render.text.cgml_words import game_words, sorted_hand, tricks_words
+from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.protocols.cgml.cards import COLOURS, LADDER, PACK
+from kiebitz.dissectors.protocols.cgml.words import level_words
 
 HANDS = "cgml-hands.pcap.gz"
 IDS = [1, 2, 3]

@@ -20,10 +20,10 @@ from rich.console import Console
 from stored import stored
 from strength import times
 
-from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.okey.tiles import COLOURS, HIGHEST
-from kiebitz.dissectors.records import Event
+from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST
 
 SEED = str(CAPTURES / "okey-seed-game-win.pcap.gz")
 HEAD = str(CAPTURES / "okey-head-game-win.pcap.gz")

@@ -19,13 +19,13 @@ from rich.console import Console
 from stored import stored
 from strength import times
 
-from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.pictures import Scene, draw
-from kiebitz.cli.pictures.schafkopf_words import cards_left, seat_to_move, sorted_hand
-from kiebitz.dissectors.records import Event
-from kiebitz.dissectors.schafkopf.cards import MODI, PACK
-from kiebitz.dissectors.schafkopf.words import mode_words
+from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text.schafkopf_words import cards_left, seat_to_move, sorted_hand
+from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.protocols.schafkopf.cards import MODI, PACK
+from kiebitz.dissectors.protocols.schafkopf.words import mode_words
 
 HUMANS = str(CAPTURES / "schafkopf-1.3-2humans.pcap")
 SEATS = ["Anna", "Bert", "[BOT]-0", "[BOT]-1"]

@@ -22,7 +22,7 @@ from peers.planted import FAULTS, PEERS, Fault
 from peers.program import Setup
 from strength import a_few, times
 
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.model import Transport
 
 PROGRAMS = ROOT / "tests" / "peers"
 PLANTED = r'\.has\(\s*"([a-z0-9-]+)"'

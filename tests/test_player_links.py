@@ -30,19 +30,19 @@ from stored import stored
 from strength import CAPTURES as CHOSEN
 from strength import a_few, times
 
-from kiebitz.cli.drawings.sheet import SIZES
+from kiebitz.cli.render.svg.svg_canvas import SIZES
 from kiebitz.cli.web.access import Keys, Reach
-from kiebitz.cli.web.addresses import ADDRESSES, Address, session_info
-from kiebitz.cli.web.asked import Asked
-from kiebitz.cli.web.feed import _tell_on
+from kiebitz.cli.web.event_stream import _tell_on
+from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.lists import stream_list
-from kiebitz.cli.web.one_file import write_html
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
-from kiebitz.dissectors.records import Chunk, End, Item
+from kiebitz.cli.web.request_params import Asked
+from kiebitz.cli.web.routes import ADDRESSES, Address, session_info
+from kiebitz.dissectors.model import Chunk, End, Item
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.rotation import RotatingRecorder
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.recording.rotation import RotatingRecorder
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 

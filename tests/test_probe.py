@@ -20,12 +20,12 @@ from command import ROOT, kiebitz
 from live import KIEBITZ, free_port, until
 from strength import a_few
 
-from kiebitz.cli.probing.program import Program, ProgramError
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.probing.cases import cases_of
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.schafkopf.grammar import EMPTY
-from kiebitz.dissectors.schafkopf.legal import NICHTS
+from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY
+from kiebitz.dissectors.protocols.schafkopf.legal import NICHTS
+from kiebitz.services.probing.program import Program, ProgramError
 
 WINDOW_S = 0.3
 """So long the server of Mäxchen waits for an answer: a little longer than the specification says."""

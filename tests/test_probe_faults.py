@@ -16,7 +16,7 @@ from probe_faults import CONTROLS, FOUND, NOT_FOUND, PLAYED, Found
 from strength import a_few
 
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.cases import cases_of
+from kiebitz.dissectors.probing.case_generator import cases_of
 from kiebitz.dissectors.registry import dissector_of
 
 WINDOW_S = 0.3

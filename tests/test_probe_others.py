@@ -18,7 +18,7 @@ from live import free_port
 from maexchen_live import Player, Server
 from strength import a_few
 
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.model import Transport
 
 FOR_EVER = 100_000
 """So many rounds are never over in a test."""

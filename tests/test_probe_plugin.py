@@ -18,13 +18,13 @@ from peers.of_plugins import PLUGIN_FAULTS, PLUGIN_PEERS
 from peers.program import Player, Server, Setup
 from strength import a_few
 
+from kiebitz.dissectors.conformance.expectations import Role
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.probing.demands import Role
 from kiebitz.dissectors.registry import installed
-from kiebitz.storage.export import FORMATS
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.schema import MEMORY
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.database.schema import MEMORY
+from kiebitz.storage.export.export import FORMATS
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.recorder import Recorder
 
 PLUGINS: dict[str, Dissector] = {"noughts": NOUGHTS, "knobeln": KNOBELN}
 

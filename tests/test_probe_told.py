@@ -20,19 +20,19 @@ from test_hostile_text import is_harmless
 from test_probe import probed, server
 
 import kiebitz as library
-from kiebitz.cli.probing.drawn import COLUMNS, drawn_message
-from kiebitz.cli.probing.page import write_page
-from kiebitz.cli.probing.results import Demanded, Result, Sent, Told, group_of, no_message
-from kiebitz.cli.probing.telling import tell_results
-from kiebitz.cli.probing.watching import Watching
-from kiebitz.cli.terminal.cells import cell_len
+from kiebitz.cli.probe.html_report import write_page
+from kiebitz.cli.probe.message_html import COLUMNS, drawn_message
+from kiebitz.cli.probe.progress import Watching
+from kiebitz.cli.probe.terminal_report import tell_results
 from kiebitz.cli.terminal.screen import Console
-from kiebitz.dissectors.grammar import UNREADABLE
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.probing.cases import cases_of
-from kiebitz.dissectors.probing.demands import ANY_REACTION
-from kiebitz.storage.in_full import InFull
+from kiebitz.dissectors.conformance.expectations import ANY_REACTION
+from kiebitz.dissectors.grammar.grammar import UNREADABLE
+from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.services.evidence.cells import cell_len
+from kiebitz.services.probing.results import Demanded, Result, Sent, Told, group_of, no_message
+from kiebitz.storage.session.message_detail import InFull
 
 EVIL = "<script>alert(1)</script>\x1b[2J\u202e</pre><img src=x onerror=alert(2)>"
 OPEN = Demanded("open", ANY_REACTION, None, None)

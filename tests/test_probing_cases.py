@@ -18,24 +18,24 @@ from probed import Place, judged_with, lines_of, places_of
 from recorded import messages_of
 from strength import GAMES, a_few
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml.dissector import CGML
+from kiebitz.dissectors.conformance.expectations import HEARS, ROLES, NotHere, Role, Situation
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import Decoded
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.maexchen.grammar import TOKEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.okey.grammar import NAME
-from kiebitz.dissectors.probing import acts
-from kiebitz.dissectors.probing.acts import Act, Close, HalfClose, Pause, Reset, Send
+from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.grammar.invalid_values import Wrong
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.probing import actions as acts
+from kiebitz.dissectors.probing.actions import Act, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.case import Case, picked
-from kiebitz.dissectors.probing.cases import breaking, cases_of
-from kiebitz.dissectors.probing.demands import HEARS, ROLES, NotHere, Role, Situation
-from kiebitz.dissectors.probing.spoiling import Spoiler
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.probing.case_generator import breaking, cases_of
+from kiebitz.dissectors.probing.mutations import Spoiler
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.maexchen.grammar import TOKEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.okey.grammar import NAME
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.wrong_values import Wrong
 
 SAMPLES: dict[Dissector, list[Sample]] = {
     **CASES,

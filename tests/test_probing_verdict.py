@@ -8,22 +8,22 @@ from kiebitz_noughts.dissector import NOUGHTS
 from msgspec.structs import replace
 
 import kiebitz as library
-from kiebitz.cli.probing.drawn import drawn_message
-from kiebitz.cli.probing.in_play import InPlay, verdict_of, with_findings, wrong_messages
-from kiebitz.cli.probing.results import result_of
-from kiebitz.cli.probing.stage import Conditions
-from kiebitz.cli.probing.trying import Attempt
-from kiebitz.dissectors.catan.dissector import CATAN
+from kiebitz.cli.probe.message_html import drawn_message
+from kiebitz.dissectors.conformance.expectations import HEARS, Role
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
+from kiebitz.dissectors.model import OPPOSITE
+from kiebitz.dissectors.probing.baseline import Habits
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.cases import cases_of
-from kiebitz.dissectors.probing.demands import HEARS, Role
-from kiebitz.dissectors.probing.habits import Habits
+from kiebitz.dissectors.probing.case_generator import cases_of
 from kiebitz.dissectors.probing.verdict import Said, Seen, judged
-from kiebitz.dissectors.records import OPPOSITE
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.services.probing.baseline_game import InPlay, verdict_of, with_findings, wrong_messages
+from kiebitz.services.probing.case_runner import Attempt
+from kiebitz.services.probing.connection_setup import Conditions
+from kiebitz.services.probing.results import result_of
 
 SILENT = Seen()
 USUAL = Seen(as_usual=True)

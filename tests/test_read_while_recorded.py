@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 from made_sessions import START_NS, Conversation
 
-from kiebitz.cli.checking.evidence import Evidence
-from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.session import open_session
+from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.web import lists
 from kiebitz.cli.web.reader import Reader, Served, View
-from kiebitz.dissectors.records import Item
-from kiebitz.storage.conditions import field_catalog
-from kiebitz.storage.culprits import Culprits
-from kiebitz.storage.derived import derived
+from kiebitz.dissectors.model import Item
+from kiebitz.services.evidence.evidence import Evidence
+from kiebitz.storage.derived.derived_session import derived
 from kiebitz.storage.diff.compare import compare
-from kiebitz.storage.export import FORMATS
+from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.filters import compile_filter
-from kiebitz.storage.in_full import InFull
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.session import Session
-from kiebitz.storage.traffic import diagnostics
+from kiebitz.storage.read.blame_summary import Culprits
+from kiebitz.storage.read.conditions import field_catalog
+from kiebitz.storage.read.message_queries import diagnostics
+from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.session import Session
 
 ALICE, BOB = "127.0.0.1:40001", "127.0.0.1:40002"
 

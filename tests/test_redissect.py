@@ -11,8 +11,8 @@ from command import CAPTURES, ODD, TINY, kiebitz
 from made_sessions import Conversation, record
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.records import Chunk, End
-from kiebitz.storage.items import RecordedItems
+from kiebitz.dissectors.model import Chunk, End
+from kiebitz.storage.read.recorded_items import RecordedItems
 
 DERIVED = ("tables", "games", "messages", "diagnostics", "events", "snapshots")
 
@@ -146,7 +146,7 @@ def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: py
     def fails(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("kiebitz.storage.inspection.gather", fails)
+    monkeypatch.setattr("kiebitz.storage.recording.inspection.gather", fails)
     done = kiebitz("redissect", str(database))
     assert done.status == 1
     assert "the disk is full" in done.err

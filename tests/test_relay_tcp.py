@@ -22,12 +22,12 @@ from test_relay_udp import ask as ask_udp
 from test_relay_udp import client_of as udp_client_of
 from test_relay_udp import to as to_udp
 
-from kiebitz.dissectors.records import Chunk, End, Fault, Transport
-from kiebitz.proxy import relay_tcp
-from kiebitz.proxy.endpoints import endpoint_text
-from kiebitz.proxy.journal import JournalWriter
-from kiebitz.proxy.modes import Reverse
-from kiebitz.proxy.relay import Forwarder
+from kiebitz.dissectors.model import Chunk, End, Fault, Transport
+from kiebitz.proxy.forwarder import Forwarder
+from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.proxy.relay import tcp as relay_tcp
+from kiebitz.proxy.relay.endpoints import endpoint_text
+from kiebitz.proxy.relay.modes import Reverse
 
 LOOPS = pytest.mark.parametrize(
     "new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"]
@@ -459,7 +459,7 @@ def test_clients_beyond_the_limit_are_turned_away(tmp_path: Path) -> None:
 def test_a_low_limit_of_open_files_lowers_the_limit_of_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kiebitz.proxy.relay.allow_open_files", lambda count: min(count, 74))
+    monkeypatch.setattr("kiebitz.proxy.forwarder.allow_open_files", lambda count: min(count, 74))
     with serving() as server, relaying(tmp_path, to(server), max_connections=1000) as relay:
         for _ in range(4):
             with connected(relay, server) as (client, there):

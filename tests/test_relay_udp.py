@@ -19,15 +19,15 @@ from typing import ClassVar
 import pytest
 import uvloop
 
-from kiebitz.dissectors.records import Chunk, End, Fault, Item
-from kiebitz.proxy.endpoints import RelayError, endpoint_text, resolve
-from kiebitz.proxy.journal import JournalWriter
-from kiebitz.proxy.journal_reader import JournalReader
-from kiebitz.proxy.modes import Mode, Reverse, parse_mode
-from kiebitz.proxy.processes import follow
-from kiebitz.proxy.relay import Forwarder
-from kiebitz.proxy.relay_tcp import TcpRelay
-from kiebitz.proxy.relay_udp import UdpRelay
+from kiebitz.dissectors.model import Chunk, End, Fault, Item
+from kiebitz.proxy.forwarder import Forwarder
+from kiebitz.proxy.journal.follower import follow
+from kiebitz.proxy.journal.reader import JournalReader
+from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.proxy.relay.endpoints import RelayError, endpoint_text, resolve
+from kiebitz.proxy.relay.modes import Mode, Reverse, parse_mode
+from kiebitz.proxy.relay.tcp import TcpRelay
+from kiebitz.proxy.relay.udp import UdpRelay
 
 SECONDS = 60.0
 """How long anything may take before a test fails."""
@@ -461,10 +461,10 @@ def test_a_name_with_both_kinds_of_address_follows_the_listener(monkeypatch: pyt
 FORWARDER = """
 import sys
 from pathlib import Path
-from kiebitz.proxy.journal import JournalWriter
-from kiebitz.proxy.modes import parse_mode
-from kiebitz.proxy.processes import start_child
-from kiebitz.proxy.relay import Forwarder, run_relay
+from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.proxy.relay.modes import parse_mode
+from kiebitz.proxy.journal.follower import start_child
+from kiebitz.proxy.forwarder import Forwarder, run_relay
 from tests.test_relay_udp import keep_chunks
 
 def main():

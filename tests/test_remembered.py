@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from kiebitz.dissectors import remembered
-from kiebitz.dissectors.catan import framer as catan_framer
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml import framer as cgml_framer
-from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.framing import MOST_SHORT, SHORT
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.remembered import LONGEST_FRAME, MOST_BYTES, MOST_FRAMES, Memo, decoded
+from kiebitz.dissectors.grammar.framing import MOST_SHORT, SHORT
+from kiebitz.dissectors.inspection import memo as remembered
+from kiebitz.dissectors.inspection.memo import LONGEST_FRAME, MOST_BYTES, MOST_FRAMES, Memo, decoded
+from kiebitz.dissectors.protocols.catan import framer as catan_framer
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.cgml import framer as cgml_framer
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
 
 def rolled(number: int, name_length: int = 3) -> bytes:

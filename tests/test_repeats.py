@@ -15,11 +15,17 @@ from disordered import Packets, doubled, write_packets
 from strength import a_few
 from test_tcp_follow import CAPTURES
 
-from kiebitz.cli.importing.packets import import_capture
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.packets import RawPacket
-from kiebitz.proxy.repeats import ALIKE_NS, MOST_REMEMBERED, OFTEN_ALIKE_NS, REPEATED_NS, Repeats
-from kiebitz.storage.schema import MEMORY
+from kiebitz.proxy.capture.duplicate_packets import (
+    ALIKE_NS,
+    MOST_REMEMBERED,
+    OFTEN_ALIKE_NS,
+    REPEATED_NS,
+    Repeats,
+)
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import MEMORY
 
 GAMES = ("maexchen-head-port4711.pcap", "maexchen-old-20111003.pcap")
 TWICE = "captured-twice"

@@ -18,10 +18,10 @@ import pytest
 from strength import a_few
 
 from kiebitz.cli.main import run
-from kiebitz.cli.playing import playback
-from kiebitz.cli.playing.playback import Recorded
-from kiebitz.dissectors.records import Event
-from kiebitz.storage.moments import Step
+from kiebitz.cli.replay import playback
+from kiebitz.cli.replay.playback import Recorded
+from kiebitz.dissectors.model import Event
+from kiebitz.storage.read.seek import Step
 
 ROOT = Path(__file__).parent.parent
 TINY = str(ROOT / "captures" / "maexchen-head-tiny.pcap")

@@ -24,7 +24,7 @@ from strength import a_few, times
 from test_faults import Echo, assert_sound, recorded, relaying
 from test_relay_udp import eventually
 
-from kiebitz.storage.recorder_lock import RecorderWatch
+from kiebitz.storage.database.recorder_lock import RecorderWatch
 
 ROOT = Path(__file__).parent.parent
 

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from strength import times
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.records import Item, Stream
-from kiebitz.storage.items import RecordedItems
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.resuming import ResumedRecorder
-from kiebitz.storage.schema import OF_SESSION, StorageError
-from kiebitz.storage.timeline import Timeline
+from kiebitz.dissectors.model import Item, Stream
+from kiebitz.storage.database.schema import OF_SESSION, StorageError
+from kiebitz.storage.read.recorded_items import RecordedItems
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.recording.resuming import ResumedRecorder
 
 ONE_OF_EACH = [
     "catan-yaks-lobby.pcap.gz",

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from one_way import is_one_frame
 from strength import times
 
-from kiebitz.dissectors.catan.dissector import CATAN
-from kiebitz.dissectors.cgml.dissector import CGML
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import to_json
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.okey.dissector import OKEY
-from kiebitz.dissectors.records import DIRECTIONS, Direction
-from kiebitz.dissectors.rewriting import changed_fields, differences, replaced, value_at
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.grammar.patching import changed_fields, differences, replaced, value_at
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
 
 class Rewritten(NamedTuple):

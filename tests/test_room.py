@@ -19,8 +19,8 @@ from live import PATIENCE_S, kill_all, rows
 from test_faults import CAPTURE, Echo, assert_sound, recorded, relaying, run, small_disk
 from test_relay_udp import eventually
 
-from kiebitz.storage import room
-from kiebitz.storage.room import DiskLow, may_wait_beside, size_text, spare
+from kiebitz.storage.recording import disk_space as room
+from kiebitz.storage.recording.disk_space import DiskLow, may_wait_beside, size_text, spare
 
 MOST = 10_000_000
 """What --max-size 10MB is."""

@@ -16,15 +16,15 @@ from made_sessions import START_NS, Conversation
 from rotated import assert_well_divided, states, timeline_of
 from strength import times
 
-from kiebitz.cli.recording.rotation import Limits, Rotation
-from kiebitz.dissectors.records import Chunk, Item, Stream
-from kiebitz.storage.items import RecordedItems
-from kiebitz.storage.moments import END, Moment, game_at
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.resuming import ResumedRecorder
-from kiebitz.storage.rotation import RotatingRecorder
-from kiebitz.storage.schema import StorageError
-from kiebitz.storage.timeline import Timeline
+from kiebitz.dissectors.model import Chunk, Item, Stream
+from kiebitz.services.recording.rotation import Limits, Rotation
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.recorded_items import RecordedItems
+from kiebitz.storage.read.seek import END, Moment, game_at
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.resuming import ResumedRecorder
+from kiebitz.storage.recording.rotation import RotatingRecorder
 
 RECORDED = [
     "maexchen-head-tiny.pcap",

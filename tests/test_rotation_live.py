@@ -23,7 +23,7 @@ from rotated import assert_well_divided
 from test_faults import small_disk
 from watched import HAS_PROC
 
-from kiebitz.dissectors.records import DIRECTIONS, Chunk, Transport
+from kiebitz.dissectors.model import DIRECTIONS, Chunk, Transport
 
 
 class Relay:

@@ -16,7 +16,7 @@ from strength import a_few
 
 from kiebitz.cli.commands.protocols import reference
 from kiebitz.cli.terminal.console import Styled
-from kiebitz.dissectors.grammar import OWN_CLAUSE, Rule
+from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, Rule
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 
 TESTS = Path(__file__).parent

@@ -18,8 +18,8 @@ from command import ROOT, TINY
 from live import PATIENCE_S, free_port, until
 from strength import a_few
 
-from kiebitz.cli.importing.packets import WORTH_A_PROCESS
 from kiebitz.cli.main import COMMANDS
+from kiebitz.services.importing.packets import WORTH_A_PROCESS
 
 BIN = Path(sys.executable).parent
 LARGE = "large.pcap"

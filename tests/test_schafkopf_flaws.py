@@ -25,8 +25,8 @@ from schafkopf_broken import (
 )
 from strength import a_few, times
 
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import (
     DIRECTIONS,
     Chunk,
     Diagnostic,
@@ -38,8 +38,8 @@ from kiebitz.dissectors.records import (
     Severity,
     Stream,
 )
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.schafkopf.grammar import GRAMMAR, String, line_count, terminals
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, String, line_count, terminals
 
 ANNA = 1
 """The number of Anna's stream."""

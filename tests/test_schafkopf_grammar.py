@@ -15,14 +15,14 @@ from one_way import inspect
 from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
 from strength import times
 
-from kiebitz.dissectors.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.grammar import FieldType, MessageType
-from kiebitz.dissectors.records import Direction, Findings
-from kiebitz.dissectors.schafkopf.cards import PACK
-from kiebitz.dissectors.schafkopf.codec import card_place
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.schafkopf.framer import SchafkopfFramer
-from kiebitz.dissectors.schafkopf.grammar import (
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar.grammar import FieldType, MessageType
+from kiebitz.dissectors.model import Direction, Findings
+from kiebitz.dissectors.protocols.schafkopf.cards import PACK
+from kiebitz.dissectors.protocols.schafkopf.codec import card_place
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.protocols.schafkopf.framer import SchafkopfFramer
+from kiebitz.dissectors.protocols.schafkopf.grammar import (
     END,
     ROWS,
     Each,

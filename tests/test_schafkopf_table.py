@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from schafkopf_script import Dialect, Script, Step
 from strength import times
 
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Findings, Ids, Stream
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, End, Findings, Ids, Stream
+from kiebitz.dissectors.protocols.schafkopf.cards import MODI, mode
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.schafkopf.cards import MODI, mode
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.state import State, apply
 
 FOUR = ("Anna", "Bärbel", "Carl", "Dora")
 DIALECTS = [Dialect(), Dialect(turns=False), Dialect(turns=False, updates=False, stock=False)]

@@ -21,7 +21,7 @@ from recorded import (
 )
 from strength import a_few, times
 
-from kiebitz.dissectors.records import Findings, Game, Item
+from kiebitz.dissectors.model import Findings, Game, Item
 
 NAMES = [
     "schafkopf-1.3-1human-tiny",

@@ -8,8 +8,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from kiebitz.storage.schema import MEMORY, REFERENCES, SCHEMA, TABLES, create_tables, make_tables
-from kiebitz.storage.views import make_views
+from kiebitz.storage.database.schema import MEMORY, REFERENCES, SCHEMA, TABLES, create_tables, make_tables
+from kiebitz.storage.database.views import make_views
 
 
 def test_the_file_says_what_sqlite_utils_makes_of_the_tables() -> None:

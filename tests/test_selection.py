@@ -22,9 +22,9 @@ from strength import GAMES, a_few
 from test_page_file import data_of
 from test_rotation import divided, items_of
 
-from kiebitz.dissectors.records import Chunk, Direction, End, Gap, Item, Stream
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.shorter import Said, outline, shortened
+from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.derived.trimming import Said, outline, shortened
 
 PARTS = [
     ("maexchen-head-tiny.pcap", 1),

@@ -14,9 +14,9 @@ from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.grammar.sentences import CALLED
+from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
-from kiebitz.dissectors.sentences import CALLED
 
 BY_NAME = {dissector.protocol: dissector for dissector in BUILT_IN}
 

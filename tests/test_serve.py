@@ -21,9 +21,9 @@ from strength import a_few
 
 import kiebitz as library
 from kiebitz.cli.web import records
-from kiebitz.cli.web.addresses import ADDRESSES
 from kiebitz.cli.web.openapi import openapi
-from kiebitz.storage.in_full import MessageInFull
+from kiebitz.cli.web.routes import ADDRESSES
+from kiebitz.storage.session.message_detail import MessageInFull
 
 RECORDED = {
     "maexchen": ("maexchen-head-tiny.pcap", "bob"),
@@ -186,7 +186,7 @@ def test_a_player_s_messages_are_those_of_their_own_streams(protocol: str, serve
 
 @pytest.mark.parametrize("protocol", a_few(PROTOCOLS, ["maexchen", "cgml"]))
 def test_messages_in_full(protocol: str, server: Serving, paths: dict[str, Path]) -> None:
-    from kiebitz.storage.in_full import InFull
+    from kiebitz.storage.session.message_detail import InFull
 
     with library.open(str(paths[protocol])) as session:
         for message in [*session.messages()][::9]:

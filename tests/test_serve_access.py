@@ -25,7 +25,7 @@ from test_watch_as import PLAYERS, SECRET, with_secrets
 
 import kiebitz as library
 from kiebitz.cli.web.openapi import openapi
-from kiebitz.storage.hearers import Hearers
+from kiebitz.storage.read.visibility import Hearers
 
 PATHS = sorted(path[1:] for path in openapi()["paths"])
 STATIC = ["", "theme.css", "app.js", "index.html", "nothing"]

@@ -15,7 +15,7 @@ from made_sessions import Conversation
 from serving import QUICK_S, Answer, Serving, serving, target
 from test_serve_access import own_address
 
-from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.recording.recorder import Recorder
 
 JSON = {"Content-Type": "application/json", "Kiebitz-Hands": "1"}
 

@@ -24,7 +24,7 @@ from serving import QUICK_S, Live, Serving, serving, target
 from strength import a_few, times
 
 from kiebitz.cli.web.admission import BusyError, Holder, Quota, address_group
-from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.recording.recorder import Recorder
 
 HOSTS = ["127.0.0.1", "0.0.0.0", "::1"]
 LONG_NAME = "b" * 400

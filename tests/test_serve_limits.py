@@ -13,7 +13,7 @@ from made_sessions import Conversation
 from serving import Answer, Serving, serving
 from strength import times
 
-from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.recording.recorder import Recorder
 
 MANY = times(600, 200)
 LENGTH = 9_000

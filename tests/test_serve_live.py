@@ -23,14 +23,14 @@ from serving import QUICK_S, Live, Serving, serving
 from strength import a_few, times
 from test_rotation_live import relaying
 
-from kiebitz.cli.watch.watched import Watched
-from kiebitz.cli.web import feed
-from kiebitz.cli.web.desk import Desk
+from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.web import event_stream as feed
+from kiebitz.cli.web.query_executor import Desk
 from kiebitz.cli.web.reader import Served
 from kiebitz.cli.web.records import Status
-from kiebitz.dissectors.records import Item
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.timeline import Timeline
+from kiebitz.dissectors.model import Item
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
 
 ENDS_WITHIN_S = 3.0
 

@@ -103,7 +103,7 @@ def test_a_database_without_a_session_is_told(tmp_path: Path) -> None:
     path = str(tmp_path / "empty.db")
     assert kiebitz("import", "/dev/null", "-w", path).status == 1
     Path(path).unlink(missing_ok=True)
-    from kiebitz.storage.opening import open_for_writing
+    from kiebitz.storage.database.opening import open_for_writing
 
     open_for_writing(path).close()
     done = kiebitz("games", f"{path}:*")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.storage.shapes import Place, Shape
+from kiebitz.storage.export.column_inference import Place, Shape
 
 PLAIN = Place(lambda path, value: False, ())
 

@@ -14,8 +14,8 @@ from strength import GAMES, a_few
 from terminals import OnTerminal
 
 import kiebitz as library
-from kiebitz.cli.terminal.cells import cell_len
-from kiebitz.storage.in_full import InFull
+from kiebitz.services.evidence.cells import cell_len
+from kiebitz.storage.session.message_detail import InFull
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 

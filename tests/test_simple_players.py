@@ -15,15 +15,15 @@ from peers.program import Died
 from seated import Hosting, Seated
 from strength import a_few, times
 
+from kiebitz.dissectors.conformance import bots as player_module
+from kiebitz.dissectors.conformance.bots import Aim, Call, Done, Fields, Say, Wait
+from kiebitz.dissectors.conformance.expectations import HEARS, ROLES, Role
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.probing import player as player_module
-from kiebitz.dissectors.probing.cases import cases_of
-from kiebitz.dissectors.probing.company import Company
-from kiebitz.dissectors.probing.demands import HEARS, ROLES, Role
-from kiebitz.dissectors.probing.ear import Ear
-from kiebitz.dissectors.probing.manner import Manner
-from kiebitz.dissectors.probing.player import Aim, Call, Done, Fields, Say, Wait
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.probing.message_reader import Ear
+from kiebitz.dissectors.probing.simulated_table import Company
+from kiebitz.dissectors.probing.spelling_style import Manner
 from kiebitz.dissectors.registry import dissector_of
 
 ENOUGH_S = 200.0

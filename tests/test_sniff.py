@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kiebitz.proxy import sniff
-from kiebitz.proxy.packets import PacketDecoder, endpoints
-from kiebitz.proxy.sniff import Sniffer, SniffError
+from kiebitz.proxy.capture import live as sniff
+from kiebitz.proxy.capture.live import Sniffer, SniffError
+from kiebitz.proxy.capture.packets import PacketDecoder, endpoints
 
 
 def may_capture() -> bool:
@@ -136,7 +136,7 @@ def test_missing_rights(bpf_filter: str | None) -> None:
         pytest.skip("lo is Linux's name")
     without = [setpriv, "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 and setpriv else []
     code = (
-        "import sys; from kiebitz.proxy.sniff import *\n"
+        "import sys; from kiebitz.proxy.capture.live import *\n"
         f"try: Sniffer('lo', {bpf_filter!r})\n"
         "except SniffError as error: print(error)"
     )
@@ -149,6 +149,7 @@ def test_missing_rights(bpf_filter: str | None) -> None:
 
 
 def test_importing_is_cheap() -> None:
-    code = "import sys, proxy.sniff, proxy.packets, proxy.conversations; print('scapy' in sys.modules)"
+    modules = "kiebitz.proxy.capture.live, kiebitz.proxy.capture.packets, kiebitz.proxy.flows.udp"
+    code = f"import sys, {modules}; print('scapy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

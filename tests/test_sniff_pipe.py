@@ -25,8 +25,8 @@ from strength import a_few
 from tcp_segments import handshake, sent, write_pcap
 from test_live import NAMES, players_of
 
-from kiebitz.proxy.capture_files import CaptureError
-from kiebitz.proxy.capture_pipe import CapturePipe
+from kiebitz.proxy.capture.files import CaptureError
+from kiebitz.proxy.capture.pipe import CapturePipe
 
 HEAD = 24
 """Bytes before the first packet of a pcap file."""
@@ -121,7 +121,7 @@ def test_a_capture_through_a_pipe_gives_the_rows_of_an_import(tmp_path: Path, na
 
 
 def list_of_packets(path: Path) -> list[Any]:
-    from kiebitz.proxy.capture_files import open_capture
+    from kiebitz.proxy.capture.files import open_capture
 
     with open_capture(str(path)) as capture:
         return list(capture)

@@ -27,12 +27,13 @@ from soak_traffic import MaexchenTalk, tcp_client, udp_client
 from test_relay_udp import eventually, relaying
 from watched import HAS_PROC, Size, Watched, watched_relay
 
-from kiebitz.dissectors.records import End, Transport
-from kiebitz.proxy import relay_tcp, relay_udp
-from kiebitz.proxy.modes import Reverse
-from kiebitz.storage.moments import END, Moment, tables_at
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.dissectors.model import End, Transport
+from kiebitz.proxy.relay import tcp as relay_tcp
+from kiebitz.proxy.relay import udp as relay_udp
+from kiebitz.proxy.relay.modes import Reverse
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.read.seek import END, Moment, tables_at
+from kiebitz.storage.read.timeline import Timeline, sessions
 
 pytestmark = HAS_PROC
 

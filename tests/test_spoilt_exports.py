@@ -20,10 +20,10 @@ from spoilt_databases import FORGED, HOSTILE, SPOTS, Spot, spoil
 from test_hostile_text import is_harmless
 from test_spoilt_text import CAPTURES_OF
 
-from kiebitz.cli.drawings import draw
-from kiebitz.cli.drawings.document import document
-from kiebitz.cli.pictures import Scene
-from kiebitz.storage.escaping import printable
+from kiebitz.cli.render.svg import draw
+from kiebitz.cli.render.svg.document import document
+from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.escaping import printable
 
 TOLD = [
     spot

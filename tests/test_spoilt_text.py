@@ -22,7 +22,7 @@ from test_hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as group
 from kiebitz.cli.options.session import open_session
-from kiebitz.storage.schema import TABLES
+from kiebitz.storage.database.schema import TABLES
 
 FORMS: list[list[str]] = [[], ["--json"], ["--nl"], ["--csv"], ["--tsv"]]
 

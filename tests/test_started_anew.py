@@ -11,7 +11,7 @@ import pytest
 from recorded import inspected, items_of
 from strength import a_few, times
 
-from kiebitz.dissectors.records import End, Event, Findings, Item, Stream
+from kiebitz.dissectors.model import End, Event, Findings, Item, Stream
 
 CAPTURES = (
     "schafkopf-1.3-1human-round.pcap",

@@ -11,7 +11,7 @@ import pytest
 from altered import recorded
 
 from kiebitz.cli.main import run
-from kiebitz.storage.recorder import Recorder
+from kiebitz.storage.recording.recorder import Recorder
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 TINY = str(CAPTURES / "maexchen-head-tiny.pcap")

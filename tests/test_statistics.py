@@ -23,12 +23,12 @@ from hypothesis import strategies as st
 from strength import a_few, few_captures, times
 
 import kiebitz as library
-from kiebitz.cli.drawings.charts import document_of
-from kiebitz.cli.pictures.charts import Charts
-from kiebitz.cli.terminal.cells import cell_len
+from kiebitz.cli.render.svg.charts import document_of
+from kiebitz.cli.render.text.charts import Charts
 from kiebitz.cli.terminal.console import plain
 from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Read, Sample, Shares
-from kiebitz.storage.session import Session
+from kiebitz.services.evidence.cells import cell_len
+from kiebitz.storage.session.session import Session
 from kiebitz.storage.statistics import results
 from kiebitz.storage.statistics.chance import judged, p_value, upper_gamma
 from kiebitz.storage.statistics.tallies import MOST_LINES, MOST_POINTS, tally_of

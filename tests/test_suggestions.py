@@ -7,7 +7,7 @@ from command import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.suggestions import did_you_mean, suggested, suggesting
 

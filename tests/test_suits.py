@@ -18,11 +18,11 @@ from test_pictures_cgml import playing as marias
 from test_pictures_schafkopf import playing as schafkopf
 from wcwidth import wcswidth
 
-from kiebitz.cli.pictures import Scene, draw
-from kiebitz.cli.pictures.canvas import OWN_SUITS, UNICODE
+from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text.canvas import OWN_SUITS, UNICODE
 from kiebitz.cli.terminal import emoji
-from kiebitz.dissectors.cgml.cards import PACK as CGML_PACK
-from kiebitz.dissectors.schafkopf.cards import PACK
+from kiebitz.dissectors.protocols.cgml.cards import PACK as CGML_PACK
+from kiebitz.dissectors.protocols.schafkopf.cards import PACK
 
 SCHAFKOPF = ("state", "schafkopf-1.3-2humans.pcap", "--at", "#40")
 MARIAS = ("state", "cgml-hands.pcap.gz", "--game", "2", "--at", "#172")

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from kiebitz.dissectors.context import GameContext
+from kiebitz.dissectors.game.context import GameContext
+from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.table import GameTable
 
-DISSECTORS = Path(__file__).parent.parent / "dissectors"
+PROTOCOLS = Path(__file__).parent.parent / "dissectors" / "protocols"
 
 
 @pytest.mark.parametrize("protocol", [dissector.protocol for dissector in BUILT_IN])
 def test_no_part_imports_the_table(protocol: str) -> None:
-    pages = {page.name: page.read_text() for page in (DISSECTORS / protocol).glob("*.py")}
-    knowing = {name for name, text in pages.items() if ".table import" in text}
-    assert knowing == {"table.py", "dissector.py"}
+    pages = {page.name: page.read_text() for page in (PROTOCOLS / protocol).glob("*.py")}
+    knowing = {name for name, text in pages.items() if f".{protocol}.table import" in text}
+    assert knowing == {"dissector.py"}
 
 
 def test_each_table_derives_from_what_the_inspector_calls_and_is_no_context() -> None:

@@ -35,11 +35,11 @@ from tapped import (
     until_recorded,
 )
 
-from kiebitz.cli.tapping.tap_process import TapProcess
-from kiebitz.cli.tapping.tapping import Tapping
-from kiebitz.proxy.journal import JournalWriter
-from kiebitz.proxy.taps.form import VERSION, Batch, encode
-from kiebitz.proxy.taps.place import parse_place
+from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.proxy.taps.nats_url import parse_place
+from kiebitz.proxy.taps.wire_format import VERSION, Batch, encode
+from kiebitz.services.publishing.supervisor import TapProcess
+from kiebitz.services.publishing.tapping import Tapping
 
 CUT_S = 60.0
 
@@ -355,7 +355,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
 ) -> None:
     """As with the 1 GiB that may wait, with less."""
     bounded = partial(JournalWriter, max_bytes=4 << 20)
-    monkeypatch.setattr("kiebitz.cli.tapping.tap_process.JournalWriter", bounded)
+    monkeypatch.setattr("kiebitz.services.publishing.supervisor.JournalWriter", bounded)
     with server(tmp_path) as nats, ExitStack() as ending:
         nats.kill()
         place = parse_place(place_at(nats.port))

@@ -14,11 +14,20 @@ from hypothesis import strategies as st
 from strength import times
 from test_journal import plain
 
-from kiebitz.dissectors.records import Altered, Chunk, End, Fault, Gap, Item, Stream
-from kiebitz.proxy.taps.consuming import Arrived, Position
-from kiebitz.proxy.taps.form import VERSION, Batch, Record, TapError, decode, encode, item_of, seen_from_afar
-from kiebitz.proxy.taps.merging import LOST_NS, MAX_HELD, WAIT_NS, Merger
-from kiebitz.proxy.taps.publishing import Batches
+from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.proxy.taps.consumer import Arrived, Position
+from kiebitz.proxy.taps.merger import LOST_NS, MAX_HELD, WAIT_NS, Merger
+from kiebitz.proxy.taps.publisher import Batches
+from kiebitz.proxy.taps.wire_format import (
+    VERSION,
+    Batch,
+    Record,
+    TapError,
+    decode,
+    encode,
+    item_of,
+    seen_from_afar,
+)
 
 NOON_NS = 1_795_000_000_000_000_000
 

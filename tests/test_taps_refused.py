@@ -19,9 +19,9 @@ from live import PATIENCE_S, free_port
 from strength import a_few
 from tapped import SUBJECT, Program, needs_nats, place_at, server
 
-from kiebitz.proxy.taps.form import TapError
 from kiebitz.proxy.taps.jetstream import Link, make_stream
-from kiebitz.proxy.taps.place import Place
+from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.wire_format import TapError
 
 SECRET = "s3cret-of-alice"
 NKEY = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"

@@ -20,12 +20,12 @@ from certificates import Authority
 from live import PATIENCE_S, free_port
 from tapped import SUBJECT, Network, Server, needs_nats, network, server
 
-from kiebitz.dissectors.records import Chunk, Stream
-from kiebitz.proxy.taps.consuming import NOWHERE, Arrived, Consumer
-from kiebitz.proxy.taps.form import Batch, TapError, decode
+from kiebitz.dissectors.model import Chunk, Stream
+from kiebitz.proxy.taps.consumer import NOWHERE, Arrived, Consumer
 from kiebitz.proxy.taps.jetstream import Link, make_stream
-from kiebitz.proxy.taps.place import Place
-from kiebitz.proxy.taps.publishing import Batches, Publisher
+from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.publisher import Batches, Publisher
+from kiebitz.proxy.taps.wire_format import Batch, TapError, decode
 
 CUT_S = 2.0
 STREAM = Stream(1, "udp", "127.0.0.1:40176", "127.0.0.1:9000", 1)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from strength import times
 from tcp_segments import CLIENT, MILLISECOND, SECOND, SERVER, Sent, check_order, flow, handshake, sent, told
 
-from kiebitz.dissectors.records import Chunk, Direction, End, Fault, Item
-from kiebitz.proxy import tcp_conversations
-from kiebitz.proxy.packets import Segment, endpoints
-from kiebitz.proxy.servers import Orient
-from kiebitz.proxy.tcp_conversations import TcpConversations
+from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Item
+from kiebitz.proxy.capture.packets import Segment, endpoints
+from kiebitz.proxy.flows import tcp as tcp_conversations
+from kiebitz.proxy.flows.server_detection import Orient
+from kiebitz.proxy.flows.tcp import TcpConversations
 
 END_MS = 10_000_000
 

@@ -16,11 +16,11 @@ from afterwards import closed_afterwards
 from strength import a_few, few_captures
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
 
-from kiebitz.cli.importing.packets import import_capture
-from kiebitz.dissectors.records import Chunk, Direction, Gap, Item, Stream
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.packets import RawPacket
-from kiebitz.storage.schema import MEMORY
+from kiebitz.dissectors.model import Chunk, Direction, Gap, Item, Stream
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import MEMORY
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 NAMES = sorted(

@@ -13,11 +13,11 @@ from strength import times
 from tcp_segments import MILLISECOND, Sent, check_order, handshake, sent, told
 from test_tcp_conversations import RUBBISH, TIMES, by_word
 
-from kiebitz.dissectors.records import Item
-from kiebitz.proxy import tcp_order
-from kiebitz.proxy.packets import Segment
-from kiebitz.proxy.tcp_conversations import TcpConversations
-from kiebitz.proxy.tcp_order import PATIENCE_NS, TcpOrder
+from kiebitz.dissectors.model import Item
+from kiebitz.proxy.capture.packets import Segment
+from kiebitz.proxy.flows import tcp_order
+from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp_order import PATIENCE_NS, TcpOrder
 
 END_MS = 10_000_000
 OTHER = "10.0.0.2:40000"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from strength import times
 from tcp_segments import check_order, told
 
-from kiebitz.dissectors.records import Chunk, End, Fault, Gap, Item, Stream
-from kiebitz.proxy import tcp_reassembly
-from kiebitz.proxy.tcp_reassembly import Assembly, Recent, unwrap
+from kiebitz.dissectors.model import Chunk, End, Fault, Gap, Item, Stream
+from kiebitz.proxy.flows import tcp_reassembly
+from kiebitz.proxy.flows.tcp_reassembly import Assembly, Recent, unwrap
 
 TEXT = bytes(range(65, 91)) + bytes(range(97, 123))
 

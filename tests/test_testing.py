@@ -15,11 +15,11 @@ from kiebitz_noughts.grammar import GRAMMAR
 from kiebitz_noughts.table import NoughtsTable
 from noughts_cases import SOUND
 
-from kiebitz.dissectors.delimited import DelimitedCodec, Parts
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.framing import ByteFramer, Frame
-from kiebitz.dissectors.grammar import Decoded, Flaw, MessageType
-from kiebitz.dissectors.records import Direction, Message
+from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec, Parts
+from kiebitz.dissectors.grammar.framing import ByteFramer, Frame
+from kiebitz.dissectors.grammar.grammar import Decoded, Flaw, MessageType
+from kiebitz.dissectors.model import Direction, Message
 from kiebitz.dissectors.testing import (
     any_cut_gives_the_same,
     decode_after_encode_is_the_identity,
@@ -117,7 +117,7 @@ def test_what_is_read_otherwise_than_it_was_written_is_found() -> None:
 
 
 def test_values_that_nobody_knows_must_be_said() -> None:
-    from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
+    from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
     with pytest.raises(TypeError, match="say in values_of what the values of"):
         decode_after_encode_is_the_identity(MAEXCHEN)

@@ -36,9 +36,9 @@ from strength import a_few
 from test_relay_udp import mode_problem
 from test_relay_udp import relaying as forwarding
 
-from kiebitz.dissectors.records import Chunk
-from kiebitz.proxy import relay_tcp
-from kiebitz.proxy.modes import Transparent
+from kiebitz.dissectors.model import Chunk
+from kiebitz.proxy.relay import tcp as relay_tcp
+from kiebitz.proxy.relay.modes import Transparent
 
 PORT = 9001
 UDP_PORT, TCP_PORT = 9000, 35555

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from afterwards import closed_afterwards
 
-from kiebitz.cli.importing.packets import PacketRecording
-from kiebitz.proxy.capture_files import open_capture
-from kiebitz.proxy.packets import PacketDecoder, RawPacket, endpoints
-from kiebitz.storage.recorder import Recorder
-from kiebitz.storage.schema import MEMORY
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, endpoints
+from kiebitz.services.importing.packets import PacketRecording
+from kiebitz.storage.database.schema import MEMORY
+from kiebitz.storage.recording.recorder import Recorder
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 TRUTHS = sorted(CAPTURES.glob("maexchen-*.truth.json"))

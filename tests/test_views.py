@@ -14,9 +14,9 @@ from command import CAPTURES, ROOT, kiebitz
 from stored import stored
 from strength import GAMES, a_few
 
-from kiebitz.storage.escaping import printable
-from kiebitz.storage.schema import REFERENCES, TABLES
-from kiebitz.storage.views import VIEWS
+from kiebitz.dissectors.escaping import printable
+from kiebitz.storage.database.schema import REFERENCES, TABLES
+from kiebitz.storage.database.views import VIEWS
 
 DATABASE = (ROOT / "docs" / "database.md").read_text()
 

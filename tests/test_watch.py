@@ -12,9 +12,9 @@ from command import ODD, TINY
 from strength import GAMES, a_few
 from watching import Sight, watch
 
-from kiebitz.cli.watch.keys import KEYS
-from kiebitz.cli.watch.pace import Pace
-from kiebitz.cli.watch.said import Said
+from kiebitz.cli.tui.keys import KEYS
+from kiebitz.cli.tui.log_tail import Said
+from kiebitz.cli.tui.playback_speed import Pace
 
 SEVERAL = "catan-five-servers.pcapng.gz"
 

@@ -17,10 +17,10 @@ from strength import a_few
 from watching import Sight, watch
 
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.hearers import Hearers
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.timeline import Timeline, sessions
-from kiebitz.storage.traffic import FROM_ITS_BYTES
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.read.message_queries import FROM_ITS_BYTES
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.read.visibility import Hearers
 
 SECRET = "Geheimnis"
 

@@ -11,9 +11,9 @@ from holding import Relay, held_message, holding
 from made_sessions import Conversation
 from watching import Sight, watch
 
-from kiebitz.cli.altering import hands_client
-from kiebitz.cli.altering.hands_client import HandsClient
-from kiebitz.storage.recorder import Recorder
+from kiebitz.services.alteration import control_client as hands_client
+from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.storage.recording.recorder import Recorder
 
 Script = Callable[[Sight, Relay], Awaitable[None]]
 

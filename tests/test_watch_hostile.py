@@ -13,8 +13,8 @@ from test_hostile_text import is_harmless
 from test_spoilt_text import CAPTURES_OF
 from watching import Sight, watch
 
-from kiebitz.cli.damage import damaged_database
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.services.damage import damaged_database
 
 _LINE = re.compile(rf"^ *{FORGED}", re.MULTILINE)
 

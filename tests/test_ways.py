@@ -10,20 +10,20 @@ from peers.bench import FIRST_PORT, Bench
 from strength import a_few
 from walking import Walk, bench_of, sample
 
+from kiebitz.dissectors.conformance.bots import Aim
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import Decoded
-from kiebitz.dissectors.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.probing import playing as playing_module
-from kiebitz.dissectors.probing.answering import AnsweringWay, only_answers
-from kiebitz.dissectors.probing.habits import Habits
-from kiebitz.dissectors.probing.player import Aim
-from kiebitz.dissectors.probing.players_way import PlayersWay
-from kiebitz.dissectors.probing.playing import Goal
-from kiebitz.dissectors.probing.ways import RecordedWay, Way
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.probing import simulated_route as playing_module
+from kiebitz.dissectors.probing.answer_route import AnsweringWay, only_answers
+from kiebitz.dissectors.probing.baseline import Habits
+from kiebitz.dissectors.probing.client_route import PlayersWay
+from kiebitz.dissectors.probing.routes import RecordedWay, Way
+from kiebitz.dissectors.probing.simulated_route import Goal
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.dissectors.replay.script import Line
-from kiebitz.dissectors.schafkopf.dissector import SCHAFKOPF
 
 
 def named(*names: str) -> Callable[[Decoded], bool]:

@@ -18,12 +18,12 @@ from stored import stored
 from strength import a_few, few_captures, times
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.records import Chunk, Direction, Stream
-from kiebitz.storage.derived import derived
+from kiebitz.dissectors.model import Chunk, Direction, Stream
+from kiebitz.storage.derived.derived_session import derived
+from kiebitz.storage.derived.item_edits import Splice
 from kiebitz.storage.diff import compare
-from kiebitz.storage.splicing import Splice
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow, messages
+from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.timeline import Timeline
 
 YAKS = "catan-yaks-g1-3p.pcap.gz"
 STYLES = "cgml-styles.pcap.gz"

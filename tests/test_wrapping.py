@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.services.evidence.cells import cell_len
 
 TILES = ",".join(f"{number}:YELLOW" for number in range(1, 14))
 

@@ -9,11 +9,11 @@ from peers.bench import FIRST_PORT, Bench, Seat
 from peers.planted import PEERS
 from peers.program import Server, Setup
 
-from kiebitz.cli.probing.samples import script_in
-from kiebitz.dissectors.probing.ways import Place, Way
-from kiebitz.dissectors.records import port_of
-from kiebitz.dissectors.replay.part import Call, Hang, Listen, Rest, Say
+from kiebitz.dissectors.model import port_of
+from kiebitz.dissectors.probing.routes import Place, Way
+from kiebitz.dissectors.replay.replay_peer import Call, Hang, Listen, Rest, Say
 from kiebitz.dissectors.replay.script import Script
+from kiebitz.services.probing.recorded_samples import script_in
 
 STEP_S = 0.05
 MOST_STEPS = 100

@@ -11,15 +11,15 @@ from command import CAPTURES
 from stored import stored
 from textual.pilot import Pilot
 
-from kiebitz.cli.altering.hands_client import HandsClient
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.watch.app import WatchApp
-from kiebitz.cli.watch.listing import Listing
-from kiebitz.cli.watch.pace import Pace
-from kiebitz.cli.watch.run import viewer_of
-from kiebitz.cli.watch.said import Said
-from kiebitz.cli.watch.viewer import Viewer
-from kiebitz.storage.conditions import compile_wanted
+from kiebitz.cli.tui.app import WatchApp
+from kiebitz.cli.tui.listing import Listing
+from kiebitz.cli.tui.log_tail import Said
+from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.cli.tui.run import viewer_of
+from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.storage.read.conditions import compile_wanted
 
 PATIENCE_S = 60.0
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.altered import deed_in_words
-from kiebitz.cli.sessions import since
 from kiebitz.cli.terminal.console import Line as Shown
 from kiebitz.cli.terminal.console import Styled, terminal_columns
-from kiebitz.cli.terminal.excerpt import ROOM, looked_at
 from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reasons
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
-from kiebitz.storage.numbers import Numbers
-from kiebitz.storage.traffic import DiagnosticRow
+from kiebitz.services.evidence.evidence import Evidence
+from kiebitz.services.evidence.excerpt import ROOM, looked_at
+from kiebitz.services.sessions import since
+from kiebitz.storage.database.session_numbering import Numbers
+from kiebitz.storage.read.message_queries import DiagnosticRow
 
 _NARROWEST = 20
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.table import Column, Row
-from kiebitz.dissectors.records import Action
-from kiebitz.storage.culprits import blamed
-from kiebitz.storage.traffic import DiagnosticRow
+from kiebitz.dissectors.model import Action
+from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.storage.read.blame_summary import blamed
+from kiebitz.storage.read.message_queries import DiagnosticRow
 
 COLUMNS = tuple(
     Column(key, key)

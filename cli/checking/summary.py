@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kiebitz.cli.sessions import since
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, Row, Who, moment, number, who
+from kiebitz.services.sessions import since
 from kiebitz.services.wording import GRAVITY
-from kiebitz.storage.culprits import Culprits, blamed
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import DiagnosticRow
+from kiebitz.storage.read.blame_summary import Culprits, blamed
+from kiebitz.storage.read.message_queries import DiagnosticRow
+from kiebitz.storage.read.timeline import Timeline
 
 SUMMED = (
     number("count", "count"),

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.checking.blocks import block
-from kiebitz.cli.checking.evidence import Evidence
 from kiebitz.cli.checking.rows import COLUMNS, Told, flaw_row
 from kiebitz.cli.checking.summary import SUMMED, summary_rows
 from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.differences.altered import how_often
+from kiebitz.cli.multi_session import each_session, list_sessions
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.session import sessions_argument
-from kiebitz.cli.sessions import is_several, since
-from kiebitz.cli.several import each_session, list_sessions
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import Styled, is_terminal, show_line
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.table import Row
+from kiebitz.services.evidence.evidence import Evidence
+from kiebitz.services.sessions import is_several, since
 from kiebitz.services.standard_streams import tell
 from kiebitz.services.wording import GRAVITY, in_words
-from kiebitz.storage.alterations import count_alterations
-from kiebitz.storage.conditions import sql_condition
-from kiebitz.storage.in_full import InFull
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import DiagnosticRow, diagnostics
+from kiebitz.storage.read.alterations import count_alterations
+from kiebitz.storage.read.conditions import sql_condition
+from kiebitz.storage.read.message_queries import DiagnosticRow, diagnostics
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.session.message_detail import InFull
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import click
 
+from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.beside import companions, leave_beside, show_beside, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import PLACE, credentials_option
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.ending import Ending
-from kiebitz.cli.recording.live import LiveView
-from kiebitz.cli.recording.summary import summary
-from kiebitz.cli.tapping.tapping import check_reachable
-from kiebitz.proxy.taps.place import Place
+from kiebitz.proxy.taps.nats_url import Place
 from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.publishing.tapping import check_reachable
+from kiebitz.services.recording.stop_conditions import Ending
+from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import tell
-from kiebitz.storage.conditions import compile_wanted
-from kiebitz.storage.room import spare
+from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.recording.disk_space import spare
 
 
 @click.command()
@@ -58,11 +58,11 @@ def collect(
     room = RecordingRoom(max_size)
     spare(database)
     # They take their time to load, which --help does without.
-    from kiebitz.cli.recording.carrying_on import recover
+    from kiebitz.services.recording.resume import recover
 
     recover(database)
-    from kiebitz.cli.collecting.collector import Collector
-    from kiebitz.storage.collected import Collection
+    from kiebitz.services.collecting.collector import Collector
+    from kiebitz.storage.recording.tap_progress import Collection
 
     with companions(is_watched, place) as beside:
         name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"

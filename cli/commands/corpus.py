@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.corpus.extra import need_extra
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.services.corpus.extra import need_extra
 
 if TYPE_CHECKING:
     from kiebitz.storage.corpus.engine import Engine
@@ -67,8 +67,8 @@ def add(folder: str, captures: tuple[str, ...], scheduler: str | None, insecure:
       kiebitz corpus add years 2016/ 2017/ 'more/**/*.pcapng.zst'
       kiebitz corpus add /shared/years /shared/captures --scheduler tls://lab1:8786
     """
-    from kiebitz.cli.corpus.add import add_captures
-    from kiebitz.cli.corpus.cluster import check_scheduler
+    from kiebitz.services.corpus.add import add_captures
+    from kiebitz.services.corpus.cluster import check_scheduler
 
     if scheduler is not None:
         check_scheduler(scheduler, insecure)

@@ -12,12 +12,12 @@ from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import split_number
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
+from kiebitz.services.sessions import split_number
+from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.diff import compare
-from kiebitz.storage.moments import END, Moment, MomentError, parse_moment
-from kiebitz.storage.schema import StorageError
+from kiebitz.storage.read.seek import END, Moment, MomentError, parse_moment
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -63,7 +63,7 @@ def diff(
         if b is not None or states or wanted is not None:
             raise click.UsageError("--alterations takes one session, and neither -Y nor --state")
         # This report, like the two below, is loaded where it is asked for.
-        from kiebitz.cli.differences.led_to import show_what_was_altered
+        from kiebitz.cli.differences.alteration_effects import show_what_was_altered
 
         timeline = open_session(a)
         tell_missing(timeline)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.listings.events import COLUMNS, event_row
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import is_several
-from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.table import Row
+from kiebitz.services.sessions import is_several
 from kiebitz.services.standard_streams import errors_are_seen, warn
-from kiebitz.storage.players import check_player, known_players
-from kiebitz.storage.session import Session
+from kiebitz.storage.read.players import check_player, known_players
+from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from kiebitz.cli.files import STANDARD_OUTPUT, opened
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
     check_replaced,
@@ -20,15 +19,16 @@ from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.services.anonymizing import stand_ins_if
-from kiebitz.storage import datasette
-from kiebitz.storage.export import BINARY, FORMATS
-from kiebitz.storage.moments import Moment
-from kiebitz.storage.players import check_player
-from kiebitz.storage.selection import Part, Selection, select
-from kiebitz.storage.timeline import Timeline
+from kiebitz.services.output_files import STANDARD_OUTPUT, opened
+from kiebitz.storage.derived.selection import Part, Selection, select
+from kiebitz.storage.export import datasette
+from kiebitz.storage.export.export import BINARY, FORMATS
+from kiebitz.storage.read.players import check_player
+from kiebitz.storage.read.seek import Moment
+from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
     from kiebitz.storage.filters import Filter
 
 _PAGE = "html"
@@ -131,7 +131,7 @@ def _write(
         return
     if selection is not None:
         # Making a session anew takes its time to load.
-        from kiebitz.storage.derived import part_of
+        from kiebitz.storage.derived.derived_session import part_of
 
         timeline = part_of(timeline, selection)
     _write_page(timeline, session, player, file)
@@ -140,7 +140,7 @@ def _write(
 def _anonymized(timeline: Timeline, stand_ins: StandIns) -> Timeline:
     """The session in memory, naming nobody."""
     from kiebitz.cli.terminal.screen import counting
-    from kiebitz.storage.derived import anonymized
+    from kiebitz.storage.derived.derived_session import anonymized
 
     with counting("anonymize", "chunks") as on_progress:
         other = anonymized(timeline, stand_ins, on_progress)
@@ -151,7 +151,7 @@ def _anonymized(timeline: Timeline, stand_ins: StandIns) -> Timeline:
 def _write_page(timeline: Timeline, session: str, player: str | None, file: BinaryIO) -> None:
     # They take their time to load.
     from kiebitz.cli.terminal.screen import counting
-    from kiebitz.cli.web.one_file import write_html
+    from kiebitz.cli.web.html_export import write_html
     from kiebitz.cli.web.reader import Reader, Served
 
     served = Served(1, session, timeline.session.id, os.path.basename(session))

@@ -9,15 +9,15 @@ import click
 
 from kiebitz.cli.completion.session import complete_stream
 from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.sessions import nearest_number
 from kiebitz.cli.terminal.console import Styled, is_terminal, show_line
-from kiebitz.cli.terminal.excerpt import missing, shown_bytes
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
+from kiebitz.services.evidence.excerpt import missing, shown_bytes
+from kiebitz.services.sessions import nearest_number
 from kiebitz.services.standard_streams import output, warn
-from kiebitz.storage.alterations import IN_WORDS, AlterationRow, alterations
-from kiebitz.storage.recorded_bytes import ChunkRow, chunks
-from kiebitz.storage.schema import StorageError
-from kiebitz.storage.traffic import streams
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.alterations import IN_WORDS, AlterationRow, alterations
+from kiebitz.storage.read.message_queries import streams
+from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
 
 _PER_LINE = 16
 _ARROWS: dict[Direction, str] = {"c2s": "→", "s2c": "←"}

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import click
 
 from kiebitz.cli.listings.games import COLUMNS, game_row
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.session import sessions_argument
-from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.table import (
     Row,
 )
-from kiebitz.storage.session import Session
+from kiebitz.storage.session.session import Session
 
 
 @click.command()

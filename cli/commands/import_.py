@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from kiebitz.cli.importing.garbage import collecting_seldom
-from kiebitz.cli.importing.losses import tell_losses
-from kiebitz.cli.importing.packets import import_capture
 from kiebitz.cli.options.anonymizing import (
     anonymize_option,
     check_replaced,
@@ -21,22 +18,25 @@ from kiebitz.cli.options.anonymizing import (
 )
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
-from kiebitz.cli.recording.summary import summary
-from kiebitz.cli.recording.unfinished import refuse_if_unfinished
-from kiebitz.cli.sessions import is_database
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.screen import counting, loading
-from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.proxy.capture_files import CaptureError
+from kiebitz.dissectors.inspection.inspector import DecodeAs
+from kiebitz.proxy.capture.files import CaptureError
 from kiebitz.services.anonymizing import stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.importing.losses import tell_losses
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.services.recording.summary import summary
+from kiebitz.services.recording.unfinished import refuse_if_unfinished
+from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import tell, warn
-from kiebitz.storage.room import spare
-from kiebitz.storage.schema import StorageError
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.disk_space import spare
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
 
 
 @click.command("import")
@@ -91,7 +91,7 @@ def _import(
         try:
             if os.path.isdir(file):
                 # Loaded only where it is needed.
-                from kiebitz.cli.recording.carrying_on import carry_on
+                from kiebitz.services.recording.resume import carry_on
 
                 given = click.get_current_context().get_parameter_source("database")
                 elsewhere = database if given is ParameterSource.COMMANDLINE else None
@@ -120,8 +120,8 @@ def _import_database(
 ) -> None:
     """Read the sessions of another database anew from their bytes. Raises StorageError."""
     # Loaded only where they are needed: an import of a capture takes neither.
-    from kiebitz.storage.derived import copied
-    from kiebitz.storage.opening import open_existing
+    from kiebitz.storage.database.opening import open_existing
+    from kiebitz.storage.derived.derived_session import copied
 
     if os.path.exists(database) and os.path.samefile(source, database):
         raise StorageError(f"{source}: this is the database that is recorded into; name another one with -w")
@@ -143,8 +143,8 @@ def _tell_of_copy(name: str, database: str, session: int) -> None:
     if session == 1:
         return
     # Loaded only where they are needed.
-    from kiebitz.storage.copies import earlier_copy
-    from kiebitz.storage.opening import open_existing
+    from kiebitz.storage.database.opening import open_existing
+    from kiebitz.storage.read.duplicate_sessions import earlier_copy
 
     with closing(open_existing(database)) as connection:
         copy = earlier_copy(connection, session)

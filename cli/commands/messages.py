@@ -11,10 +11,9 @@ import click
 
 from kiebitz.cli.differences.altered import show_alterations
 from kiebitz.cli.listings.messages import COLUMNS, _Said, message_row
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import open_session, sessions_argument
-from kiebitz.cli.sessions import is_database, is_several, split_number
-from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import (
     BATCH,
@@ -23,10 +22,11 @@ from kiebitz.cli.terminal.table import (
     batches,
     of_several,
 )
+from kiebitz.services.sessions import is_database, is_several, split_number
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.recorded_bytes import Bytes
-from kiebitz.storage.session import Alteration, Message, Session
-from kiebitz.storage.traffic import SHOWN, FlawOfMessage, flaws_of_messages
+from kiebitz.storage.read.message_queries import SHOWN, FlawOfMessage, flaws_of_messages
+from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.session.session import Alteration, Message, Session
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

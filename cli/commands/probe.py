@@ -11,23 +11,23 @@ from typing import NamedTuple
 import click
 
 from kiebitz.cli.completion.network import complete_protocol
-from kiebitz.cli.files import opened
-from kiebitz.cli.options.addresses import Place, place_at
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
-from kiebitz.cli.probing.results import WORDS, Result, in_words, key_of
-from kiebitz.cli.probing.tally import tally_of
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
+from kiebitz.dissectors.conformance.expectations import HEARS, ROLES, Role
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.case import Case, picked
-from kiebitz.dissectors.probing.cases import cases_of
-from kiebitz.dissectors.probing.demands import HEARS, ROLES, Role
-from kiebitz.dissectors.records import OPPOSITE
+from kiebitz.dissectors.probing.case_generator import cases_of
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.modes import endpoint
+from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.services.decode_as import unknown_protocol
+from kiebitz.services.output_files import opened
+from kiebitz.services.probing.results import WORDS, Result, in_words, key_of
+from kiebitz.services.probing.totals import tally_of
+from kiebitz.services.server_addresses import Place, place_at
 from kiebitz.services.standard_streams import tell, warn
 from kiebitz.services.wording import counted
 
@@ -202,7 +202,7 @@ def probe(
     dissector, script = _spoken(role, place, protocol, like)
     cases = _wanted(dissector, role, only, again, database)
     if lists:
-        from kiebitz.cli.probing.listing import show_cases
+        from kiebitz.cli.probe.case_listing import show_cases
 
         show_cases(cases, as_json)
         return
@@ -214,7 +214,7 @@ def probe(
         write_json({"protocol": dissector.protocol, "role": role, "address": asked.address, "results": told,
                     "left_out": left})  # fmt: skip
     else:
-        from kiebitz.cli.probing.telling import tell_results
+        from kiebitz.cli.probe.terminal_report import tell_results
 
         tell_results(results)
     if report is not None:
@@ -236,8 +236,8 @@ def _spoken(
     role: Role, place: Place | None, protocol: str | None, like: str | None
 ) -> tuple[Dissector, Script | None]:
     """The protocol that is probed, and the game of --like."""
-    from kiebitz.cli.probing.asking import recognised
-    from kiebitz.cli.probing.samples import script_in
+    from kiebitz.cli.probe.preflight import recognised
+    from kiebitz.services.probing.recorded_samples import script_in
 
     named = None if protocol is None else dissector_of(protocol.lower())
     if protocol is not None and named is None:
@@ -259,7 +259,7 @@ def _wanted(
     dissector: Dissector, role: Role, only: Sequence[str], again: str | None, database: str | None
 ) -> list[Case]:
     """The cases that are asked for. Raises click.UsageError where there is none."""
-    from kiebitz.cli.probing.earlier import earlier
+    from kiebitz.services.probing.previous_results import earlier
 
     known = cases_of(dissector, role)
     for pattern in only:
@@ -287,14 +287,14 @@ def _near(pattern: str, cases: Sequence[Case]) -> list[str]:
 def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[Result], str | None, bool]:
     """Try the cases: what came of them, why some were left out, and whether Ctrl-C has ended it."""
     # They take their time to load.
-    from kiebitz.cli.probing.asking import ask_first
-    from kiebitz.cli.probing.drawn import drawn_message
-    from kiebitz.cli.probing.program import Program
-    from kiebitz.cli.probing.series import Bounds, Series
-    from kiebitz.cli.probing.stage import Conditions
-    from kiebitz.cli.probing.watching import Watching
+    from kiebitz.cli.probe.message_html import drawn_message
+    from kiebitz.cli.probe.preflight import ask_first
+    from kiebitz.cli.probe.progress import Watching
     from kiebitz.cli.terminal.screen import Live
-    from kiebitz.dissectors.probing.habits import Habits
+    from kiebitz.dissectors.probing.baseline import Habits
+    from kiebitz.services.probing.connection_setup import Conditions
+    from kiebitz.services.probing.program import Program
+    from kiebitz.services.probing.test_run import Bounds, Series
 
     if asked.role == "server":
         ask_first(asked.place, asked.dissector, is_agreed)
@@ -344,7 +344,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
 
 def _sample(asked: _Asked) -> Script | None:
     """The game that comes with Kiebitz. Raises StorageError where there is none, and nobody to play."""
-    from kiebitz.cli.probing.samples import has_sample, sample_of, script_in
+    from kiebitz.services.probing.recorded_samples import has_sample, sample_of, script_in
 
     protocol = asked.dissector.protocol
     if asked.dissector.player is not None and not has_sample(protocol):
@@ -354,7 +354,7 @@ def _sample(asked: _Asked) -> Script | None:
 
 
 def _write_report(path: str, asked: _Asked, results: Sequence[Result], left: str | None) -> None:
-    from kiebitz.cli.probing.page import write_page
+    from kiebitz.cli.probe.html_report import write_page
 
     title = f"{asked.dissector.grammar.title}: the {asked.role} at {asked.address}"
     with opened(path, asked.database or "") as file:

@@ -12,10 +12,10 @@ from kiebitz.cli.terminal.console import Line, Styled, show_line, wrapped
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.table import Column, Row, batches
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import OWN_CLAUSE, MessageType, Rule
+from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, MessageType, Rule
 from kiebitz.dissectors.registry import dissector_of, installed
 from kiebitz.services.decode_as import unknown_protocol
-from kiebitz.storage.conditions import field_catalog
+from kiebitz.storage.read.conditions import field_catalog
 
 _COLUMNS = (
     Column("name", "name", stays=True),

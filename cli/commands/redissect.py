@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from kiebitz.cli.importing.garbage import collecting_seldom
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.recording.unfinished import refuse_if_unfinished
-from kiebitz.cli.sessions import is_database, split_number
 from kiebitz.cli.terminal.screen import progress_bar
-from kiebitz.dissectors.records import port_of
+from kiebitz.dissectors.model import port_of
 from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.recording.unfinished import refuse_if_unfinished
+from kiebitz.services.sessions import is_database, split_number
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.opening import recover
-from kiebitz.storage.redissect import redissect as redissect_database
-from kiebitz.storage.schema import StorageError
+from kiebitz.storage.database.opening import recover
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.derived.redissect import redissect as redissect_database
 
 
 @click.command()

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from kiebitz.cli.completion.network import complete_interface, complete_mode
+from kiebitz.cli.live_view import live_view
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.beside import Companion, companions, showing_options
@@ -21,23 +22,22 @@ from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.rotation import rotation_option
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.carrying_on import recover
-from kiebitz.cli.recording.live import live_view
-from kiebitz.cli.recording.notices import Notices
-from kiebitz.cli.recording.recorder_process import RecorderProcess
-from kiebitz.cli.recording.rotation import Limits
 from kiebitz.cli.status import FAILED
-from kiebitz.cli.tapping.beside import tapped
-from kiebitz.proxy.endpoints import RelayError
-from kiebitz.proxy.gates import Listening
-from kiebitz.proxy.held_signals import Interrupted, held_signals
-from kiebitz.proxy.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
-from kiebitz.proxy.processes import get_ready
-from kiebitz.proxy.relay import Forwarder, run_relay
-from kiebitz.proxy.rules import Ports
-from kiebitz.proxy.taps.place import Place
+from kiebitz.proxy.forwarder import Forwarder, run_relay
+from kiebitz.proxy.journal.follower import get_ready
+from kiebitz.proxy.relay.endpoints import RelayError
+from kiebitz.proxy.relay.firewall_rules import Ports
+from kiebitz.proxy.relay.listeners import Listening
+from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
+from kiebitz.proxy.system.deferred_signals import Interrupted, held_signals
+from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.services.publishing.companion import tapped
+from kiebitz.services.recording.notices import Notices
+from kiebitz.services.recording.resume import recover
+from kiebitz.services.recording.rotation import Limits
+from kiebitz.services.recording.supervisor import RecorderProcess
 from kiebitz.services.standard_streams import errors_are_seen, tell
-from kiebitz.storage.conditions import compile_wanted
+from kiebitz.storage.read.conditions import compile_wanted
 
 
 def _tell_where(listening: Listening, has_code: bool) -> None:
@@ -234,7 +234,7 @@ def relay(
         altering = None
         if rules:
             # Only who alters messages waits for it to be loaded.
-            from kiebitz.cli.altering.hands_on import hands_on
+            from kiebitz.services.alteration.setup import hands_on
 
             altering = stack.enter_context(
                 hands_on(

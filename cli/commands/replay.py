@@ -8,25 +8,25 @@ from collections.abc import Mapping
 import click
 from click.core import ParameterSource
 
-from kiebitz.cli.files import opened
-from kiebitz.cli.onlooker import Onlooker
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
 from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.playing.playback import Lines, Paper, Recorded, play
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import split_number
+from kiebitz.cli.replay.playback import Lines, Paper, Recorded, play
+from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.screen import Console, Text
-from kiebitz.cli.watch.pace import Pace
-from kiebitz.cli.watch.run import run, viewer_of
-from kiebitz.dissectors.replay.part import Policy
+from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.cli.tui.run import run, viewer_of
+from kiebitz.dissectors.replay.replay_peer import Policy
+from kiebitz.services.output_files import opened
+from kiebitz.services.sessions import split_number
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.moments import END, Moment, MomentError, Steps, find_game, first_event, last_event
-from kiebitz.storage.players import check_player
-from kiebitz.storage.timeline import GameRow, Timeline
+from kiebitz.storage.read.players import check_player
+from kiebitz.storage.read.seek import END, Moment, MomentError, Steps, find_game, first_event, last_event
+from kiebitz.storage.read.timeline import GameRow, Timeline
 
 _IN_TERMINAL = {
     "step": "--step",
@@ -161,7 +161,7 @@ def replay(
     _refuse(ctx, _IN_TERMINAL, "is for the terminal, and not with --serve or --connect")
     if serve and alone is not None:
         raise click.UsageError("--player goes with --connect: a server is played to all its clients")
-    from kiebitz.cli.playing.live_replay import LiveReplay
+    from kiebitz.cli.replay.live import LiveReplay
 
     live = LiveReplay(
         open_session(session),

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.session import open_session, sessions_argument
-from kiebitz.cli.sessions import is_database, split_number
-from kiebitz.cli.web.beside import HOST, PORT
+from kiebitz.cli.web.companion import HOST, PORT
+from kiebitz.services.sessions import is_database, split_number
 from kiebitz.services.standard_streams import warn
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def _served(number: int, session: str) -> Iterator[Served]:
         name = f"{os.path.basename(path)}:{timeline.session.id}"
         yield Served(number, path, timeline.session.id, name)
         return
-    from kiebitz.cli.importing.packets import import_capture
     from kiebitz.cli.terminal.screen import loading
+    from kiebitz.services.importing.packets import import_capture
 
     with tempfile.TemporaryDirectory(prefix="kiebitz-") as folder:
         database = os.path.join(folder, "capture.db")

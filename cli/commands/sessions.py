@@ -11,14 +11,14 @@ import msgspec
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.listings.sessions import COLUMNS, session_row
 from kiebitz.cli.options.session import open_database
-from kiebitz.cli.sessions import is_database, session_of
 from kiebitz.cli.terminal.console import confirmed
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import batches
-from kiebitz.storage.opening import recover
-from kiebitz.storage.schema import StorageError
-from kiebitz.storage.timeline import sessions as rows_of
+from kiebitz.services.sessions import is_database, session_of
+from kiebitz.storage.database.opening import recover
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.timeline import sessions as rows_of
 
 _COUNTS = (
     "SELECT x.id, (SELECT count(*) FROM streams WHERE session_id = x.id),"
@@ -119,8 +119,8 @@ def _keep_in_order(
 ) -> None:
     """Rename, annotate and delete, but nothing unless all of it can be done. Raises StorageError."""
     # They take their time to load, and a listing does without.
-    from kiebitz.cli.recording.unfinished import refuse_if_unfinished
-    from kiebitz.storage import housekeeping
+    from kiebitz.services.recording.unfinished import refuse_if_unfinished
+    from kiebitz.storage.recording import maintenance as housekeeping
 
     if not os.path.exists(database) or not is_database(database):
         raise StorageError(f"{database}: only a database has sessions to keep in order")

@@ -13,9 +13,9 @@ from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import write_json_array
-from kiebitz.storage.in_full import InFull, MessageInFull
-from kiebitz.storage.players import check_player
-from kiebitz.storage.schema import StorageError
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.players import check_player
+from kiebitz.storage.session.message_detail import InFull, MessageInFull
 
 _NEIGHBOURS = 2
 """So many messages before and after one are shown in short."""

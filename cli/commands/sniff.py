@@ -12,8 +12,7 @@ import click
 import msgspec
 
 from kiebitz.cli.completion.network import complete_interface
-from kiebitz.cli.importing.losses import losses, tell_losses
-from kiebitz.cli.importing.packets import PacketRecording
+from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.beside import Companion, companions, leave_beside, show_beside, showing_options
 from kiebitz.cli.options.conditions import Condition, ConditionType
@@ -21,23 +20,24 @@ from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.cli.recording.ending import Ending
-from kiebitz.cli.recording.live import LiveView
-from kiebitz.cli.recording.summary import summary
-from kiebitz.cli.tapping.beside import tapped
-from kiebitz.proxy.sniff import Sniffer
-from kiebitz.proxy.taps.place import Place
+from kiebitz.proxy.capture.live import Sniffer
+from kiebitz.proxy.taps.nats_url import Place
 from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.importing.losses import losses, tell_losses
+from kiebitz.services.importing.packets import PacketRecording
+from kiebitz.services.publishing.companion import tapped
+from kiebitz.services.recording.stop_conditions import Ending
+from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import tell, warn
-from kiebitz.storage.conditions import compile_wanted
-from kiebitz.storage.recorder import COMMIT_EVERY_S, Recorder
-from kiebitz.storage.room import spare
+from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 if TYPE_CHECKING:
-    from kiebitz.cli.tapping.tap_process import TapProcess
-    from kiebitz.dissectors.inspector import DecodeAs
-    from kiebitz.proxy.capture_pipe import CapturePipe
+    from kiebitz.dissectors.inspection.inspector import DecodeAs
+    from kiebitz.proxy.capture.pipe import CapturePipe
+    from kiebitz.services.publishing.supervisor import TapProcess
     from kiebitz.storage.filters import Filter
 
 _AT_ONCE = 1000
@@ -115,7 +115,7 @@ def sniff(
     room = RecordingRoom(max_size)
     spare(database)
     # It takes its time to load, which --help does without.
-    from kiebitz.cli.recording.carrying_on import recover
+    from kiebitz.services.recording.resume import recover
 
     recover(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
@@ -165,8 +165,8 @@ class _Asked(msgspec.Struct, frozen=True):
 def _sniff_pipe(asked: _Asked) -> None:
     """Record the capture that comes through standard input, and say what was recorded."""
     # Packets mostly come from an interface.
-    from kiebitz.proxy.capture_files import standard_input
-    from kiebitz.proxy.capture_pipe import CapturePipe
+    from kiebitz.proxy.capture.files import standard_input
+    from kiebitz.proxy.capture.pipe import CapturePipe
 
     end = Ending(asked.duration, _DRAIN_S)
     with CapturePipe(standard_input()) as pipe:
@@ -194,7 +194,7 @@ def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> N
 
 def _await_capture(pipe: CapturePipe, ending: Ending) -> None:
     """Wait until a capture begins, so that nothing is recorded where none does. Raises CaptureError."""
-    from kiebitz.proxy.capture_files import CaptureError
+    from kiebitz.proxy.capture.files import CaptureError
 
     while not pipe.has_begun(_LOOK_EVERY_S):
         if ending.has_come:

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import click
 
-from kiebitz.cli.files import opened
-from kiebitz.cli.onlooker import RECENT, Onlooker
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
+from kiebitz.cli.spectator.view import RECENT, Onlooker
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.moments import END, Moment, TableMoment, game_at, tables_at
-from kiebitz.storage.players import check_player
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.read.players import check_player
+from kiebitz.storage.read.seek import END, Moment, TableMoment, game_at, tables_at
+from kiebitz.storage.read.timeline import Timeline
 
 
 @click.command()

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from kiebitz.cli.files import opened
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option
 from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import show_lines, write_json
+from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.session import Session
+from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -54,7 +54,7 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
     elif not tables:
         warn("nothing was counted: " + ("nothing meets this filter" if wanted else "there is no game here"))
     elif svg is not None:
-        from kiebitz.cli.drawings.charts import document_of
+        from kiebitz.cli.render.svg.charts import document_of
 
         busiest = max(tables, key=lambda table: table.events)
         if len(tables) > 1:
@@ -64,7 +64,7 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
         with opened(svg, session) as file:
             file.write(document_of(busiest, counted.name))
     else:
-        from kiebitz.cli.pictures.charts import charts_for_stdout
+        from kiebitz.cli.render.text.charts import charts_for_stdout
 
         charts = charts_for_stdout()
         for place, table in enumerate(tables):

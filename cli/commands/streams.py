@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.session import sessions_argument
-from kiebitz.cli.several import list_sessions, these
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.table import Column, Row, address, moment, number
-from kiebitz.storage.session import Session
+from kiebitz.storage.session.session import Session
 
 _COLUMNS = (
     number(),

@@ -10,11 +10,11 @@ from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option, player_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.sessions import split_number
-from kiebitz.cli.watch.pace import MAX_GAP_S, Pace
-from kiebitz.cli.watch.run import check_terminal, run, viewer_of
-from kiebitz.storage.moments import find_game
-from kiebitz.storage.players import check_player
+from kiebitz.cli.tui.playback_speed import MAX_GAP_S, Pace
+from kiebitz.cli.tui.run import check_terminal, run, viewer_of
+from kiebitz.services.sessions import split_number
+from kiebitz.storage.read.players import check_player
+from kiebitz.storage.read.seek import find_game
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

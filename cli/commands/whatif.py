@@ -14,12 +14,12 @@ from kiebitz.cli.options.alterations import Wish, copies, read_wishes, splices_o
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
-from kiebitz.dissectors.grammar import shortened
+from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted
-from kiebitz.storage.derived import derived
+from kiebitz.storage.derived.derived_session import derived
 from kiebitz.storage.diff import compare
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 _LISTED = 20
 """So many messages that tell of the same event are named."""

@@ -21,7 +21,7 @@ _MODES = {
     "wireguard@0.0.0.0:51820": "the same, from other machines",
     "local": "programs of this machine, by way of mitmproxy",
 }
-"""What `proxy.modes` understands, as far as it is the same for everybody."""
+"""What `proxy.relay.modes` understands, as far as it is the same for everybody."""
 
 
 def complete_interface(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:

@@ -13,11 +13,11 @@ from itertools import islice
 import click
 
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.sessions import EVERY, every_session, is_database, load, session_of, split_number
 from kiebitz.cli.terminal.console import Candidate, candidates
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.players import known_players, names_of_streams
-from kiebitz.storage.timeline import Timeline, sessions
+from kiebitz.services.sessions import EVERY, every_session, is_database, load, session_of, split_number
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.read.players import known_players, names_of_streams
+from kiebitz.storage.read.timeline import Timeline, sessions
 
 _LARGEST_CAPTURE = 500_000
 """Bytes of a capture that is read while somebody waits for a key."""
@@ -30,7 +30,7 @@ _MOST = 200
 
 
 class SessionType(click.Path):
-    """A SESSION, as `cli.sessions.open_session` takes it: a file, or behind the colon a number."""
+    """A SESSION as `open_session` takes it: a capture file, a database, or `DB:N`."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Candidate]:
         """The numbers of the sessions, or what the shell knows of files."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kiebitz.dissectors.caret_line import with_carets
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.carets import with_carets
 
 
 class Place(NamedTuple):

@@ -14,7 +14,7 @@ from kiebitz.cli.configuration.errors import ConfigurationError, Place
 from kiebitz.cli.configuration.places import place_of_key, place_of_value
 from kiebitz.cli.configuration.settings import Colour, Configuration
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.modes import endpoint, parse_endpoint
+from kiebitz.proxy.relay.modes import endpoint, parse_endpoint
 
 LONGEST_NAME = 40
 """Characters of a name for an address."""

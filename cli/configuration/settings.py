@@ -12,7 +12,7 @@ class Configuration(NamedTuple):
     """What a person's file says.
 
     `database` is the path of the one that is taken where none is named. `names` has their names for
-    addresses, by an IP address or an endpoint as `proxy.modes.endpoint` writes it.
+    addresses, by an IP address or an endpoint as `proxy.relay.modes.endpoint` writes it.
     """
 
     database: str = "kiebitz.db"

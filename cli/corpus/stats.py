@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kiebitz.cli.pictures.charts import charts_for_stdout
+from kiebitz.cli.render.text.charts import charts_for_stdout
 from kiebitz.cli.terminal.console import show_lines, write_json
 from kiebitz.cli.terminal.screen import counting
 from kiebitz.services.standard_streams import warn
@@ -14,7 +14,7 @@ from kiebitz.services.wording import counted
 from kiebitz.storage.corpus import statistics
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.statistics import ProtocolStatistics
-from kiebitz.storage.sentences import game_title
+from kiebitz.storage.read.event_text import game_title
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.several import list_sessions, these
-from kiebitz.cli.terminal.excerpt import shown_bytes
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.terminal.output import Form
 from kiebitz.cli.terminal.table import BATCH, Column, Row, address, moment, number
-from kiebitz.dissectors.grammar import UNREADABLE, shortened
-from kiebitz.storage.alterations import AlterationRow, deed
-from kiebitz.storage.escaping import field_words, value_words
-from kiebitz.storage.session import Alteration, Session
-from kiebitz.storage.traffic import MessageRow, messages_numbered
+from kiebitz.dissectors.escaping import field_words, value_words
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
+from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.storage.read.alterations import AlterationRow, deed
+from kiebitz.storage.read.message_queries import MessageRow, messages_numbered
+from kiebitz.storage.session.session import Alteration, Session
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

@@ -7,7 +7,7 @@ from typing import Any
 
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.storage.diff import Difference
-from kiebitz.storage.timeline import GameRow, TableRow
+from kiebitz.storage.read.timeline import GameRow, TableRow
 
 
 def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:

@@ -11,19 +11,19 @@ import msgspec
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
-from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import Console, Text
-from kiebitz.dissectors.grammar import shortened
-from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.escaping import json_text, printable
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.state import State
 from kiebitz.services.wording import counted
 from kiebitz.storage.diff import Difference
 from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
 from kiebitz.storage.diff.states import StateDifference, compare_states
-from kiebitz.storage.escaping import json_text, printable
-from kiebitz.storage.sentences import game_title
-from kiebitz.storage.timeline import TableRow
+from kiebitz.storage.read.event_text import game_title
+from kiebitz.storage.read.timeline import TableRow
 
 _BEFORE = 4
 """Moves that are shown before the first divergence."""

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import NamedTuple
 
-from kiebitz.cli.pictures.seating import NARROWEST
+from kiebitz.cli.render.text.seating import NARROWEST
 from kiebitz.cli.terminal.console import ellipsis
 from kiebitz.cli.terminal.screen import Console, RenderableType, Style, Text
 from kiebitz.storage.diff.align import align

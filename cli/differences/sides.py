@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar import shortened
-from kiebitz.dissectors.records import Event
-from kiebitz.storage.timeline import Timeline
+from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.dissectors.model import Event
+from kiebitz.storage.read.timeline import Timeline
 
 _LONGEST = 160
 """A sentence has no more characters here."""
@@ -23,7 +23,7 @@ class Side:
         self.title = title
         self.numbers = timeline.numbers
         # Pictures take their time to load.
-        from kiebitz.cli.onlooker import Onlooker
+        from kiebitz.cli.spectator.view import Onlooker
 
         self.onlooker = Onlooker(timeline, None)
 

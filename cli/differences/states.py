@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from kiebitz.cli.differences.report import state_difference, state_lines
 from kiebitz.cli.differences.side_by_side import Drawn, one_table, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
-from kiebitz.cli.onlooker import RECENT
+from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.storage.diff import Difference
 from kiebitz.storage.diff.states import StateDifference
-from kiebitz.storage.moments import Moment, TableMoment, tables_at
+from kiebitz.storage.read.seek import Moment, TableMoment, tables_at
 
 
 def differing_states(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kiebitz.cli.terminal.table import Column, Row, address, moment, number
-from kiebitz.storage.session import Event
+from kiebitz.storage.session.session import Event
 
 
 def _told(event: Event) -> str:

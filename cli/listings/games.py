@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.cli.terminal.table import Column, Row, address, milliseconds, moment, number, seconds
-from kiebitz.storage.escaping import json_text
-from kiebitz.storage.session import Game
+from kiebitz.dissectors.escaping import json_text
+from kiebitz.storage.session.session import Game
 
 
 def result_words(value: Any) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, Row, Who, address, moment, number, who
-from kiebitz.dissectors.records import Action
-from kiebitz.storage.escaping import field_words
-from kiebitz.storage.session import Message
-from kiebitz.storage.traffic import FlawOfMessage
+from kiebitz.dissectors.escaping import field_words
+from kiebitz.dissectors.model import Action
+from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.storage.read.message_queries import FlawOfMessage
+from kiebitz.storage.session.session import Message
 
 
 class _Said(msgspec.Struct, frozen=True):

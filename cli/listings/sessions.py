@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from kiebitz.cli.terminal.table import Column, Row, milliseconds, number, seconds
-from kiebitz.storage.timeline import SessionRow
-from kiebitz.storage.times import between, utc
+from kiebitz.storage.read.timeline import SessionRow
+from kiebitz.storage.read.times import between, utc
 
 
 def _moment(value: Any) -> str:

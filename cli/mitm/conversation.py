@@ -12,11 +12,11 @@ from collections import defaultdict
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Diagnostic, Direction, End, Gap, Ids, Item, Message, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, End, Gap, Ids, Item, Message, Stream
 from kiebitz.dissectors.registry import dissector_of, installed
-from kiebitz.storage.recorded_bytes import Stretch
-from kiebitz.storage.sentences import describe
+from kiebitz.storage.read.event_text import describe
+from kiebitz.storage.read.recorded_bytes import Stretch
 
 
 class _Piece(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import logging
 
 from mitmproxy.log import ALERT
 
-from kiebitz.storage.escaping import printable
+from kiebitz.dissectors.escaping import printable
 
 _log = logging.getLogger("kiebitz")
 

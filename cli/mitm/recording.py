@@ -17,13 +17,13 @@ from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.configuration.settings import Configuration
 from kiebitz.cli.mitm import log
-from kiebitz.cli.recording.recorder_process import RecorderProcess
-from kiebitz.proxy.clock import now_ns
-from kiebitz.proxy.flushing import Flushing
-from kiebitz.proxy.mitmproxy_flows import FlowJournal
-from kiebitz.proxy.mitmproxy_streams import Streams
+from kiebitz.proxy.journal.flush_timer import Flushing
+from kiebitz.proxy.mitmproxy.flows import FlowJournal
+from kiebitz.proxy.mitmproxy.streams import Streams
+from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
-from kiebitz.storage.schema import StorageError
+from kiebitz.services.recording.supervisor import RecorderProcess
+from kiebitz.storage.database.schema import StorageError
 
 
 class RecordFlows:

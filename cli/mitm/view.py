@@ -16,14 +16,14 @@ from kiebitz.cli.mitm.conversation import Conversation
 from kiebitz.cli.mitm.log import warn
 from kiebitz.cli.terminal.console import Line as Shown
 from kiebitz.cli.terminal.console import plain
-from kiebitz.cli.terminal.excerpt import Line, datagram_excerpt, looked_at, stream_excerpt
 from kiebitz.cli.terminal.flaw_block import flaw_block, place_of, reasons
 from kiebitz.dissectors.dissector import Dissector, recognise
-from kiebitz.dissectors.records import Diagnostic, Direction, Message, Stream, Transport
+from kiebitz.dissectors.escaping import value_words
+from kiebitz.dissectors.model import Diagnostic, Direction, Message, Stream, Transport
 from kiebitz.dissectors.registry import installed
-from kiebitz.proxy.endpoints import endpoint_text
+from kiebitz.proxy.relay.endpoints import endpoint_text
+from kiebitz.services.evidence.excerpt import Line, datagram_excerpt, looked_at, stream_excerpt
 from kiebitz.services.wording import counted
-from kiebitz.storage.escaping import value_words
 
 _NAME = "Kiebitz"
 

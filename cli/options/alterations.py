@@ -11,15 +11,20 @@ import msgspec
 
 from kiebitz.cli.options.messages import NoSuchMessageError, leading_number, message_numbered
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.records import OPPOSITE, Direction
+from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of, not_installed
-from kiebitz.storage.assignments import Assignment, AssignmentError, parse_assignments, split_name
-from kiebitz.storage.recorded_bytes import Bytes
-from kiebitz.storage.schema import StorageError
-from kiebitz.storage.splicing import Splice
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow, messages
-from kiebitz.storage.writing import edited, made
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.derived.item_edits import Splice
+from kiebitz.storage.editing.assignment_parser import (
+    Assignment,
+    AssignmentError,
+    parse_assignments,
+    split_name,
+)
+from kiebitz.storage.editing.message_encoding import edited, made
+from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.read.timeline import Timeline
 
 Verb = Literal["drop", "edit", "insert"]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kiebitz.cli.options.catalog import completed
-from kiebitz.proxy.modes import Mode, Reverse
+from kiebitz.proxy.relay.modes import Mode, Reverse
 
 if TYPE_CHECKING:
-    from kiebitz.cli.altering.impairment import Impairment
-    from kiebitz.cli.altering.rules import Rule
+    from kiebitz.services.alteration.impairment import Impairment
+    from kiebitz.services.alteration.rules import Rule
 
 _ORDER = "kiebitz.order"
 """Where a command notes the names of the options that were given, one after the other."""
@@ -130,8 +130,8 @@ def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
                 raise click.UsageError(f"{option} goes with an option that alters messages")
         return []
     # The filter language takes its time to load, and most relays alter nothing.
-    from kiebitz.cli.altering.impairment import ImpairmentError, read_impairment
-    from kiebitz.cli.altering.rules import (
+    from kiebitz.services.alteration.impairment import ImpairmentError, read_impairment
+    from kiebitz.services.alteration.rules import (
         Impair,
         RuleError,
         Script,

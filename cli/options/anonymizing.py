@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT
-from kiebitz.storage.schema import StorageError, sentence
+from kiebitz.storage.database.schema import StorageError, sentence
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
 
 anonymize_option = click.option(
     "--anonymize",

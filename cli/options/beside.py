@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from kiebitz.cli.recording.ending import Ending
-from kiebitz.cli.watch.beside import Beside, watch_option
-from kiebitz.cli.web.beside import PageBeside, serve_option
-from kiebitz.storage.recorder import Recorder
+from kiebitz.cli.tui.companion import Beside, watch_option
+from kiebitz.cli.web.companion import PageBeside, serve_option
+from kiebitz.services.recording.stop_conditions import Ending
+from kiebitz.storage.recording.recorder import Recorder
 
 Companion = Beside | PageBeside
 Command = Callable[..., Any]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.session import SESSION_ARGUMENTS, open_session
-from kiebitz.cli.sessions import every_session
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.conditions import compile_wanted, field_catalog, names_at_end
-from kiebitz.storage.paths import paths_to, spoken
+from kiebitz.services.sessions import every_session
+from kiebitz.storage.read.conditions import compile_wanted, field_catalog, names_at_end
+from kiebitz.storage.read.filter_hints import paths_to, spoken
 
 # The filter language takes its time to load, and most commands are asked without a filter.
 if TYPE_CHECKING:

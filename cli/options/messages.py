@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from kiebitz.cli.sessions import nearest_number
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow, messages
+from kiebitz.services.sessions import nearest_number
+from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.timeline import Timeline
 
 _NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
 

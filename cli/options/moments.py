@@ -9,7 +9,7 @@ import click
 
 from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
 from kiebitz.cli.options.parsed import Parsed
-from kiebitz.storage.moments import parse_moment
+from kiebitz.storage.read.seek import parse_moment
 
 game_option = click.option(
     "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="This game only."

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kiebitz.cli.files import STANDARD_OUTPUT
+from kiebitz.services.output_files import STANDARD_OUTPUT
 
 
 class NamedFile(click.Path):

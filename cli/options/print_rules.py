@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import click
 
 from kiebitz.cli.terminal.console import show_lines
-from kiebitz.proxy.modes import Mode, Transparent
-from kiebitz.proxy.rules import Ports, Sought, rules_for, written
+from kiebitz.proxy.relay.firewall_rules import Ports, Sought, rules_for, written
+from kiebitz.proxy.relay.modes import Mode, Transparent
 from kiebitz.services.decode_as import TRANSPORTS
 
 _HIGHEST = 65_535

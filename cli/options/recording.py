@@ -11,11 +11,11 @@ from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.options.outputs import DATABASE
 from kiebitz.cli.status import FAILED
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.room import Room
+from kiebitz.storage.recording.disk_space import Room
 
 # Not all who take these options record.
 if TYPE_CHECKING:
-    from kiebitz.storage.recorder import Recorder
+    from kiebitz.storage.recording.recorder import Recorder
 
 database_option = click.option(
     "-w",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from kiebitz.cli.options.conditions import Condition, ConditionType
-from kiebitz.cli.recording.rotation import Limits
+from kiebitz.services.recording.rotation import Limits
 
 _SMALLEST_KB = 1000
 """An empty database has 100."""

@@ -7,12 +7,12 @@ import sqlite3
 import click
 
 from kiebitz.cli.completion.session import SessionType
-from kiebitz.cli.sessions import load, session_of, split_number
+from kiebitz.services.sessions import load, session_of, split_number
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 session_argument = click.argument("session", metavar="SESSION", type=SessionType(), is_eager=True)
-"""A SESSION as `cli.sessions.open_session` takes it; it is read before the options."""
+"""A SESSION as `kiebitz.services.sessions.open_session` takes it; it is read before the options."""
 
 sessions_argument = click.argument(
     "sessions", metavar="SESSION...", type=SessionType(), nargs=-1, required=True, is_eager=True
@@ -61,7 +61,7 @@ def warn_if_unfinished(database: str) -> None:
     A command that opens the database several times prints it once.
     """
     # Not for --help.
-    from kiebitz.cli.recording.unfinished import recovering_command, unfinished
+    from kiebitz.services.recording.unfinished import recovering_command, unfinished
 
     context = click.get_current_context(silent=True)
     reported: set[str] = set() if context is None else context.meta.setdefault(_REPORTED, set())

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from kiebitz.cli.options.parsed import Parsed
-from kiebitz.cli.tapping.tapping import Tapping, check_reachable
-from kiebitz.proxy.taps.place import Place, check_name, own_name, parse_place
+from kiebitz.proxy.taps.nats_url import Place, check_name, own_name, parse_place
+from kiebitz.services.publishing.tapping import Tapping, check_reachable
 
 F = TypeVar("F", bound=Callable[..., Any])
 

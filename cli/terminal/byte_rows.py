@@ -14,14 +14,14 @@ from unicodedata import bidirectional, combining
 
 import msgspec
 
-from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.flaw_block import OWN_DOING
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.terminal.severities import COLOURS
-from kiebitz.dissectors.anatomy import Piece
-from kiebitz.dissectors.grammar import shortened
-from kiebitz.storage.escaping import value_words
-from kiebitz.storage.in_full import FlawInFull
+from kiebitz.dissectors.escaping import value_words
+from kiebitz.dissectors.grammar.dissection_tree import Piece
+from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.services.evidence.cells import cell_len
+from kiebitz.storage.session.message_detail import FlawInFull
 
 _BESIDE = 64
 """From so many columns on, what took the bytes stands beside them."""

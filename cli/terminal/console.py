@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem as Candidate
 
+from kiebitz.dissectors.escaping import cell, json_text, printable
 from kiebitz.services.standard_streams import tell
-from kiebitz.storage.escaping import cell, json_text, printable
 
 if TYPE_CHECKING:
     pass

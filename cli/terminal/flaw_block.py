@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kiebitz.cli.terminal.console import Line as Shown
 from kiebitz.cli.terminal.console import Styled, wrapped
-from kiebitz.cli.terminal.excerpt import Line
-from kiebitz.dissectors.grammar import UNREADABLE
-from kiebitz.dissectors.records import Diagnostic
-from kiebitz.storage.traffic import DiagnosticRow
+from kiebitz.dissectors.grammar.grammar import UNREADABLE
+from kiebitz.dissectors.model import Diagnostic
+from kiebitz.services.evidence.excerpt import Line
+from kiebitz.storage.read.message_queries import DiagnosticRow
 
 OWN_DOING = "Kiebitz did this"
 """What is said of a flaw in a message that Kiebitz has written."""

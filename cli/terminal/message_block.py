@@ -12,16 +12,16 @@ import msgspec
 
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.byte_rows import ByteRows
-from kiebitz.cli.terminal.excerpt import shown_bytes
 from kiebitz.cli.terminal.screen import Console, Text
-from kiebitz.dissectors.grammar import shortened
+from kiebitz.dissectors.escaping import field_words, value_words
+from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.services.evidence.excerpt import shown_bytes
 from kiebitz.services.wording import counted
-from kiebitz.storage.alterations import IN_WORDS
-from kiebitz.storage.escaping import field_words, value_words
-from kiebitz.storage.in_full import AsSent, ChangeInFull, Copy, MessageInFull
-from kiebitz.storage.session import Message
-from kiebitz.storage.timeline import Timeline
-from kiebitz.storage.traffic import MessageRow
+from kiebitz.storage.read.alterations import IN_WORDS
+from kiebitz.storage.read.message_queries import MessageRow
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.session.message_detail import AsSent, ChangeInFull, Copy, MessageInFull
+from kiebitz.storage.session.session import Message
 
 NARROWEST = 30
 """Lines are made for no fewer columns."""

@@ -35,10 +35,10 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text as RichText
 
-from kiebitz.cli.terminal.cells import cell_len
 from kiebitz.cli.terminal.console import colour_is_forced, is_terminal
+from kiebitz.dissectors.escaping import printable
+from kiebitz.services.evidence.cells import cell_len
 from kiebitz.services.standard_streams import errors_are_seen
-from kiebitz.storage.escaping import printable
 
 __all__ = [
     "LINE_BREAK",

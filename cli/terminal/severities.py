@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.records import Severity
+from kiebitz.dissectors.model import Severity
 
 COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
 """The gravest first."""

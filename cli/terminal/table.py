@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.configuration.naming import name_of, named
-from kiebitz.cli.terminal.cells import cell_len, set_cell_size
 from kiebitz.cli.terminal.console import Line, Part, Styled, ellipsis, show_line, show_lines, terminal_columns
+from kiebitz.dissectors.escaping import printable
+from kiebitz.services.evidence.cells import cell_len, set_cell_size
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.escaping import printable
 
 Row = Sequence[Any]
 

@@ -21,7 +21,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kiebitz.cli.web.answering import JsonAnswer
+from kiebitz.cli.web.json_response import JsonAnswer
 from kiebitz.cli.web.records import Refusal
 
 COOKIE = "kiebitz-key"

@@ -11,10 +11,10 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kiebitz.cli.web.answering import JsonAnswer
+from kiebitz.cli.web.json_response import JsonAnswer
 from kiebitz.cli.web.records import Refusal
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.proxy.endpoints import allow_open_files
+from kiebitz.proxy.relay.endpoints import allow_open_files
 
 LIVE_PATH = "/api/live"
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from kiebitz.cli.drawings.sheet import Drawing, Shape
+from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.cli.web import records
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from kiebitz.cli.web.reader import Reader
-from kiebitz.dissectors.records import Diagnostic, Event, Message, Stream, TableInfo
+from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.storage.filters import Row
-from kiebitz.storage.streams import StreamOf
-from kiebitz.storage.traffic import (
+from kiebitz.storage.read.message_queries import (
     FROM_ITS_BYTES,
     DiagnosticRow,
     MessageRow,
     diagnostics_between,
     messages_between,
 )
+from kiebitz.storage.read.streams import StreamOf
 
 
 def row_of_event(reader: Reader, event: Event, player: str, info: TableInfo, stream_of: StreamOf) -> Row:

@@ -12,10 +12,11 @@ import msgspec
 
 from kiebitz.cli.web import records
 from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message
+from kiebitz.cli.web.pagination import Place, window
 from kiebitz.cli.web.reader import Reader, View
-from kiebitz.cli.web.windows import Place, window
-from kiebitz.dissectors.grammar import to_json
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.escaping import field_words
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.model import (
     Event,
     Severity,
     Stream,
@@ -23,13 +24,9 @@ from kiebitz.dissectors.records import (
 )
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import GRAVITY, gravest_of
-from kiebitz.storage.alterations import AlteredMessages
-from kiebitz.storage.conditions import sql_condition
-from kiebitz.storage.escaping import field_words
-from kiebitz.storage.session import Session, message_record
-from kiebitz.storage.streams import stream_by_id
-from kiebitz.storage.timeline import TableRow
-from kiebitz.storage.traffic import (
+from kiebitz.storage.read.alterations import AlteredMessages
+from kiebitz.storage.read.conditions import sql_condition
+from kiebitz.storage.read.message_queries import (
     DiagnosticRow,
     MessageRow,
     diagnostics_between,
@@ -37,6 +34,9 @@ from kiebitz.storage.traffic import (
     groups_seen,
     messages_between,
 )
+from kiebitz.storage.read.streams import stream_by_id
+from kiebitz.storage.read.timeline import TableRow
+from kiebitz.storage.session.session import Session, message_record
 
 # Events.
 

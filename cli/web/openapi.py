@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS
-from kiebitz.cli.web.asked import CHOICES, Parameter
-from kiebitz.cli.web.by_hand import HEADER, Deed
+from kiebitz.cli.web.held_api import HEADER, Deed
+from kiebitz.cli.web.request_params import CHOICES, Parameter
+from kiebitz.cli.web.routes import ADDRESSES, HELD, LIVE, SESSIONS
 from kiebitz.dissectors.version import kiebitz_version
 
 _SCHEMAS: dict[str, dict[str, Any]] = {

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kiebitz.cli.onlooker import Onlooker
+from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.drawn import Drawn
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.state import State
-from kiebitz.storage.hearers import Hearers
-from kiebitz.storage.identities import Claim
-from kiebitz.storage.in_full import InFull
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.players import check_player, names_of_streams
-from kiebitz.storage.schema import StorageError
-from kiebitz.storage.timeline import TableRow, Timeline, sessions
+from kiebitz.dissectors.game.state import State
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.identities import Claim
+from kiebitz.storage.read.players import check_player, names_of_streams
+from kiebitz.storage.read.timeline import TableRow, Timeline, sessions
+from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.session.message_detail import InFull
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.drawings.sheet import Placed
-from kiebitz.dissectors.records import Action, Blame, Direction, Group, Severity
-from kiebitz.storage.session import Message as MessageRecord
-from kiebitz.storage.session import Stream
+from kiebitz.cli.render.svg.svg_canvas import Placed
+from kiebitz.dissectors.model import Action, Blame, Direction, Group, Severity
+from kiebitz.storage.session.session import Message as MessageRecord
+from kiebitz.storage.session.session import Stream
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -20,22 +20,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from kiebitz.cli.drawings.theme import page_style
-from kiebitz.cli.faults import fault
+from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys, Reach
-from kiebitz.cli.web.addresses import ADDRESSES, HELD, LIVE, SESSIONS, Address, session_info
 from kiebitz.cli.web.admission import LIVE_PATH, Admission, Limits
-from kiebitz.cli.web.answering import JsonAnswer
-from kiebitz.cli.web.asked import (
-    MOST_DIGITS,
-    Asked,
-    BadQuestionError,
-    ForbiddenError,
-    Parameter,
-    is_number,
-)
-from kiebitz.cli.web.by_hand import (
+from kiebitz.cli.web.error_mapping import UNREADABLE, judged
+from kiebitz.cli.web.event_stream import Feed
+from kiebitz.cli.web.held_api import (
     HandsRefusalError,
     SlowRequestError,
     TooMuchError,
@@ -44,14 +35,23 @@ from kiebitz.cli.web.by_hand import (
     held_record,
     refuse,
 )
-from kiebitz.cli.web.desk import Desk, Kind, TookTooLongError
-from kiebitz.cli.web.failing import UNREADABLE, judged
-from kiebitz.cli.web.feed import Feed
+from kiebitz.cli.web.json_response import JsonAnswer
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
+from kiebitz.cli.web.query_executor import Desk, Kind, TookTooLongError
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
+from kiebitz.cli.web.request_params import (
+    MOST_DIGITS,
+    Asked,
+    BadQuestionError,
+    ForbiddenError,
+    Parameter,
+    is_number,
+)
+from kiebitz.cli.web.routes import ADDRESSES, HELD, LIVE, SESSIONS, Address, session_info
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.services.faults import fault
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.filters import FilterError
 

@@ -13,12 +13,13 @@ from typing import get_args
 import msgspec
 
 from kiebitz.dissectors.anonymizing.frames import anonymized, blank, masked, words_as_bytes
-from kiebitz.dissectors.anonymizing.recognising import Recognition
-from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+from kiebitz.dissectors.anonymizing.protocol_detection import Recognition
+from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.framing import FRAME_LIMIT, Frame, Framer
-from kiebitz.dissectors.inspector import DIVERGENCE, DecodeAs
-from kiebitz.dissectors.records import (
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
+from kiebitz.dissectors.inspection.inspector import DIVERGENCE, DecodeAs
+from kiebitz.dissectors.inspection.memo import Lately
+from kiebitz.dissectors.model import (
     OPPOSITE,
     Action,
     Altered,
@@ -30,7 +31,6 @@ from kiebitz.dissectors.records import (
     Item,
     Stream,
 )
-from kiebitz.dissectors.remembered import Lately
 
 _MOST_HELD = 2 * FRAME_LIMIT
 """So many bytes of one direction wait for the end of their message; then they are made out without it."""

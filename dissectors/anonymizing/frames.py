@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
 
 _CHARSETS = ("utf-8", "cp1252", "iso-8859-2")
 """In which a protocol's words may be written."""

@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from kiebitz.dissectors.conformance.bots import Aim, Fields
+from kiebitz.dissectors.conformance.expectations import HEARS, Demand, Role, Situation
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
-from kiebitz.dissectors.grammar import Decoded, MessageType
-from kiebitz.dissectors.probing.acts import Acts
-from kiebitz.dissectors.probing.demands import HEARS, Demand, Role, Situation
-from kiebitz.dissectors.probing.player import Aim, Fields
+from kiebitz.dissectors.grammar.grammar import Decoded, MessageType
+from kiebitz.dissectors.probing.actions import Acts
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):

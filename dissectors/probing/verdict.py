@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.conformance.expectations import Reaction
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.demands import Reaction
 
 Word = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
 """It does what is right; what the specification does not recommend; something on which the specification says

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import Handle, MessageType
+from kiebitz.dissectors.grammar.grammar import Handle, MessageType
 
 Fields = Mapping[str, Any]
 

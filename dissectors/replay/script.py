@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.dissectors.records import Direction, Transport
+from kiebitz.dissectors.model import Direction, Transport
 
 
 class Role(msgspec.Struct, frozen=True):

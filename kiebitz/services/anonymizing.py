@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
-    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
-    from kiebitz.dissectors.inspector import DecodeAs
+    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+    from kiebitz.dissectors.inspection.inspector import DecodeAs
 
 
 def stand_ins_if(is_anonymized: bool) -> StandIns | None:
@@ -15,7 +15,7 @@ def stand_ins_if(is_anonymized: bool) -> StandIns | None:
     if not is_anonymized:
         return None
     # Loaded only where it is needed.
-    from kiebitz.dissectors.anonymizing.stand_ins import StandIns
+    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
     from kiebitz.dissectors.registry import installed
 
     return StandIns(installed().dissectors.values())

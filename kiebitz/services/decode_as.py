@@ -8,8 +8,8 @@ from difflib import get_close_matches
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.inspector import DecodeAs
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.inspection.inspector import DecodeAs
+from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
 from kiebitz.dissectors.suggestions import did_you_mean
 

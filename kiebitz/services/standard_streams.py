@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, NoReturn, TextIO
 
-from kiebitz.storage.escaping import printable
+from kiebitz.dissectors.escaping import printable
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -86,7 +86,7 @@ class _Output(io.BufferedWriter):
             raise error
         _Output.has_failed = True
         # Loaded only here, as it loads SQLite.
-        from kiebitz.storage.schema import sentence
+        from kiebitz.storage.database.schema import sentence
 
         warn(sentence("standard output", error))
         raise BrokenPipeError(errno.EPIPE, error.strerror) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from kiebitz.dissectors.records import Severity
+from kiebitz.dissectors.model import Severity
 
 GRAVITY: tuple[Severity, ...] = ("error", "warning", "note")
 """The severities, the gravest first."""

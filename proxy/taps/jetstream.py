@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kiebitz.proxy.taps.form import TapError
-from kiebitz.proxy.taps.place import Place, read_seed
+from kiebitz.proxy.taps.nats_url import Place, read_seed
+from kiebitz.proxy.taps.wire_format import TapError
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.surroundings import open_file, open_folder, why_not_ours
+from kiebitz.storage.database.path_checks import open_file, open_folder, why_not_ours
 
 FORMAT = 1
 """Kept in the folder's `corpus.json`; one with a higher number was made by a newer Kiebitz."""

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from kiebitz.storage.corpus.layout import RUNS, STAGING, Corpus, CorpusError, sentence
-from kiebitz.storage.surroundings import open_file, open_folder, why_not_ours
+from kiebitz.storage.database.path_checks import open_file, open_folder, why_not_ours
 
 _ENDING = ".jsonl"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kiebitz.storage.schema import TABLES
+from kiebitz.storage.database.schema import TABLES
 
 CAPTURE, PROTOCOL = "capture", "protocol"
 

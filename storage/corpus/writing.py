@@ -8,19 +8,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from kiebitz.dissectors.grammar import to_json
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
-from kiebitz.storage.recorded_bytes import Bytes
-from kiebitz.storage.results import named_result
-from kiebitz.storage.schema import TABLES
-from kiebitz.storage.session import Session
-from kiebitz.storage.traffic import SHOWN, DiagnosticRow, diagnostics, streams
+from kiebitz.storage.database.schema import TABLES
+from kiebitz.storage.read.message_queries import SHOWN, DiagnosticRow, diagnostics, streams
+from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.read.results import named_result
+from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
     from pyarrow import Schema
     from pyarrow.parquet import ParquetWriter
 
-    from kiebitz.storage.timeline import Timeline
+    from kiebitz.storage.read.timeline import Timeline
 
 ROW_GROUP = 20_000
 """Rows that are in memory at once."""

@@ -13,12 +13,12 @@ import msgspec
 
 from kiebitz.storage.diff.conversations import compare_conversations
 from kiebitz.storage.diff.events import TableComparison
+from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.messages import compare_messages
 from kiebitz.storage.diff.order import Order
 from kiebitz.storage.diff.result import Difference, TablePair
-from kiebitz.storage.diff.side import Side, TableSide
 from kiebitz.storage.diff.tables import match_tables
-from kiebitz.storage.timeline import Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

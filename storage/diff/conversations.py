@@ -6,12 +6,12 @@ player has does not matter; of those that are nobody's the number does.
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar import Handle
+from kiebitz.dissectors.grammar.grammar import Handle
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.matching import shared_numbers
 from kiebitz.storage.diff.players import Match
 from kiebitz.storage.diff.result import Conversations
-from kiebitz.storage.diff.side import Side, TableSide
 
 _Streams = dict[int, list[int]]
 """The streams of each player."""

@@ -11,14 +11,14 @@ import msgspec
 from kiebitz.storage.diff.align import Pair
 from kiebitz.storage.diff.games import Span, in_another_order, match_games
 from kiebitz.storage.diff.handles import agree, partners
+from kiebitz.storage.diff.loader import OUTSIDE_GAMES, TableSide
 from kiebitz.storage.diff.matching import matched, player_pairs, shared_numbers, stays
-from kiebitz.storage.diff.meaning import Reading, part_key
+from kiebitz.storage.diff.normalize import Reading, part_key
 from kiebitz.storage.diff.order import Order
 from kiebitz.storage.diff.pairing import Level, Paired, pair_up
 from kiebitz.storage.diff.players import Match
 from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
-from kiebitz.storage.diff.side import OUTSIDE_GAMES, TableSide
-from kiebitz.storage.timeline import GameRow
+from kiebitz.storage.read.timeline import GameRow
 
 _MOST_CROSSED = 32
 """Of what has moved across more events than these nobody is asked in which order it was heard."""

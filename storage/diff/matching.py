@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
-from kiebitz.storage.diff.meaning import key
+from kiebitz.storage.diff.loader import TableSide
+from kiebitz.storage.diff.normalize import key
 from kiebitz.storage.diff.pairing import Keys
 from kiebitz.storage.diff.players import Match, by_name, by_seat
 from kiebitz.storage.diff.result import Matching, PlayerPair
-from kiebitz.storage.diff.side import TableSide
 
 _CLEARLY = 20
 """Players are matched by seat only if that makes more events equal by one of so many."""

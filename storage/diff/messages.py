@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar import Handle, to_json
-from kiebitz.dissectors.records import DIRECTIONS, Direction
+from kiebitz.dissectors.grammar.grammar import Handle, to_json
+from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.diff.loader import Side, TableSide, condition
 from kiebitz.storage.diff.matching import shared_numbers
 from kiebitz.storage.diff.players import Cast, Match
 from kiebitz.storage.diff.result import MessageDifference, Sort
-from kiebitz.storage.diff.side import Side, TableSide, condition
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

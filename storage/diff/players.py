@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kiebitz.dissectors.grammar import Handle
+from kiebitz.dissectors.grammar.grammar import Handle
 
 _Value = tuple[Handle, str]
 

@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.records import Direction
+from kiebitz.dissectors.model import Direction
 from kiebitz.storage.diff.states import Called
-from kiebitz.storage.timeline import GameRow, TableRow
+from kiebitz.storage.read.timeline import GameRow, TableRow
 
 Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]
 """How two events differ: in fields, one side has none, they stand in another order, or they name another.

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar import Handle, Handles, KeysOf
-from kiebitz.dissectors.state import State
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.grammar.grammar import Handle, Handles, KeysOf
 
 Path = tuple[str, ...]
 

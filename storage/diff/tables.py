@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kiebitz.storage.timeline import TableRow
+from kiebitz.storage.read.timeline import TableRow
 
 TableMatch = list[tuple[int | None, int | None]]
 """Places of two tables that are the same; None where one side has none."""

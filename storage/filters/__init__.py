@@ -10,17 +10,17 @@ from collections.abc import Iterator
 
 import msgspec
 
+from kiebitz.storage.database.session_numbering import Numbers
 from kiebitz.storage.filters import predicate as _predicate
 from kiebitz.storage.filters import sql as _sql
 from kiebitz.storage.filters.dialects import DUCKDB, SQLITE, Dialect
 from kiebitz.storage.filters.errors import FilterError
 from kiebitz.storage.filters.fields import Column, FieldCatalog, StateField, complete
-from kiebitz.storage.filters.meaning import Condition, Meaning, meaning, of_rows
 from kiebitz.storage.filters.predicate import Predicate
 from kiebitz.storage.filters.rows import Row, Target
+from kiebitz.storage.filters.semantics import Condition, Meaning, meaning, of_rows
 from kiebitz.storage.filters.sql import Parameters, reason_of, register_functions
 from kiebitz.storage.filters.syntax import Value
-from kiebitz.storage.numbers import Numbers
 
 __all__ = [
     "DUCKDB",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kiebitz.dissectors.caret_line import with_carets
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.carets import with_carets
 
 
 class FilterError(KiebitzError, ValueError):

@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Any
 
 from kiebitz.storage.filters.fields import AnyField, Column, MessageName, StateField
-from kiebitz.storage.filters.meaning import AllOf, Condition, Meaning
 from kiebitz.storage.filters.rows import JSON, Owner, Place, Row, Target, places
+from kiebitz.storage.filters.semantics import AllOf, Condition, Meaning
 from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
 
 Predicate = Callable[[Row], bool]

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.records import Diagnostic, Event, Message, TableInfo
-from kiebitz.storage.numbers import Numbered
+from kiebitz.dissectors.model import Diagnostic, Event, Message, TableInfo
+from kiebitz.storage.database.session_numbering import Numbered
 
 Target = Literal["messages", "events", "diagnostics"]
 Owner = Literal["message", "event", "diagnostic", "stream", "table", "session", "alteration"]

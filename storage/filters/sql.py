@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar import to_json
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.filters.dialects import Dialect
 from kiebitz.storage.filters.fields import AnyField, Column, MessageField, StateField
-from kiebitz.storage.filters.meaning import AllOf, AnyOf, Condition, Meaning
 from kiebitz.storage.filters.rows import JSON, Owner, Place, Target, places
+from kiebitz.storage.filters.semantics import AllOf, AnyOf, Condition, Meaning
 from kiebitz.storage.filters.syntax import Passage, Step
 from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
 

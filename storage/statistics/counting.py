@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.records import Event
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.state import State, apply
 from kiebitz.dissectors.statistics import Read, statistics_of
-from kiebitz.storage.conditions import sql_condition
+from kiebitz.storage.read.conditions import sql_condition
+from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
+from kiebitz.storage.statistics.message_counts import Said
 from kiebitz.storage.statistics.results import Result, TableStatistics
-from kiebitz.storage.statistics.said import Said
 from kiebitz.storage.statistics.tallies import Tally, count, results_of, tally_of
-from kiebitz.storage.timeline import GameRow, TableRow, Timeline
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from kiebitz.dissectors.records import Event
-from kiebitz.dissectors.state import State
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.statistics import (
     Counts,
     Course,

@@ -28,12 +28,12 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, run
 
-from kiebitz.storage.conditions import field_catalog
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import opened
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.database.session_numbering import FROM_ONE
 from kiebitz.storage.filters import DUCKDB, compile_filter, register_functions
-from kiebitz.storage.numbers import FROM_ONE
-from kiebitz.storage.opening import open_existing
+from kiebitz.storage.read.conditions import field_catalog
 
 CAPTURES = 200
 ROUNDS = 3

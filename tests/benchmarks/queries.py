@@ -24,12 +24,12 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, run
 
-from kiebitz.storage.conditions import field_catalog, sql_condition
+from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.filters import compile_filter
-from kiebitz.storage.moments import game_at, parse_moment, tables_at
-from kiebitz.storage.opening import open_existing
-from kiebitz.storage.timeline import Timeline, sessions
-from kiebitz.storage.traffic import messages
+from kiebitz.storage.read.conditions import field_catalog, sql_condition
+from kiebitz.storage.read.message_queries import messages
+from kiebitz.storage.read.seek import game_at, parse_moment, tables_at
+from kiebitz.storage.read.timeline import Timeline, sessions
 
 MESSAGES = 1_000_000
 ROUNDS = 7

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspector import Inspector
-from kiebitz.dissectors.records import Chunk, Direction, End, Findings, Ids, Item, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Ids, Item, Stream
 from peers.program import BREATH_S, Link, Player, Server
 
 STEP_S = 0.001

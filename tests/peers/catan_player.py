@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kiebitz.dissectors.catan.words import FARBEN, ROHSTOFFE
+from kiebitz.dissectors.protocols.catan.words import FARBEN, ROHSTOFFE
 from peers.catan_board import Board, Spot, place_of, spot_of, written
 from peers.program import Died, Player, Setup
 

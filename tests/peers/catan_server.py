@@ -10,7 +10,7 @@ from typing import Any
 
 from catan_island import Truth
 
-from kiebitz.dissectors.catan.words import FARBEN, KARTEN, ROHSTOFFE
+from kiebitz.dissectors.protocols.catan.words import FARBEN, KARTEN, ROHSTOFFE
 from peers.catan_table import REQUESTS, Table, Told
 from peers.catan_words import Refused
 from peers.program import Died, Link, Server, Setup

@@ -13,7 +13,7 @@ from catan_island import COSTS, LAND, ROADS_AT, YIELDS, Counts, Place, Spot
 from catan_random import DECK, RandomGame
 from catan_wire import Step
 
-from kiebitz.dissectors.catan.words import KARTEN, ROHSTOFFE
+from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 from peers.catan_words import Refused, counted, number, place, places
 from peers.program import Program
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kiebitz.dissectors.catan.words import ROHSTOFFE
+from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 Place = tuple[int, int]
 

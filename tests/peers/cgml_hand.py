@@ -6,7 +6,7 @@ import random
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from kiebitz.dissectors.cgml.cards import (
+from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
     LADDER,
     PACK,

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import zlib
 
-from kiebitz.dissectors.cgml.cards import COLOURS, LADDER, PACK, TALON, WITH_TWO_SEVENS, Rules, has_trumps
+from kiebitz.dissectors.protocols.cgml.cards import (
+    COLOURS,
+    LADDER,
+    PACK,
+    TALON,
+    WITH_TWO_SEVENS,
+    Rules,
+    has_trumps,
+)
 from peers.cgml_wire import Element, Messages, Unreadable, cards, codes, element, message, player, read, words
 from peers.program import Died, Player, Setup
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from functools import partial
 
-from kiebitz.dissectors.cgml.cards import SEATS
+from kiebitz.dissectors.protocols.cgml.cards import SEATS
 from peers.cgml_hand import GAME, Broken, Hand, renonc
 from peers.cgml_wire import Element, Messages, Unreadable, element, message, number, player, read, text, words
 from peers.program import LONGEST, Died, Link, Server, Setup

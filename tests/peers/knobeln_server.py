@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.model import Transport
 from peers.program import MOST_CLIENTS, Died, Link, Server, Setup
 
 

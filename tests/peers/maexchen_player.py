@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.maexchen.dice import MIA, ROLLS, beats, rank
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats, rank
 from peers.program import Died, Player
 
 HARD_TO_BEAT = 14

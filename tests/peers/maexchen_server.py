@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Generator
 from functools import partial
 
-from kiebitz.dissectors.maexchen.dice import MIA, beats, rank, written
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.protocols.maexchen.dice import MIA, beats, rank, written
 from peers.program import MOST_CLIENTS, Died, Link, Server, Setup
 
 PAUSE_S = 0.05

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.okey.tiles import DECK, is_won
+from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won
 from peers.okey_wire import listed, message, tokens
 from peers.program import Died, Lines, Player, Setup
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from kiebitz.dissectors.okey.tiles import SEATS
+from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from peers.okey_table import Table
 from peers.okey_wire import listed, message, quoted, tokens
 from peers.program import Died, Link, Server, Setup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kiebitz.dissectors.okey.tiles import COLOURS, DECK, HIGHEST, SEATS, counted, is_won, kind
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, DECK, HIGHEST, SEATS, counted, is_won, kind
 from peers.okey_wire import listed
 from peers.program import Link
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
-from kiebitz.dissectors.records import Transport
+from kiebitz.dissectors.model import Transport
 
 LONGEST = 262_144
 """Bytes of a message without an end that are kept; who sends more is no player."""

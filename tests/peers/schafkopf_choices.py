@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from kiebitz.dissectors.schafkopf.cards import MODI, SI, Mode, mode
+from kiebitz.dissectors.protocols.schafkopf.cards import MODI, SI, Mode, mode
 
 
 def may_bid(modus: str, hand: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.schafkopf.cards import PACK, Mode, mode
+from kiebitz.dissectors.protocols.schafkopf.cards import PACK, Mode, mode
 from peers import schafkopf_choices as choices
 from peers.program import Died, Player, Setup
 from peers.schafkopf_wire import NOTHING, Pakete, cards_of, model, paket

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import NamedTuple
 
-from kiebitz.dissectors.schafkopf.cards import MODI, PACK, TO_WIN, Mode, mode, points
+from kiebitz.dissectors.protocols.schafkopf.cards import MODI, PACK, TO_WIN, Mode, mode, points
 from peers import schafkopf_choices as choices
 from peers.program import Died, Link, Server, Setup
 from peers.schafkopf_wire import NOTHING, Model, Pakete, card_of, cards_of, model, paket

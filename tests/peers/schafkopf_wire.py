@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kiebitz.dissectors.schafkopf.cards import FARBEN, WERTE
+from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, WERTE
 
 NOTHING = "§"
 CARDS = 14

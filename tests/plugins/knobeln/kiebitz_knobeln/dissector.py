@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.delimited import DelimitedCodec
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.framing import DatagramFramer
+from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
+from kiebitz.dissectors.grammar.framing import DatagramFramer
 from kiebitz_knobeln.grammar import GRAMMAR
 from kiebitz_knobeln.table import KnobelnTable
 

@@ -5,8 +5,8 @@ A message is one datagram in UTF-8: its name, then its fields, with a blank betw
 
 from __future__ import annotations
 
-from kiebitz.dissectors.fields import Number, Text
-from kiebitz.dissectors.grammar import EventKind, Field, Grammar, Handle, MessageType
+from kiebitz.dissectors.grammar.fields import Number, Text
+from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, Handle, MessageType
 
 PLAYER = Handle("player", of_player=True)
 NAME = Field("name", Text(PLAYER), "player")

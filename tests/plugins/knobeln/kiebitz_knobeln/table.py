@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.broadcast import REORDERED_NS, EventLog
-from kiebitz.dissectors.context import GameContext, label
-from kiebitz.dissectors.grammar import MessageType
-from kiebitz.dissectors.records import Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.table import GameTable
+from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog
+from kiebitz.dissectors.game.context import GameContext, label
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.model import Findings, Ids, Message, Stream, TableInfo
 from kiebitz_knobeln.grammar import GRAMMAR
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.delimited import DelimitedCodec
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.framing import LineFramer
+from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
+from kiebitz.dissectors.grammar.framing import LineFramer
 from kiebitz.dissectors.statistics import Counts, actions
 from kiebitz_noughts.grammar import GRAMMAR
 from kiebitz_noughts.table import NoughtsTable

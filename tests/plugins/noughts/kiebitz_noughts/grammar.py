@@ -5,8 +5,8 @@ A message is a line in UTF-8: its name, then its fields, with a blank between th
 
 from __future__ import annotations
 
-from kiebitz.dissectors.fields import Text, Word
-from kiebitz.dissectors.grammar import EventKind, Field, Grammar, Handle, MessageType, Rule
+from kiebitz.dissectors.grammar.fields import Text, Word
+from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, Handle, MessageType, Rule
 
 PLAYER = Handle("player", of_player=True)
 NAME = Field("name", Text(PLAYER), "player")

@@ -1,0 +1,186 @@
+"""What a recording shows while it goes on: a line for each event, violation and alteration, as they come."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.terminal.console import Line, Styled, show_line
+from kiebitz.cli.terminal.table import short_address
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.grammar.grammar import UNREADABLE
+from kiebitz.dissectors.model import Altered, Diagnostic, Event, Findings, Message, TableInfo
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.services.standard_streams import flush, has_output_failed, tell, warn
+from kiebitz.storage.read.alterations import IN_WORDS, as_message
+from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.event_text import describe
+from kiebitz.storage.recording.recorder import Recorder
+
+# The filter language takes its time to load, and most recordings are shown without a filter.
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter, Predicate
+
+_PATIENCE_S = 1.0
+"""So much computing time the filter may take for what is shown at once; recording comes first."""
+
+_NAMES = 10_000
+"""So many clients are remembered by name."""
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+class LiveView:
+    """Prints to stdout what `recorder` finds; nothing if `quiet`. Times are since its session began.
+
+    A filter that takes too long is given up, which is told on stderr, and nothing more is shown. `tables` are
+    those that were found before.
+    """
+
+    def __init__(
+        self, recorder: Recorder, wanted: Filter | None, quiet: bool, tables: Iterable[TableInfo] = ()
+    ) -> None:
+        self._recorder = recorder
+        self._quiet = quiet
+        self._filter = wanted.text if wanted is not None else ""
+        self._spent = 0.0
+        self._event_wanted = wanted.predicate("events", recorder.numbers) if wanted is not None else None
+        self._altered_wanted = wanted.predicate("messages", recorder.numbers) if wanted is not None else None
+        self._flaw_wanted = wanted.predicate("diagnostics", recorder.numbers) if wanted is not None else None
+        self._tables = {table.id: table for table in tables}
+        self._names: dict[int, str] = {}
+        """What clients call themselves, by their streams."""
+
+    def show(self, found: Findings) -> None:
+        """Print one line for each event, each alteration, and each diagnostic that is more than a note."""
+        if self._quiet:
+            return
+        try:
+            for line in self._lines(found):
+                show_line(*line)
+            flush()
+        except BrokenPipeError:
+            # Its reader has gone, or it cannot be written any more; the recording goes on.
+            self._quiet = True
+            if has_output_failed():
+                tell("nothing more is shown, and all is recorded")
+        except KiebitzError as error:
+            self._quiet = True
+            warn(str(error), *error.excerpt(), "nothing more is shown, and all is recorded")
+
+    def _meets(
+        self,
+        wanted: Predicate | None,
+        messages: Sequence[Message],
+        event: Event | None = None,
+        flaws: Sequence[Diagnostic] = (),
+        table: TableInfo | None = None,
+    ) -> bool:
+        """Whether these meet the filter, if there is one.
+
+        Raises FilterError if that has taken too long by now.
+        """
+        if wanted is None:
+            return True
+        from kiebitz.storage.filters import FilterError, Row
+
+        begun = time.thread_time()
+        session_id = self._recorder.session_id
+        meets = wanted(Row(self._started_ns, messages, event, flaws, table, session_id, self._names))
+        self._spent += time.thread_time() - begun
+        if self._spent > _PATIENCE_S:
+            sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for what came at once"
+            raise FilterError(sentence, self._filter, 0, len(self._filter))
+        return meets
+
+    def _lines(self, found: Findings) -> Iterable[Line]:
+        self._spent = 0.0
+        for table in found.tables:
+            self._tables[table.id] = table
+        telling: dict[int, list[Message]] = defaultdict(list)
+        about: dict[int, list[Diagnostic]] = defaultdict(list)
+        by_id: dict[int, Message] = {}
+        for message in found.messages:
+            by_id[message.id] = message
+            self._learn_name(message)
+            if message.event_id is not None:
+                telling[message.event_id].append(message)
+        for flaw in found.diagnostics:
+            if flaw.message_id is not None:
+                about[flaw.message_id].append(flaw)
+        lines: list[tuple[int, Line]] = []
+        for event in found.events:
+            table = self._tables[event.table_id]
+            messages = telling[event.id]
+            flaws = [flaw for message in messages for flaw in about[message.id]]
+            if self._meets(self._event_wanted, messages, event, flaws, table):
+                sentence = describe(table.protocol, event)
+                start = f"{self._time(event.ts_ns)}  {self._where(table.server)}"
+                lines.append((event.ts_ns, [f"{start}{sentence}"]))
+        named = {
+            (message.stream.id, message.direction, message.offset): message.name
+            for message in found.messages
+            if message.altered is not None
+        }
+        for altered in found.altered:
+            if self._meets(self._altered_wanted, [as_message(altered)]):
+                # Of what was put in only its own message has a name.
+                place = (altered.stream.id, altered.direction, altered.offset)
+                name = altered.name or named.get(place) if altered.length else altered.name
+                lines.append((altered.ts_ns, self._of_altered(altered, name)))
+        events = {event.id: event for event in found.events}
+        for flaw in found.diagnostics:
+            about_message = by_id.get(flaw.message_id) if flaw.message_id is not None else None
+            told = events.get(about_message.event_id or 0) if about_message is not None else None
+            said = [about_message] if about_message else []
+            is_much = self._flaw_wanted is not None or flaw.severity != "note"
+            if is_much and self._meets(self._flaw_wanted, said, told, [flaw]):
+                label = Styled(f"{flaw.severity}[{flaw.code}]", _COLOURS.get(flaw.severity))
+                start = f"{self._time(flaw.ts_ns)}  {self._where(flaw.stream.server)}"
+                line: Line = [start, label, f" {self._sender(flaw)}: {flaw.text}"]
+                lines.append((flaw.ts_ns, line))
+        return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+    def _of_altered(self, altered: Altered, name: str | None) -> Line:
+        """What Kiebitz has done."""
+        client = self._names.get(altered.stream.id) or named(altered.stream.client)
+        whose = f"from {client}" if altered.direction == "c2s" else f"to {client}"
+        start = f"{self._time(altered.ts_ns)}  {self._where(altered.stream.server)}"
+        deed = f"{IN_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
+        return [start, Styled("altered", "magenta"), f"  {deed}"]
+
+    def _learn_name(self, message: Message) -> None:
+        protocol = message.stream.protocol
+        dissector = dissector_of(protocol) if protocol is not None else None
+        if dissector is None:
+            return
+        name = dissector.introduced(message.name, message.direction, message.fields)
+        if name is not None:
+            self._names[message.stream.id] = name
+            while len(self._names) > _NAMES:
+                del self._names[next(iter(self._names))]
+
+    def _where(self, server: str) -> str:
+        """Which table a line is about, where there are several."""
+        return f"{short_address(server)}  " if len(self._tables) > 1 else ""
+
+    def _sender(self, flaw: Diagnostic) -> str:
+        if flaw.direction == "s2c":
+            return named(flaw.stream.server)
+        return self._names.get(flaw.stream.id) or named(flaw.stream.client)
+
+    @property
+    def _started_ns(self) -> int:
+        # A session may begin with its first item; before that nothing is found.
+        return self._recorder.started_ns or 0
+
+    def _time(self, ts_ns: int) -> str:
+        return f"{(ts_ns - self._started_ns) / 1e9:12.6f}"
+
+
+def live_view(wanted: str | None, recorder: Recorder, tables: Iterable[TableInfo]) -> LiveView:
+    """Return the view of a recording, restricted to what meets the filter `wanted`. Raises FilterError."""
+    return LiveView(recorder, compile_wanted(wanted), False, tables)

@@ -1,0 +1,1 @@
+"""What `kiebitz probe` shows: progress, listings and reports."""

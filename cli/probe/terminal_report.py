@@ -1,0 +1,120 @@
+"""What is told on the terminal when all cases were tried: what is wrong in full, the rest in sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kiebitz.cli.probe.progress import COLOURS
+from kiebitz.cli.terminal.console import Styled, ellipsis, show_line, terminal_columns, wrapped
+from kiebitz.cli.terminal.table import Column, show_table
+from kiebitz.dissectors.conformance.expectations import HEARS
+from kiebitz.dissectors.escaping import field_words
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
+from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.services.probing.results import NOT_TRIED, WORDS, Result, Told, right_words
+from kiebitz.services.probing.totals import Tally, tally_of
+from kiebitz.services.wording import counted
+
+_IN_FULL = ("NON-STRICT", "FAILED")
+"""What is told in full, the worst last: there it is still seen."""
+
+_COLUMNS = 100
+"""So wide are lines where there is no terminal."""
+
+_INDENT = "  "
+
+_MOST_MESSAGES = 6
+"""So many messages of a case are told."""
+
+_MOST_LINES = 3
+"""So many of the last lines are told that the program wrote."""
+
+_SHOWN = 120
+"""So much is told of a message's fields (characters)."""
+
+_SHOWN_BYTES = 64
+"""So much is told of bytes that nobody understands."""
+
+_MOST_GROUPS = 4
+"""So many messages are named for a reason."""
+
+
+def _in_colour(colour: str | None) -> Callable[[int | None], str | None]:
+    return lambda count: colour if count else None
+
+
+def tell_results(results: Sequence[Result]) -> None:
+    """Show them on stdout."""
+    for word in _IN_FULL:
+        for result in results:
+            if result.verdict == word:
+                _show_in_full(result)
+    if not results:
+        return
+    tally = tally_of(results)
+    _show_sums(tally)
+    _show_reasons(tally)
+
+
+def _show_sums(tally: Tally) -> None:
+    """How many of each message came out how; a verdict that was not given has no column."""
+    words = [word for word in WORDS if tally.total[word]]
+    columns = [
+        Column("", "message", least=8, stays=True),
+        *(Column("", word, right=True, colour=_in_colour(COLOURS.get(word)), stays=True) for word in words),
+    ]
+    rows = [(group, tally.of(group)) for group in tally.groups]
+    if len(rows) > 1:
+        rows.append(("all", tally.total))
+    show_table(columns, [[(group, *(count[word] or None for word in words)) for group, count in rows]])
+
+
+def _show_reasons(tally: Tally) -> None:
+    """Why cases could not be tried."""
+    reasons = [*tally.reasons()]
+    if reasons:
+        show_line()
+        show_line(Styled(NOT_TRIED, bold=True), " because")
+    for why, groups in reasons:
+        named = [f"{group} {count}" for group, count in groups.most_common(_MOST_GROUPS)]
+        if len(groups) > _MOST_GROUPS:
+            named.append(ellipsis())
+        _show(f"{groups.total():>5}  ", f"{why} ({', '.join(named)})")
+
+
+def _show_in_full(result: Result) -> None:
+    """A case: what it is, what the specification says, what was said, and how it is tried again."""
+    show_line(Styled(result.verdict, COLOURS.get(result.verdict), bold=True), f" {result.case}")
+    _show(_INDENT, result.sentence)
+    _show(_INDENT, result.why)
+    demand = result.demand
+    if demand.clause is not None:
+        quote = "" if demand.quote is None else f': "{demand.quote}"'
+        _show(_INDENT, f"{right_words(result)}; {demand.clause}{quote}")
+    if result.unread:
+        _show(f"{_INDENT}sent  ", shown_bytes(result.unread[:_SHOWN_BYTES]))
+    ours = HEARS[result.role]
+    for message in result.messages[:_MOST_MESSAGES]:
+        _show(_INDENT + ("sent  " if message.direction == ours else "got   "), _words(message))
+    more = len(result.messages) + result.left_out - _MOST_MESSAGES
+    if more > 0:
+        _show(_INDENT, f"{ellipsis()} {counted(more, 'message')} more")
+    for line in (result.output or "").strip().splitlines()[-_MOST_LINES:]:
+        _show(f"{_INDENT}wrote ", shortened(line, _SHOWN))
+    if result.session is not None:
+        _show(_INDENT, f"recorded as {result.session}")
+    # It is not cut, nor broken: it is to be copied.
+    show_line(f"{_INDENT}{result.command}")
+    show_line()
+
+
+def _words(message: Told) -> str:
+    if message.name == UNREADABLE:
+        return f"{message.name} {shown_bytes(bytes.fromhex(message.hex)[:_SHOWN_BYTES])}"
+    return f"{message.name} {shortened(field_words(message.fields), _SHOWN)}".rstrip()
+
+
+def _show(start: str, text: str) -> None:
+    columns = terminal_columns() or _COLUMNS
+    for line in wrapped(text, max(columns, 30), start, " " * len(start)):
+        show_line(line)

@@ -1,0 +1,1 @@
+"""Renderers of tables and charts, as text and as SVG."""

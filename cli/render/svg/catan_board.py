@@ -1,0 +1,387 @@
+"""The board of Catan: its ground, which stays as it is, and upon it what changes, in small fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from math import atan2, degrees
+
+from kiebitz.cli.render.svg.catan_signs import (
+    BLACK,
+    CHIP,
+    FIELDS,
+    HOT,
+    LIT,
+    NO_COLOUR,
+    OUTLINE,
+    PLAYERS,
+    RESOURCES,
+    SAND,
+    SEA,
+    SHALLOWS,
+    UNKNOWN,
+    WHITE,
+    draw_sign,
+)
+from kiebitz.cli.render.svg.pieces import SMALL
+from kiebitz.cli.render.svg.shapes import Element, Point, label, line, polygon, shape
+from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
+from kiebitz.cli.render.text.catan_colours import HOTTEST, ink
+from kiebitz.cli.render.text.catan_look import Island, Piece, Player
+from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot
+from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND, STADT, STRASSE, WÜSTE
+
+_HALF = 3**0.5 / 2
+_BESIDE, _ABOVE = 0.98, 0.7
+"""Sea around the land, for the harbours, in sides of a field."""
+
+_TURNS = [(0, -1), (_HALF, -0.5), (_HALF, 0.5), (0, 1), (-_HALF, 0.5), (-_HALF, -0.5)]
+"""The corners of a field, in sides of it."""
+
+_TOO_SMALL = 42.0
+"""Fields whose sides are shorter have no numbers, and what is built there no letters."""
+
+_CHIP_DOWN = 0.25
+"""A number stands so far below the middle of its field, in sides of it."""
+
+_VILLAGE = [(-0.21, 0.2), (-0.21, -0.1), (0.0, -0.3), (0.21, -0.1), (0.21, 0.2)]
+_CITY = [
+    (-0.36, 0.26),
+    (-0.36, -0.2),
+    (-0.2, -0.42),
+    (-0.04, -0.2),
+    (-0.04, -0.1),
+    (0.36, -0.1),
+    (0.36, 0.26),
+]
+"""Corners of a house, in sides of a field."""
+
+
+def marks(player: Player | None) -> tuple[str, str]:
+    """The letter and the colour of a player's pieces."""
+    if player is None:
+        return "?", NO_COLOUR
+    return player.letter, PLAYERS.get(player.about.get("colour", ""), NO_COLOUR)
+
+
+class Ground:
+    """The place of an island in a rectangle that is filled with sea; `side` is that of a field."""
+
+    def __init__(self, island: Island, x: float, y: float, width: float, height: float) -> None:
+        self._x, self._y, self._width, self._height = x, y, width, height
+        self._board = island.board
+        self.side, self._middle = _measures(island, width, height)
+
+    def at(self, where: Spot) -> Point:
+        """Where an edge or a corner lies; a field is the spot of it alone."""
+        return _at(self._board, where, self.side, self._middle, (self._x, self._y))
+
+    def put(self, sheet: Sheet) -> None:
+        """Put the sea and the fields on a sheet."""
+        board = self._board
+        ground = _ground(
+            tuple(board.fields.items()),
+            tuple(board.numbers.items()),
+            tuple(board.harbours.items()),
+            self._width,
+            self._height,
+        )
+        sheet.put(ground, self._x, self._y)
+
+
+def put_board(sheet: Sheet, island: Island, ground: Ground, fresh: Spot, apart: int) -> None:
+    """Put an island on a sheet, with a mark below what is `fresh` there.
+
+    Of more buildings than `apart` those of each player are one piece.
+    """
+    ground.put(sheet)
+    side = ground.side
+    if fresh:
+        sheet.put(_mark(side), *ground.at(fresh))
+    _put_lit(sheet, island, ground)
+    if len(island.pieces) <= apart:
+        for piece in island.pieces:
+            sheet.put(_piece(piece, island, ground), *ground.at(piece.where))
+    else:
+        _put_together(sheet, island, ground)
+    if island.robber in island.board.fields and island.board.is_land(island.robber):
+        x, y = ground.at((island.robber,))
+        sheet.put(_robber(max(side, 54.0)), x + 0.53 * side, y + (_CHIP_DOWN - 0.04) * side)
+
+
+def _put_lit(sheet: Sheet, island: Island, ground: Ground) -> None:
+    """The chips whose number was rolled, unless the robber is there."""
+    if island.rolled is None or ground.side < _TOO_SMALL:
+        return
+    for place, number in island.board.numbers.items():
+        if number == island.rolled and place != island.robber and island.board.is_land(place):
+            x, y = ground.at((place,))
+            sheet.put(_lit_chip(number, ground.side), x, y + _CHIP_DOWN * ground.side)
+
+
+def _put_together(sheet: Sheet, island: Island, ground: Ground) -> None:
+    owners: dict[int, list[Piece]] = {}
+    for piece in island.pieces:
+        owners.setdefault(piece.owner.number if piece.owner else -1, []).append(piece)
+    # The houses after all roads, as these lead up to them.
+    for kind in (True, False):
+        for pieces in owners.values():
+            drawn = group()
+            for piece in pieces:
+                if (piece.kind == STRASSE) == kind:
+                    x, y = ground.at(piece.where)
+                    place = shape(drawn, "g", transform=f"translate({x:.1f} {y:.1f})")
+                    _draw_piece(place, piece, island, ground)
+            if len(drawn):
+                sheet.put(fragment(drawn), 0, 0)
+
+
+def _measures(island: Island, width: float, height: float) -> tuple[float, Point]:
+    """How long a field's side is, and where the island's origin lies, in a rectangle of this size."""
+    across, up = zip(*map(island.board.centre, island.land), strict=True)
+    columns = (max(across) - min(across) + 2) * _HALF + 2 * _BESIDE
+    rows = (max(up) - min(up)) * 1.5 + 2 + 2 * _ABOVE
+    side = min(width / columns, height / rows, 130.0)
+    middle = (max(across) + min(across)) / 2, (max(up) + min(up)) / 2
+    return side, (width / 2 - middle[0] * _HALF * side, height / 2 + middle[1] * 1.5 * side)
+
+
+def _at(board: Board, where: Spot, side: float, middle: Point, corner: Point = (0, 0)) -> Point:
+    x, y = board.point(where)
+    return corner[0] + middle[0] + x * _HALF * side, corner[1] + middle[1] - y * 1.5 * side
+
+
+# The ground.
+
+
+@lru_cache(maxsize=16)
+def _ground(
+    fields: tuple[tuple[Place, str], ...],
+    numbers: tuple[tuple[Place, int], ...],
+    harbours: tuple[tuple[Spot, str], ...],
+    width: float,
+    height: float,
+) -> Fragment:
+    """The sea in a rectangle whose upper left corner is the origin, and the fields, in the middle of it."""
+    board = Board(dict(fields), dict(numbers), dict(harbours))
+    island = Island(board, None, [], None)
+    side, middle = _measures(island, width, height)
+    drawn = group()
+    shape(drawn, "rect", width=width, height=height, rx=18, fill=SEA)
+    centres = {place: _at(board, (place,), side, middle) for place in island.land}
+    outlines = "".join(f"M{_path(_hexagon(centre, side))}Z" for centre in centres.values())
+    for colour, beyond in ((SHALLOWS, 0.7), (SAND, 0.26)):
+        shape(
+            drawn,
+            "path",
+            d=outlines,
+            fill=colour,
+            stroke=colour,
+            stroke_width=beyond * side,
+            stroke_linejoin="round",
+        )
+    for edge, sea, kind in island.harbours:
+        ends = [_at(board, end, side, middle) for end in board.ends(edge)]
+        coast, open_sea = (_at(board, where, side, middle) for where in (edge, (sea,)))
+        _draw_harbour(drawn, coast, open_sea, ends, kind.removesuffix(HAFEN).strip(), side)
+    for place, centre in centres.items():
+        _draw_field(drawn, board.fields[place], board.numbers.get(place), centre, side)
+    return fragment(drawn)
+
+
+def draw_key(parent: Element, x: float, y: float, width: float) -> None:
+    """The fields in two rows of so much width, with what they are called and what they yield."""
+    side = width / 6.4
+    for number, (field, yielded) in enumerate([*LAND.items(), (WÜSTE, "")]):
+        row, column = divmod(number, 3)
+        at = (x + (column + 0.5) * width / 3, y + (1.06 + 2.12 * row) * side)
+        polygon(parent, _hexagon(at, side), fill=FIELDS[field], stroke=SAND, stroke_width=0.06 * side)
+        draw_sign(parent, field, (at[0], at[1] - 0.42 * side), 0.56 * side)
+        for words, down, weight in ((field, 0.2, "bold"), (yielded, 0.52, "normal")):
+            label(
+                parent,
+                (at[0], at[1] + down * side),
+                words,
+                SMALL,
+                1.7 * side,
+                fill=BLACK,
+                font_weight=weight,
+                text_anchor="middle",
+            )
+
+
+def _hexagon(centre: Point, side: float) -> list[Point]:
+    return [(centre[0] + across * side, centre[1] + down * side) for across, down in _TURNS]
+
+
+def _path(points: Iterable[Point]) -> str:
+    return "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _draw_field(parent: Element, field: str, number: int | None, centre: Point, side: float) -> None:
+    colour = FIELDS.get(field, UNKNOWN)
+    polygon(parent, _hexagon(centre, side), fill=colour, stroke=SAND, stroke_width=0.07 * side)
+    x, y = centre
+    up, size = (0.4, 0.5) if number is not None else (0.0, 0.8)
+    if not draw_sign(parent, field, (x, y - up * side), size * side) and side >= _TOO_SMALL:
+        size = max(SMALL, 0.27 * side)
+        label(parent, (x, y - 0.4 * side), field, size, 1.58 * side, fill=ink(colour), text_anchor="middle")
+    if number is not None and side >= _TOO_SMALL:
+        _draw_chip(parent, number, (x, y + _CHIP_DOWN * side), side, CHIP)
+
+
+def _draw_chip(parent: Element, number: int, at: Point, side: float, ground: str) -> None:
+    """A number; below it as many pips as throws of the dice give it."""
+    x, y = at
+    colour = HOT if number in HOTTEST else BLACK
+    radius = max(20.0, 0.35 * side)
+    lit = ground == LIT
+    shape(
+        parent,
+        "circle",
+        cx=x,
+        cy=y,
+        r=radius * (1.12 if lit else 1),
+        fill=ground,
+        stroke=OUTLINE,
+        stroke_width=5 if lit else 1.5,
+    )
+    size = max(SMALL, 0.42 * side)
+    label(
+        parent,
+        (x, y + 0.27 * size),
+        str(number),
+        size,
+        2.4 * radius,
+        fill=colour,
+        font_weight="bold",
+        text_anchor="middle",
+    )
+    pips = max(0, 6 - abs(7 - number))
+    for pip in range(pips):
+        left = x + (pip - (pips - 1) / 2) * 0.26 * radius
+        shape(parent, "circle", cx=left, cy=y + 0.66 * radius, r=0.09 * radius, fill=colour)
+
+
+def _draw_harbour(
+    parent: Element, coast: Point, sea: Point, ends: list[Point], resource: str, side: float
+) -> None:
+    """A harbour in the sea, with a pier to each of the corners that use it."""
+    x, y = (a + (b - a) * 0.61 for a, b in zip(coast, sea, strict=True))
+    for end in ends:
+        line(parent, (x, y), end, stroke="#8a6238", stroke_width=0.09 * side, stroke_linecap="round")
+    radius = 0.4 * side
+    ground = RESOURCES.get(resource, WHITE)
+    shape(parent, "circle", cx=x, cy=y, r=radius, fill=ground, stroke=OUTLINE, stroke_width=1.5)
+    size = max(SMALL, 0.3 * side)
+    rate = "2:1" if resource else "3:1"
+    has_words = side >= 60 or (not resource and side >= _TOO_SMALL)
+    if resource:
+        draw_sign(parent, resource, (x, y + (0.36 * radius if has_words else 0)), radius * 0.85)
+    if has_words:
+        base = y + (-0.18 * radius if resource else 0.36 * size)
+        label(parent, (x, base), rate, size, fill=BLACK, font_weight="bold", text_anchor="middle")
+
+
+# What changes.
+
+
+@lru_cache(maxsize=64)
+def _lit_chip(number: int, side: float) -> Fragment:
+    drawn = group()
+    _draw_chip(drawn, number, (0, 0), side, LIT)
+    return fragment(drawn)
+
+
+@lru_cache(maxsize=16)
+def _mark(side: float) -> Fragment:
+    """The ground of what has just happened."""
+    drawn = group()
+    shape(drawn, "circle", r=0.42 * side, fill=LIT, stroke=OUTLINE, stroke_width=2)
+    return fragment(drawn)
+
+
+@lru_cache(maxsize=16)
+def _robber(side: float) -> Fragment:
+    drawn = group()
+    edge: dict[str, str | float] = {"fill": OUTLINE, "stroke": WHITE, "stroke_width": 0.035 * side}
+    body = [(-0.22, 0.34), (-0.1, -0.1), (0.1, -0.1), (0.22, 0.34)]
+    polygon(drawn, [(side * x, side * y) for x, y in body], stroke_linejoin="round", **edge)
+    shape(drawn, "circle", cy=-0.2 * side, r=0.16 * side, **edge)
+    return fragment(drawn)
+
+
+def _piece(piece: Piece, island: Island, ground: Ground) -> Fragment:
+    letter, colour = marks(piece.owner)
+    if piece.kind == STRASSE:
+        return _road(letter, colour, _slope(piece, island, ground), ground.side)
+    return _house(letter, colour, piece.kind, ground.side)
+
+
+def _draw_piece(parent: Element, piece: Piece, island: Island, ground: Ground) -> None:
+    letter, colour = marks(piece.owner)
+    if piece.kind == STRASSE:
+        _draw_road(parent, letter, colour, _slope(piece, island, ground), ground.side)
+    else:
+        _draw_house(parent, letter, colour, piece.kind, ground.side)
+
+
+def _slope(road: Piece, island: Island, ground: Ground) -> int:
+    """Which way an edge leads, in degrees."""
+    (x1, y1), (x2, y2) = (ground.at(end) for end in island.board.ends(road.where))
+    return round(degrees(atan2(y2 - y1, x2 - x1))) % 180
+
+
+@lru_cache(maxsize=256)
+def _road(letter: str, colour: str, slope: int, side: float) -> Fragment:
+    drawn = group()
+    _draw_road(drawn, letter, colour, slope, side)
+    return fragment(drawn)
+
+
+@lru_cache(maxsize=128)
+def _house(letter: str, colour: str, kind: str, side: float) -> Fragment:
+    drawn = group()
+    _draw_house(drawn, letter, colour, kind, side)
+    return fragment(drawn)
+
+
+def _draw_road(parent: Element, letter: str, colour: str, slope: int, side: float) -> None:
+    """A road amid its edge; it leaves room for the houses at its ends."""
+    has_letter = side >= _TOO_SMALL
+    long, wide = 0.66 * side, max(21.0, 0.25 * side) if has_letter else 0.25 * side
+    shape(
+        parent,
+        "rect",
+        x=-long / 2,
+        y=-wide / 2,
+        width=long,
+        height=wide,
+        rx=0.3 * wide,
+        transform=f"rotate({slope})",
+        fill=colour,
+        stroke=OUTLINE,
+        stroke_width=2,
+    )
+    if has_letter:
+        _draw_letter(parent, letter, colour, 0.36 * SMALL, SMALL)
+
+
+def _draw_house(parent: Element, letter: str, colour: str, kind: str, side: float) -> None:
+    has_letter = side >= _TOO_SMALL
+    scale = max(side, 74.0) if has_letter else side
+    corners = _CITY if kind == STADT else _VILLAGE
+    polygon(
+        parent,
+        [(scale * across, scale * down) for across, down in corners],
+        fill=colour,
+        stroke=OUTLINE,
+        stroke_width=2.5,
+        stroke_linejoin="round",
+    )
+    if has_letter:
+        _draw_letter(parent, letter, colour, 0.17 * scale, max(SMALL, 0.3 * scale))
+
+
+def _draw_letter(parent: Element, letter: str, colour: str, down: float, size: float) -> None:
+    label(parent, (0, down), letter, size, fill=ink(colour), font_weight="bold", text_anchor="middle")

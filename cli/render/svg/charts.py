@@ -1,0 +1,354 @@
+"""Statistics as charts on a sheet, one card below or beside the other, in the style of the boards.
+
+Words are large enough to be read from the back of a room, lines have their names at their ends, and no colour
+alone tells anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, islice
+
+import msgspec
+
+from kiebitz.cli.render.svg.document import document
+from kiebitz.cli.render.svg.pieces import BOLD, SMALL
+from kiebitz.cli.render.svg.shapes import LETTER_WIDTH, Element, label, line, lines, shape
+from kiebitz.cli.render.svg.svg_canvas import SIZES, Sheet, fragment, group
+from kiebitz.cli.render.text.chart_words import (
+    Grid,
+    duration,
+    grid_of,
+    heading,
+    rate_words,
+    span,
+    test_words,
+    times_words,
+)
+from kiebitz.cli.render.text.pen import COLOURS
+from kiebitz.dissectors.escaping import printable
+from kiebitz.services.wording import counted
+from kiebitz.storage.statistics.results import (
+    Counts,
+    Course,
+    Durations,
+    Histogram,
+    Rate,
+    Result,
+    Shares,
+    TableStatistics,
+)
+
+_EDGE = 30
+_GAP = 20
+_PAD = 24
+_TITLE = 32.0
+_WORDS = 26.0
+_ROW = 42.0
+_BAR = 26.0
+
+_MANY_VALUES = 12
+_MANY_COLUMNS = 3
+"""A chart with more of them takes both columns of the sheet."""
+
+_TITLES = 460.0
+"""A chart whose titles are wider together takes both columns, too."""
+
+_MOST_ROWS = 16
+_MOST_COLUMNS = 8
+_MOST_CURVES = 12
+
+_DASHES = ("none", "14 6", "4 6", "20 6 4 6")
+_PLOT = 300.0
+
+
+def document_of(table: TableStatistics, caption: str) -> bytes:
+    """An SVG document with all charts of a table."""
+    return document(draw_charts(table).drawing(), heading(table), caption)
+
+
+def draw_charts(table: TableStatistics) -> Sheet:
+    """The charts of a table on a wide sheet, as high as they need."""
+    width = SIZES["wide"][0] - 2 * _EDGE
+    half = (width - _GAP) / 2
+    bottoms = [0.0, 0.0]
+    placed: list[tuple[_Card, float, float]] = []
+    for is_large, run in groupby(table.statistics, _is_large):
+        results = list(run)
+        for result in results:
+            # A small one alone would leave a hole beside it.
+            if is_large or len(results) == 1:
+                card, x, y = _card(result, width), float(_EDGE), max(bottoms)
+                bottoms = [y + card.height + _GAP] * 2
+            else:
+                column = bottoms.index(min(bottoms))
+                card, x, y = _card(result, half), _EDGE + column * (half + _GAP), bottoms[column]
+                bottoms[column] += card.height + _GAP
+            placed.append((card, x, y))
+    sheet = Sheet("wide", max(1, round(max(bottoms))))
+    for card, x, y in placed:
+        sheet.put(fragment(card.drawn), x, y)
+        sheet.say(printable(card.title))
+    return sheet
+
+
+def _is_large(result: Result) -> bool:
+    match result:
+        case Histogram():
+            return len(result.counts) > _MANY_VALUES
+        case Counts():
+            grid = grid_of(result)
+            titles = max(map(_wide, grid.columns), default=0.0)
+            return len(grid.columns) > _MANY_COLUMNS or titles * len(grid.columns) > _TITLES
+        case Course():
+            return True
+        case _:
+            return False
+
+
+class _Card(msgspec.Struct):
+    """A chart that is being drawn: what is below its `height` is free."""
+
+    drawn: Element
+    title: str
+    width: float
+    height: float
+
+    @property
+    def room(self) -> float:
+        """The width inside."""
+        return self.width - 2 * _PAD
+
+    def words(self, words: str, most: int = 6) -> None:
+        """Put words below all else, in as many lines as they need, up to so many."""
+        for row in lines(words, _WORDS, self.room)[:most]:
+            label(self.drawn, (_PAD, self.height + _WORDS), row, _WORDS, self.room, class_="k-ink")
+            self.height += _WORDS * 1.25
+
+
+def _card(result: Result, width: float) -> _Card:
+    """A statistic as a card."""
+    drawn = group()
+    ground = shape(drawn, "rect", width=width, rx=16, class_="k-card k-s-line", stroke_width=2)
+    card = _Card(drawn, result.title, width, _PAD + 44.0)
+    # Words are cut as if their letters were of the usual width.
+    room = card.room * LETTER_WIDTH / BOLD
+    label(drawn, (_PAD, _PAD + 26), result.title, _TITLE, room, font_weight="bold", class_="k-ink")
+    match result:
+        case Histogram():
+            _histogram(card, result)
+        case Counts():
+            _grid(card, grid_of(result))
+        case Shares():
+            _shares(card, result)
+        case Course():
+            _course(card, result)
+        case Durations():
+            _durations(card, result)
+        case Rate():
+            # A single stretch is told in words.
+            if len(result.counts) > 1:
+                _columns(card, [float(count) for count in result.counts], {}, [], 140)
+            card.words(rate_words(result))
+    card.height += _PAD
+    ground.set("height", f"{card.height:g}")
+    return card
+
+
+def _histogram(card: _Card, result: Histogram) -> None:
+    expected = {} if result.chance is None else result.chance.expected
+    values = list(islice(result.counts, 40))
+    marks = {place: expected[value] for place, value in enumerate(values) if value in expected}
+    _columns(card, [float(result.counts[value]) for value in values], marks, values, _PLOT)
+    if result.chance is not None:
+        y = card.height + 16
+        line(card.drawn, (_PAD, y), (_PAD + 44, y), class_="k-s-ink", stroke_width=5)
+        label(card.drawn, (_PAD + 56, y + 9), "to be expected by chance", _WORDS, card.room, class_="k-ink")
+        card.height += 40
+        card.words(test_words(result.chance))
+
+
+def _columns(
+    card: _Card, counts: Sequence[float], marks: dict[int, float], values: Sequence[str], height: float
+) -> None:
+    """Bars that stand beside each other, with their counts above, their values below, and marks across."""
+    most = max(1.0, *counts, *marks.values())
+    step = card.room / len(counts)
+    top = card.height + (SMALL + 10 if values else 0)
+    base = top + height
+    thick = step * (0.66 if values else 0.9)
+    for place, count in enumerate(counts):
+        left = _PAD + place * step + (step - thick) / 2
+        high = count / most * height
+        shape(card.drawn, "rect", x=left, y=base - high, width=thick, height=high, class_="k-turn")
+        middle = left + thick / 2
+        if place in marks:
+            y = base - marks[place] / most * height
+            line(
+                card.drawn,
+                (left - step * 0.1, y),
+                (left + thick + step * 0.1, y),
+                class_="k-s-ink",
+                stroke_width=5,
+            )
+        if values:
+            above = high
+            if place in marks and high - 8 < (mark := marks[place] / most * height) < high + SMALL + 14:
+                above = mark
+            for words, y in ((f"{count:,.0f}", base - above - 10), (values[place], base + 30)):
+                label(card.drawn, (middle, y), words, SMALL, step, text_anchor="middle", class_="k-ink")
+    line(card.drawn, (_PAD, base), (_PAD + card.room, base), class_="k-s-line", stroke_width=3)
+    card.height = base + (46 if values else 12)
+
+
+def _label_room(card: _Card, names: Sequence[str]) -> float:
+    """How wide the names before the bars are."""
+    return min(card.room * 0.4, max(map(_wide, names)) + 16)
+
+
+def _wide(name: str) -> float:
+    """About how wide words are; capitals take more than other letters."""
+    return sum(BOLD if letter.isupper() else LETTER_WIDTH for letter in name[:200]) * _WORDS
+
+
+def _rows(card: _Card, names: Sequence[str]) -> list[tuple[float, float]]:
+    """Put names below each other; gives where each one's bar begins, and its base line."""
+    room = _label_room(card, names[:_MOST_ROWS])
+    places = []
+    for name in names[:_MOST_ROWS]:
+        card.height += _ROW
+        base = card.height - 12
+        label(card.drawn, (_PAD, base), name or '""', _WORDS, room - 12, class_="k-ink")
+        places.append((_PAD + room, base))
+    return places
+
+
+def _more(card: _Card, count: int, most: int, what: str) -> None:
+    if count > most:
+        card.words(f"and {counted(count - most, what)} more")
+
+
+def _bar(card: _Card, x: float, base: float, width: float) -> None:
+    if width > 0:
+        # The least amount above 0 is seen, too.
+        shape(card.drawn, "rect", x=x, y=base - 21, width=max(3.0, width), height=_BAR, rx=3, class_="k-turn")
+
+
+def _grid(card: _Card, grid: Grid) -> None:
+    columns = grid.columns[:_MOST_COLUMNS]
+    titles_base = card.height + _WORDS
+    if columns:
+        card.height += _ROW
+    places = _rows(card, grid.lines)
+    begin = places[0][0]
+    step = (card.width - _PAD - begin) / max(1, len(columns))
+    digits = len(f"{grid.most:,}") * LETTER_WIDTH * _WORDS
+    for column, title in enumerate(columns):
+        at = (begin + column * step, titles_base)
+        label(card.drawn, at, title or '""', SMALL, step - 10, class_="k-faint")
+    for (x, base), numbers in zip(places, grid.cells, strict=False):
+        for column, number in enumerate(numbers[: max(1, len(columns))]):
+            left = x + column * step
+            label(card.drawn, (left + digits, base), f"{number:,}", _WORDS, text_anchor="end", class_="k-ink")
+            _bar(card, left + digits + 12, base, (step - digits - 30) * number / grid.most)
+    _more(card, len(grid.lines), _MOST_ROWS, "line")
+    _more(card, len(grid.columns), _MOST_COLUMNS, "column")
+
+
+def _shares(card: _Card, result: Shares) -> None:
+    shares = [*result.lines.values()]
+    for (x, base), share in zip(_rows(card, [*result.lines]), shares, strict=False):
+        words = f"{share.part:,} of {share.all:,} {result.part}"
+        told = len(words) * LETTER_WIDTH * _WORDS + 16
+        width = card.width - _PAD - x - told
+        shape(
+            card.drawn,
+            "rect",
+            x=x,
+            y=base - 21,
+            width=width,
+            height=_BAR,
+            rx=3,
+            class_="k-paper k-s-line",
+            stroke_width=2,
+        )
+        _bar(card, x, base, width * share.part / share.all)
+        label(card.drawn, (x + width + 14, base), words, _WORDS, told, class_="k-ink")
+    _more(card, len(shares), _MOST_ROWS, "line")
+
+
+def _durations(card: _Card, result: Durations) -> None:
+    most = max(times.median for times in result.lines.values())
+    for (x, base), times in zip(_rows(card, [*result.lines]), result.lines.values(), strict=False):
+        _, _, median, longest = times_words(times)
+        words = f"{median} (longest {longest})"
+        told = len(words) * LETTER_WIDTH * _WORDS + 16
+        width = max(40.0, card.width - _PAD - x - told)
+        drawn = width * times.median / most if most else 0.0
+        _bar(card, x, base, drawn)
+        label(card.drawn, (x + drawn + 14, base), words, _WORDS, card.width - x - drawn - 20, class_="k-ink")
+    _more(card, len(result.lines), _MOST_ROWS, "line")
+    card.words("The bars are the medians: half of the times were shorter.")
+
+
+def _course(card: _Card, result: Course) -> None:
+    begin, end, least, most = span(result.lines)
+    curves = dict(islice(result.lines.items(), _MOST_CURVES))
+    axis = max(len(f"{amount:,}") for amount in (least, most)) * LETTER_WIDTH * SMALL + 14
+    names = _label_room(card, [f"{name}  {curve[-1][1]:,}" for name, curve in curves.items()])
+    left, right = _PAD + axis, card.width - _PAD - names
+    top, base = card.height + 12, card.height + 12 + _PLOT * 1.3
+
+    def y_of(amount: float) -> float:
+        return base - (amount - least) / max(1, most - least) * (base - top)
+
+    def x_of(seconds: float) -> float:
+        return left + (seconds - begin) / (end - begin) * (right - left) if end > begin else left
+
+    # Where there are debts, 0 stands between; a middle might be too near to it.
+    between = 0 if least < 0 else round(most / 2)
+    for amount in sorted({least, between, most}):
+        line(card.drawn, (left, y_of(amount)), (right, y_of(amount)), class_="k-s-line", stroke_width=2)
+        at = (left - 12, y_of(amount) + 8)
+        label(card.drawn, at, f"{amount:,}", SMALL, text_anchor="end", class_="k-faint")
+    ends = {name: y_of(curve[-1][1]) for name, curve in curves.items()}
+    for number, (name, y) in enumerate(_apart(ends, top, base).items()):
+        colour, dash = COLOURS[number % len(COLOURS)], _DASHES[number // 2 % len(_DASHES)]
+        _curve(card, [(x_of(seconds), y_of(amount)) for seconds, amount in curves[name]], right, colour, dash)
+        line(card.drawn, (right, ends[name]), (right + 18, y), stroke=colour, stroke_width=2)
+        words = f"{name} {curves[name][-1][1]:,}"
+        label(card.drawn, (right + 24, y + 9), words, _WORDS, names - 20, class_="k-ink")
+    for words, x, anchor in ((duration(begin), left, "start"), (duration(end), right, "end")):
+        label(card.drawn, (x, base + 34), words, SMALL, text_anchor=anchor, class_="k-faint")
+    card.height = base + 44
+    _more(card, len(result.lines), _MOST_CURVES, "line")
+
+
+def _curve(card: _Card, points: Sequence[tuple[float, float]], right: float, colour: str, dash: str) -> None:
+    """A line in steps: an amount holds until the next."""
+    (x, y), *rest = points
+    path = [f"M{x:.1f} {y:.1f}", *(f"H{x:.1f}V{y:.1f}" for x, y in rest), f"H{right:.1f}"]
+    shape(
+        card.drawn,
+        "path",
+        d="".join(path),
+        fill="none",
+        stroke=colour,
+        stroke_width=5,
+        stroke_dasharray=dash,
+        stroke_linejoin="round",
+    )
+
+
+def _apart(ends: dict[str, float], top: float, base: float) -> dict[str, float]:
+    """Where names stand so that none is on another: near their lines' ends, in their order."""
+    step = min(_WORDS + 6, (base - top) / max(1, len(ends) - 1)) if len(ends) > 1 else 0.0
+    found: dict[str, float] = {}
+    y = top - step
+    for name in sorted(ends, key=ends.__getitem__):
+        y = found[name] = max(ends[name], y + step)
+    # Those that were pushed below the plot move up again, and push others.
+    y = base + step
+    for name in reversed(found):
+        y = found[name] = min(found[name], y - step)
+    return found

@@ -1,0 +1,49 @@
+"""A drawing as an SVG document that stands alone: it loads no fonts, and nothing else either.
+
+Every piece is written out where it stands, as not every viewer knows `use`.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from kiebitz.cli.render.svg.shapes import FONT, Element, label, shape
+from kiebitz.cli.render.svg.svg_canvas import Drawing
+from kiebitz.cli.render.svg.theme import style
+
+_EDGE = 30
+_BAND = 64
+"""Height of the title above, and of the caption below."""
+
+_SVG = "http://www.w3.org/2000/svg"
+
+
+def document(drawing: Drawing, title: str, caption: str) -> bytes:
+    """A drawing between a title and a caption, both still as they came, in UTF-8."""
+    width, height = drawing.width, drawing.height + 2 * _BAND
+    root = svg(width, height)
+    shape(root, "rect", width=width, height=height, class_="k-paper")
+    room = width - 2 * _EDGE
+    label(root, (_EDGE, 44), title, 30, room, font_weight="bold", class_="k-ink")
+    label(root, (_EDGE, height - 22), caption, 30, room, class_="k-ink")
+    for piece in drawing.pieces:
+        placed = shape(root, "g", transform=f"translate({piece.x:g} {piece.y + _BAND:g})")
+        placed.append(ElementTree.fromstring(drawing.fragments[piece.name]))
+    document: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    return document
+
+
+def svg(width: float, height: float) -> Element:
+    """An empty document, with the colours that drawings have."""
+    root = ElementTree.Element(
+        "svg",
+        {
+            "xmlns": _SVG,
+            "viewBox": f"0 0 {width:g} {height:g}",
+            "width": f"{width:g}",
+            "height": f"{height:g}",
+            "font-family": FONT,
+        },
+    )
+    ElementTree.SubElement(root, "style").text = style()
+    return root

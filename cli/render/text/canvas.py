@@ -1,0 +1,197 @@
+"""A canvas of terminal cells, and the shapes that are put on it: dice, the cup, boxes with words in them.
+
+Widths are terminal cells: a wide character takes two. Every shape comes in Unicode and, for terminals that
+cannot show that, in ASCII.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+
+import msgspec
+
+from kiebitz.cli.terminal.screen import LINE_BREAK, Style, Text
+from kiebitz.dissectors.escaping import printable
+from kiebitz.services.evidence.cells import cell_len, set_cell_size
+
+
+class Glyphs(msgspec.Struct, frozen=True):
+    """The characters that pictures are drawn with.
+
+    `box` is: corners from the top left clockwise, horizontal, vertical, tails that point up and down. `suits`
+    are acorn, leaf, heart, bell, all of the same width: as emoji, or the French signs that stand for them, or
+    letters. `back` is a hidden card, or tile.
+    """
+
+    box: tuple[str, ...]
+    pip: str
+    slopes: tuple[str, str]
+    turn: str
+    ellipsis: str
+    dot: str
+    suits: tuple[str, ...]
+    back: str
+    joker: str
+    times: str
+
+
+UNICODE = Glyphs(tuple("╭╮╯╰─│┴┬"), "●", ("╱", "╲"), "▶", "…", "·", tuple("♣♠♥♦"), "▒", "★", "×")
+OWN_SUITS = msgspec.structs.replace(UNICODE, suits=("🌰", "🍃", "♥ ", "🔔"))
+"""With the suits of the German pack: a chestnut comes nearest to an acorn. A heart takes one cell in every
+terminal, so it has a blank."""
+
+ASCII = Glyphs(tuple("++++-|^v"), "o", ("/", "\\"), ">", "..", "-", tuple("EGHS"), "#", "*", "x")
+
+SUIT_STYLES = ("bold", "bold #008700", "bold #d70000", "bold #d78700")
+"""The suits in the colours of a tournament pack; its black is the terminal's own colour of text."""
+
+
+def glyphs_for(encoding: str, emoji: bool = False) -> Glyphs:
+    """The glyphs that an encoding can write; `emoji` says whether these are drawn."""
+    best = OWN_SUITS if emoji else UNICODE
+    try:
+        for part in msgspec.structs.astuple(best):
+            "".join(part).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ASCII if best is UNICODE else glyphs_for(encoding)
+    return best
+
+
+def suit_legend(names: Iterable[str], glyphs: Glyphs) -> str:
+    """What the signs mean that stand for suits of these names; empty where they are the suits' own."""
+    if glyphs is OWN_SUITS:
+        return ""
+    legend = " ".join(f"{sign} {name}" for sign, name in zip(glyphs.suits, names, strict=True))
+    return without_accents(legend) if glyphs is ASCII else legend
+
+
+def without_accents(words: str) -> str:
+    """Words of ours in ASCII letters."""
+    return unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
+
+
+class Canvas:
+    """Rows of styled text that is put at places; what is put on one row must not overlap."""
+
+    def __init__(self, height: int) -> None:
+        self._rows: list[list[tuple[int, Text]]] = [[] for _ in range(height)]
+
+    def put(self, x: int, y: int, text: Text) -> None:
+        """Write one line, its first cell at column `x` of row `y`."""
+        self._rows[y].append((x, text))
+
+    def put_lines(self, x: int, y: int, lines: Sequence[Text]) -> None:
+        """Write lines below each other."""
+        for number, line in enumerate(lines):
+            self.put(x, y + number, line)
+
+    def lines(self) -> list[Text]:
+        """The rows, from the top."""
+        return [self._row(row) for row in self._rows]
+
+    def text(self) -> Text:
+        """All rows as one text."""
+        return LINE_BREAK.join(self.lines())
+
+    @staticmethod
+    def _row(pieces: list[tuple[int, Text]]) -> Text:
+        row = Text()
+        for x, piece in sorted(pieces, key=lambda piece: piece[0]):
+            row.append(" " * max(0, x - row.cell_len))
+            row.append_text(piece)
+        return row
+
+
+class Cells:
+    """Cells that are drawn over each other, one narrow character in each.
+
+    What is put somewhere keeps the ground below it, unless it brings its own.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self._rows = [[(" ", Style.null())] * width for _ in range(height)]
+
+    def put(self, x: int, y: int, text: str, style: str = "") -> None:
+        """Write a text, its first character at column `x` of row `y`; what lies outside is left out."""
+        for column, character in enumerate(text, x):
+            if 0 <= y < len(self._rows) and 0 <= column < len(self._rows[y]):
+                self._rows[y][column] = (character, _over(self._rows[y][column][1], style))
+
+    def lines(self) -> list[Text]:
+        """The rows, from the top."""
+        return [Text.assemble(*map(_run, groupby(row, itemgetter(1)))) for row in self._rows]
+
+
+@lru_cache
+def _over(ground: Style, style: str) -> Style:
+    return Style(bgcolor=ground.bgcolor) + Style.parse(style)
+
+
+def _run(cells: tuple[Style, Iterable[tuple[str, Style]]]) -> tuple[str, Style]:
+    """Neighbouring cells of one style."""
+    style, run = cells
+    return "".join(character for character, _ in run), style
+
+
+def shorten(text: str, width: int, glyphs: Glyphs) -> str:
+    """The text in at most `width` cells, escaped; what had to go is an ellipsis."""
+    text = printable(text)
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(0, width - len(glyphs.ellipsis))).rstrip() + glyphs.ellipsis
+
+
+def boxed(words: Text, glyphs: Glyphs, style: str, tail: str | None = None) -> list[Text]:
+    """Words in a box of three rows; a bubble if it has a tail, "up" or "down"."""
+    top_left, top_right, bottom_right, bottom_left, line, side, up, down = glyphs.box
+    width = words.cell_len + 2
+    middle = (width - 1) // 2
+    rest = line * (width - 1 - middle)
+    top = line * middle + (up if tail == "up" else line) + rest
+    bottom = line * middle + (down if tail == "down" else line) + rest
+    return [
+        Text(top_left + top + top_right, style),
+        Text.assemble((side + " ", style), words, (" " + side, style)),
+        Text(bottom_left + bottom + bottom_right, style),
+    ]
+
+
+DIE_HEIGHT = 5
+
+_PIPS = {
+    1: ("       ", "   *   ", "       "),
+    2: (" *     ", "       ", "     * "),
+    3: (" *     ", "   *   ", "     * "),
+    4: (" *   * ", "       ", " *   * "),
+    5: (" *   * ", "   *   ", " *   * "),
+    6: (" *   * ", " *   * ", " *   * "),
+}
+
+
+def die(face: str, glyphs: Glyphs, style: str) -> list[Text]:
+    """A big die, 9 by `DIE_HEIGHT` cells; a face that no die has is written as it is."""
+    number = int(face) if face.isascii() and face.isdigit() and len(face) == 1 else 0
+    rows = _PIPS.get(number, ("       ", shorten(face, 5, glyphs).center(7), "       "))
+    top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
+    return [
+        Text(top_left + line * 7 + top_right, style),
+        *(Text(side + row.replace("*", glyphs.pip) + side, style) for row in rows),
+        Text(bottom_left + line * 7 + bottom_right, style),
+    ]
+
+
+def cup(words: str, glyphs: Glyphs, style: str) -> list[Text]:
+    """The cup upside down, 13 by `DIE_HEIGHT` cells, with up to five characters of words on it."""
+    top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
+    left, right = glyphs.slopes
+    return [
+        Text(f"   {top_left}{line * 5}{top_right}   ", style),
+        Text(f"   {side}     {side}   ", style),
+        Text(f"  {left}{words.center(7)}{right}  ", style),
+        Text(f" {left}{' ' * 9}{right} ", style),
+        Text(f" {bottom_left}{line * 9}{bottom_right} ", style),
+    ]

@@ -1,0 +1,60 @@
+"""A Catan table: the board, and beside it the players with their hands; before the game, who is there."""
+
+from __future__ import annotations
+
+from kiebitz.cli.render.text.canvas import Canvas
+from kiebitz.cli.render.text.catan_board import draw_board
+from kiebitz.cli.render.text.catan_hexes import SIZES, Hexes
+from kiebitz.cli.render.text.catan_look import Island, Look, look_at
+from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
+from kiebitz.cli.render.text.catan_words import not_known, spelt
+from kiebitz.cli.render.text.pen import Pen
+from kiebitz.cli.render.text.picture import Drawing
+from kiebitz.cli.terminal.screen import Text
+
+_GAP = 1
+_ROWS_AROUND = 5
+"""Rows of a terminal that are not the board's: the title, sentences, the prompt."""
+
+
+class CatanDrawing(Drawing):
+    """A Catan table; with four players 19 rows high on a terminal of 80 columns."""
+
+    WIDEST = 150
+
+    def lines(self) -> list[Text]:
+        """The table, or the lobby."""
+        look = look_at(self.scene)
+        return (_table if look.part else draw_lobby)(look, self.width, self.pen)
+
+
+def _table(look: Look, width: int, pen: Pen) -> list[Text]:
+    hexes = _hexes(look.island, width, pen) if look.island is not None else None
+    if look.island is None or hexes is None:
+        lines = draw_panel(look, width, pen)
+    else:
+        board = draw_board(look.island, hexes, pen)
+        room = width - hexes.width - _GAP
+        if room < NARROWEST:
+            lines = board + draw_panel(look, width, pen)
+        else:
+            panel = draw_panel(look, room, pen, len(board))
+            canvas = Canvas(max(len(board), len(panel)))
+            canvas.put_lines(0, 0, board)
+            canvas.put_lines(hexes.width + _GAP, 0, panel)
+            lines = canvas.lines()
+    lines += draw_below(look, width, pen)
+    for remark in filter(None, (look.no_island, not_known(look.part))):
+        lines += pen.wrap(Text(spelt(pen, remark), "dim"), width, 2)
+    return lines
+
+
+def _hexes(island: Island, width: int, pen: Pen) -> Hexes | None:
+    """The board, its fields as large as leaves room for the players; None if there is no room for it."""
+    height = pen.console.size.height - _ROWS_AROUND if pen.console.is_terminal else None
+    sizes = [Hexes(island, size) for size in SIZES]
+    for hexes in sizes:
+        balanced = width - hexes.width - _GAP >= max(NARROWEST, width // 3 - 1)
+        if balanced and (height is None or hexes.height <= height):
+            return hexes
+    return next((hexes for hexes in reversed(sizes) if hexes.width <= width), None)

@@ -1,0 +1,268 @@
+"""Statistics as lines of text: bars, small tables and courses, as wide as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from kiebitz.cli.render.text.canvas import ASCII, UNICODE, Glyphs, glyphs_for, shorten, without_accents
+from kiebitz.cli.render.text.chart_words import (
+    TIMES,
+    Grid,
+    at,
+    duration,
+    grid_of,
+    heading,
+    rate_words,
+    span,
+    test_words,
+    times_words,
+)
+from kiebitz.cli.terminal.console import Line, Styled, letters_of_output, terminal_columns, wrapped
+from kiebitz.services.evidence.cells import cell_len
+from kiebitz.services.wording import counted
+from kiebitz.storage.statistics.results import (
+    Counts,
+    Course,
+    Durations,
+    Histogram,
+    Rate,
+    Result,
+    Shares,
+    TableStatistics,
+)
+
+NARROWEST, WIDEST = 40, 160
+"""Columns: with fewer, the terminal cuts lines; with more, bars would only be longer."""
+
+MOST_LINES = 24
+"""Of a statistic no more lines are shown; as JSON it has all."""
+
+_WHERE_NO_TERMINAL = 80
+"""So wide they are where stdout is no terminal."""
+
+_MOST_COLUMNS = 24
+_GAP = "  "
+_INDENT = "  "
+_NUMBER = 6
+"""Cells of a number."""
+
+
+class Strokes(msgspec.Struct, frozen=True):
+    """The characters of bars: `parts` of a cell, from the least; `levels` of a course; a `mark` on a bar."""
+
+    full: str
+    parts: str
+    levels: str
+    mark: str
+    empty: str
+
+
+_BLOCKS = Strokes("█", "▏▎▍▌▋▊▉", "▁▂▃▄▅▆▇█", "┃", "░")
+_SIGNS = Strokes("#", "", "_.-=+*%#", "|", ".")
+
+
+def _strokes(encoding: str) -> Strokes:
+    try:
+        "".join(msgspec.structs.astuple(_BLOCKS)).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return _SIGNS
+    return _BLOCKS
+
+
+def charts_for_stdout() -> Charts:
+    """Draws statistics for stdout: as wide as its terminal, in letters that it can write."""
+    return Charts(terminal_columns() or _WHERE_NO_TERMINAL, letters_of_output())
+
+
+class Charts:
+    """Draws statistics in at most so many columns, in the letters of an encoding."""
+
+    def __init__(self, columns: int, encoding: str) -> None:
+        self._width = max(NARROWEST, min(columns, WIDEST))
+        self._encoding = encoding
+        self._glyphs: Glyphs = ASCII if glyphs_for(encoding) is ASCII else UNICODE
+        self._strokes = _strokes(encoding)
+
+    def lines(self, table: TableStatistics) -> Iterator[Line]:
+        """All that was counted at a table."""
+        return self.charts(heading(table, self._glyphs.dot), table.statistics)
+
+    def charts(self, title: str, statistics: Iterable[Result]) -> Iterator[Line]:
+        """Statistics below a title."""
+        known = without_accents(title) if self._glyphs is ASCII else title
+        yield [Styled(self._words(known, self._width), bold=True)]
+        for result in statistics:
+            yield [""]
+            yield [Styled(self._words(result.title, self._width), bold=True)]
+            for line in self._chart(result):
+                # On a very narrow terminal there may be no room for all figures.
+                yield [shorten(f"{_INDENT}{line}".rstrip(), self._width, self._glyphs)]
+            if not isinstance(result, Rate) and result.left_out:
+                yield [f"{_INDENT}left out as too many: {result.left_out:,}"]
+
+    def _chart(self, result: Result) -> Iterator[str]:
+        match result:
+            case Histogram():
+                return self._histogram(result)
+            case Counts():
+                return self._counts(result)
+            case Shares():
+                return self._shares(result)
+            case Course():
+                return self._course(result)
+            case Durations():
+                return self._durations(result)
+            case Rate():
+                return self._rate(result)
+
+    def _histogram(self, result: Histogram) -> Iterator[str]:
+        expected = {} if result.chance is None else result.chance.expected
+        most = max(1.0, *result.counts.values(), *expected.values())
+        label = self._label_width([*result.counts])
+        room = self._room(label, 2 if expected else 1)
+        if expected:
+            yield f"{'':{label}}{_GAP}{'seen':>{_NUMBER}}{_GAP}{'chance':>{_NUMBER}}"
+        for value, count in islice(result.counts.items(), MOST_LINES):
+            numbers = f"{count:>{_NUMBER},}"
+            bar = self._bar(count, most, room)
+            if value in expected:
+                numbers += f"{_GAP}{expected[value]:>{_NUMBER}.1f}"
+                bar = self._marked(bar, int(expected[value] / most * (room - 1)))
+            yield f"{self._label(value, label)}{_GAP}{numbers}{_GAP}{bar}"
+        yield from self._more(len(result.counts))
+        if result.chance is not None:
+            yield from wrapped(test_words(result.chance), self._width - len(_INDENT))
+
+    def _counts(self, result: Counts) -> Iterator[str]:
+        grid = grid_of(result)
+        label = self._label_width(grid.lines)
+        count = len(grid.columns) or 1
+        width = (self._room(label, 0) - len(_GAP) * (count - 1)) // count
+        digits = len(f"{grid.most:,}")
+        if grid.columns and width < max(digits, *map(cell_len, grid.columns)):
+            yield from self._in_words(grid, label)
+        else:
+            yield from self._in_columns(grid, label, width, digits)
+        yield from self._more(len(grid.lines))
+
+    def _in_columns(self, grid: Grid, label: int, width: int, digits: int) -> Iterator[str]:
+        """Each number with its bar, in columns of one width."""
+        if grid.columns:
+            yield f"{'':{label}}{_GAP}{_GAP.join(self._label(title, width) for title in grid.columns)}"
+        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
+            cells = (
+                f"{number:>{digits},} {self._bar(number, grid.most, width - digits - 1)}".ljust(width)
+                for number in numbers
+            )
+            yield f"{self._label(name, label)}{_GAP}{_GAP.join(cells)}"
+
+    def _in_words(self, grid: Grid, label: int) -> Iterator[str]:
+        """What is not 0, where there is no room for columns."""
+        room = self._room(label, 0)
+        titles = [self._words(title, room) for title in grid.columns[:_MOST_COLUMNS]]
+        for name, numbers in islice(zip(grid.lines, grid.cells, strict=True), MOST_LINES):
+            told = ", ".join(
+                f"{title} {number:,}" for title, number in zip(titles, numbers, strict=False) if number
+            )
+            for place, row in enumerate(wrapped(told, room)):
+                yield f"{self._label(name, label) if not place else ' ' * label}{_GAP}{row}"
+        if len(grid.columns) > _MOST_COLUMNS:
+            yield f"and {counted(len(grid.columns) - _MOST_COLUMNS, 'column')} more; --json has all"
+
+    def _shares(self, result: Shares) -> Iterator[str]:
+        label = self._label_width([*result.lines])
+        told = [f"{share.part:,} of {share.all:,}" for share in result.lines.values()]
+        numbers = max(map(len, told))
+        room = self._room(label, 0) - numbers - len(_GAP) - 7
+        yield f"{'':{label}}{_GAP}{result.part}"
+        for (name, share), words in islice(zip(result.lines.items(), told, strict=True), MOST_LINES):
+            bar = self._bar(share.part, share.all, room)
+            rest = self._strokes.empty * (room - len(bar))
+            yield (
+                f"{self._label(name, label)}{_GAP}{words:>{numbers}}{_GAP}{share.part / share.all:>5.0%}"
+                f"{_GAP}{bar}{rest}"
+            )
+        yield from self._more(len(result.lines))
+
+    def _course(self, result: Course) -> Iterator[str]:
+        begin, end, least, most = span(result.lines)
+        label = self._label_width([*result.lines])
+        numbers = max(len(f"{line[-1][1]:,}") for line in result.lines.values())
+        room = self._room(label, 0) - numbers - len(_GAP)
+        levels = self._strokes.levels
+        for name, line in islice(result.lines.items(), MOST_LINES):
+            drawn = ""
+            for cell in range(room):
+                amount = at(line, begin + (end - begin) * cell / max(1, room - 1))
+                place = (
+                    0
+                    if amount is None
+                    else round((amount - least) / max(1, most - least) * (len(levels) - 1))
+                )
+                drawn += " " if amount is None else levels[place]
+            yield f"{self._label(name, label)}{_GAP}{line[-1][1]:>{numbers},}{_GAP}{drawn}"
+        yield from self._more(len(result.lines))
+        scale = f"from {duration(begin)} to {duration(end)}; {least:,} to {most:,} {result.unit}"
+        yield f"{'':{label}}{_GAP}{scale}"
+
+    def _durations(self, result: Durations) -> Iterator[str]:
+        label = self._label_width([*result.lines])
+        rows = [times_words(times) for times in result.lines.values()]
+        widths = [max(map(len, column)) for column in zip(TIMES, *rows, strict=True)]
+        room = self._room(label, 0) - sum(widths) - len(_GAP) * len(widths)
+        titles = _GAP.join(f"{title:>{width}}" for title, width in zip(TIMES, widths, strict=True))
+        yield f"{'':{label}}{_GAP}{titles}" + (f"{_GAP}median" if room >= _NUMBER else "")
+        most = max(times.median for times in result.lines.values())
+        for (name, times), row in islice(zip(result.lines.items(), rows, strict=True), MOST_LINES):
+            cells = _GAP.join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+            yield f"{self._label(name, label)}{_GAP}{cells}{_GAP}{self._bar(times.median, most, room)}"
+        yield from self._more(len(result.lines))
+
+    def _rate(self, result: Rate) -> Iterator[str]:
+        room = self._width - len(_INDENT)
+        counts, most = result.counts, max(result.counts)
+        levels = self._strokes.levels
+        cells = min(room, len(counts) * max(1, room // len(counts)))
+        drawn = [counts[cell * len(counts) // cells] for cell in range(cells)]
+        # A single stretch is told in words.
+        if len(counts) > 1:
+            yield "".join(levels[round(count / most * (len(levels) - 1))] for count in drawn)
+        yield rate_words(result)
+
+    # What they are made of.
+
+    def _words(self, text: str, width: int) -> str:
+        """A text in letters that can be written, and short."""
+        known = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        return shorten(known, width, self._glyphs)
+
+    def _label_width(self, labels: Sequence[str]) -> int:
+        widest = max(cell_len(self._words(label, self._width // 3)) for label in labels[:MOST_LINES])
+        return max(widest, 2)
+
+    def _label(self, label: str, width: int) -> str:
+        words = self._words(label or '""', width)
+        return words + " " * (width - cell_len(words))
+
+    def _room(self, label: int, numbers: int) -> int:
+        """What is left of a line for a bar."""
+        return self._width - len(_INDENT) - label - len(_GAP) - numbers * (_NUMBER + len(_GAP))
+
+    def _bar(self, amount: float, most: float, room: int) -> str:
+        if room <= 0 or amount <= 0 or most <= 0:
+            return ""
+        parts = len(self._strokes.parts) + 1
+        # The least amount above 0 is seen, too.
+        whole, part = divmod(max(1, round(amount / most * room * parts)), parts)
+        return self._strokes.full * whole + (self._strokes.parts[part - 1] if part else "")
+
+    def _marked(self, bar: str, place: int) -> str:
+        filled = bar.ljust(place + 1)
+        return f"{filled[:place]}{self._strokes.mark}{filled[place + 1 :]}"
+
+    def _more(self, count: int) -> Iterator[str]:
+        if count > MOST_LINES:
+            yield f"and {count - MOST_LINES:,} more; --json has all"

@@ -1,0 +1,1 @@
+"""`kiebitz replay` to a pipe and to live peers."""

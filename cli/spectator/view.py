@@ -1,0 +1,193 @@
+"""How a session's tables are shown, in pictures and sentences: all of it, or what one player could know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.terminal.screen import Group, RenderableType, Text
+from kiebitz.cli.terminal.table import short_address
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Event
+from kiebitz.services.sessions import since
+from kiebitz.storage.read.event_text import game_title
+from kiebitz.storage.read.seek import seen_state
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.read.visibility import Hearers
+
+if TYPE_CHECKING:
+    # Drawings are loaded when one is drawn: a terminal has pictures.
+    from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
+
+RECENT = 60
+"""Events that a picture gets to see: enough for a round, whose result stays in the picture after it."""
+
+_KNOWN = 500
+"""Of so many events it is remembered how a player knows them: a picture asks of the same ones as the last."""
+
+
+class Onlooker:
+    """Looks at the tables of a session, over everybody's shoulder or over that of `player` alone."""
+
+    def __init__(self, timeline: Timeline, player: str | None, hearers: Hearers | None = None) -> None:
+        self._timeline = timeline
+        self._player = player
+        self._hearers = hearers or Hearers(timeline)
+        self._known: dict[int, Event | None] = {}
+        self._has_several = len(timeline.tables()) > 1
+        self._names: dict[int, list[str]] = {}
+
+    def look_again(self, timeline: Timeline) -> None:
+        """The session has grown to this: see who and what is new, and keep everybody's colour."""
+        self._timeline = timeline
+        self._hearers.look_again(timeline)
+        self._known.clear()
+        self._has_several = len(timeline.tables()) > 1
+        for number, before in self._names.items():
+            self._names[number] = before + [name for name in self._everybody(number) if name not in before]
+
+    def may_see(self, event: Event) -> bool:
+        """Whether an event is shown."""
+        return self._seen(event) is not None
+
+    def streams(self) -> frozenset[int]:
+        """The streams that are the player's; none if that was not seen."""
+        assert self._player is not None
+        return self._hearers.streams_of(self._player)
+
+    def players(self) -> list[str]:
+        """The players with a connection, by name."""
+        return self._hearers.labels()
+
+    def tables(self) -> set[int]:
+        """The tables that are shown."""
+        if self._player is None:
+            return {table.id for table in self._timeline.tables()}
+        return self._hearers.tables_of(self._player)
+
+    def state(self, table_id: int, seq: int, state: State, game: int | None = None) -> State:
+        """Return what is shown of a table's `state` after its event `seq`, with games by their numbers.
+
+        If the row of one `game` is given, `state` has that game only.
+        """
+        if self._player is not None:
+            state = seen_state(self._hearers, self._player, table_id, seq, game)
+        return self._timeline.numbers.state(state)
+
+    def sentence(self, event: Event) -> str:
+        """What happened, on one line."""
+        return self._hearers.sentence(self._seen(event) or event)
+
+    def line(self, event: Event) -> str:
+        """An event on one line, its time first."""
+        return f"{self.seconds(event):12.6f}  {self.where(event)}{self.sentence(event)}"
+
+    def where(self, event: Event) -> str:
+        """Which table an event is at, where the session has several; followed by blanks."""
+        if not self._has_several:
+            return ""
+        return f"{short_address(self._timeline.table(event.table_id).server)}  "
+
+    def seconds(self, event: Event) -> float:
+        """When an event happened: seconds since the session's start."""
+        return since(self._timeline, event.ts_ns) or 0.0
+
+    def latest(self, events: Sequence[Event]) -> str:
+        """The latest of these events that is shown, in a sentence."""
+        event = next(filter(self.may_see, reversed(events)), None)
+        return self.sentence(event) if event is not None else "nothing has happened yet"
+
+    def picture(
+        self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
+    ) -> RenderableType:
+        """A table with what it is and when, in a line above; `events` led there, oldest first.
+
+        `game` is the row of the game that was asked for, if one was.
+        """
+        return Group(self.heading(table_id, events, game), self.table(table_id, state, events, game))
+
+    def heading(self, table_id: int, events: Sequence[Event], game: int | None = None) -> Text:
+        """What a table is and when."""
+        facts = self._facts(table_id, events, game)
+        return Text("  ".join(facts), "bold", no_wrap=True, overflow="ellipsis")
+
+    def table(
+        self, table_id: int, state: State, events: Sequence[Event], game: int | None = None
+    ) -> RenderableType:
+        """The table alone."""
+        return draw(self._protocol(table_id), self._scene(table_id, state, events, game))
+
+    def title(self, table_id: int, events: Sequence[Event], game: int | None = None) -> str:
+        """What a table is and when, still as it came: the line above a drawing."""
+        return " · ".join(self._facts(table_id, events, game))
+
+    def drawings(
+        self,
+        table_id: int,
+        state: State,
+        events: Sequence[Event],
+        shapes: Sequence[Shape],
+        game: int | None = None,
+    ) -> dict[Shape, Drawing]:
+        """A table as a drawing of each of these shapes, of what `picture` shows."""
+        from kiebitz.cli.render.svg import draw as drawing_of
+
+        scene = self._scene(table_id, state, events, game)
+        return {shape: drawing_of(self._protocol(table_id), scene, shape) for shape in shapes}
+
+    def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
+        """The drawing as a document, with what the table is above and the latest event below."""
+        from kiebitz.cli.render.svg.document import document
+
+        drawing = self.drawings(table_id, state, events, ["wide"], game)["wide"]
+        return document(drawing, self.title(table_id, events, game), self.latest(events))
+
+    def _facts(self, table_id: int, events: Sequence[Event], game: int | None) -> list[str]:
+        """What a table is and when."""
+        numbers = self._timeline.numbers
+        facts = [game_title(self._protocol(table_id)), named(self._timeline.table(table_id).server)]
+        if game is None and events and self.may_see(events[-1]):
+            game = events[-1].game_id
+        if game is not None:
+            facts.append(f"game {numbers.number('games', game)}")
+        if events:
+            number = numbers.number("events", events[-1].id)
+            facts += [f"{self.seconds(events[-1]):.3f}s", f"#{number}"]
+        return facts
+
+    def _scene(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> Scene:
+        numbers = self._timeline.numbers
+        shown = [
+            msgspec.structs.replace(seen, game_id=numbers.number_if_any("games", seen.game_id))
+            for event in events
+            if (seen := self._seen(event)) is not None
+        ]
+        names = self._names.get(table_id)
+        if names is None:
+            names = self._names[table_id] = self._everybody(table_id)
+        seq = events[-1].seq if events else self._timeline.first_seq(table_id)
+        return Scene(self.state(table_id, seq, state, game), shown, names)
+
+    def _seen(self, event: Event) -> Event | None:
+        if self._player is None:
+            return event
+        if event.id not in self._known:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            self._known[event.id] = self._hearers.seen(event, self._player)
+        return self._known[event.id]
+
+    def _protocol(self, table_id: int) -> str:
+        return self._timeline.table(table_id).protocol
+
+    def _everybody(self, table_id: int) -> list[str]:
+        """The players of a table in an order that is the same at every moment of the session."""
+        last = self._timeline.seq_upto(table_id, self._timeline.last_event())
+        state = self._timeline.state_at(table_id, last)
+        if self._player is not None:
+            state = self._hearers.state(self._player, table_id, last)
+        return sorted(state.get("players", {}))

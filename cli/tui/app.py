@@ -1,0 +1,496 @@
+"""The application: what stands where on the terminal, and what each key does. `Viewer` knows the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher, Static
+
+from kiebitz.cli.status import FAILED
+from kiebitz.cli.terminal.screen import RenderableType, Text
+from kiebitz.cli.tui.dialogs import Choice, Help
+from kiebitz.cli.tui.filter_line import FilterLine
+from kiebitz.cli.tui.held_messages import ByHand, Deed
+from kiebitz.cli.tui.keys import bindings, line_of_keys, told
+from kiebitz.cli.tui.listing import Listing
+from kiebitz.cli.tui.lists import BlockRows, SaidRows
+from kiebitz.cli.tui.log_tail import Said
+from kiebitz.cli.tui.message_pane import MessagePane
+from kiebitz.cli.tui.navigation import Viewer
+from kiebitz.cli.tui.picture import Picture
+from kiebitz.cli.tui.scheduler import Passing
+from kiebitz.cli.tui.small_tables import SmallTables
+from kiebitz.cli.tui.status import pane_title, status
+from kiebitz.cli.tui.strip_rendering import has_letters
+from kiebitz.cli.tui.style import CSS
+from kiebitz.cli.tui.timeline_bar import Bar
+from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.storage.read.timeline import TableRow
+
+_WIDE, _HIGH = 130, 24
+"""From so many columns and rows on the panes stand beside the picture."""
+
+_TABLE_WIDTH, _TABLE_HEIGHT = 80, 23
+"""A picture of a whole table takes so much at the most; what is left is for the panes."""
+
+_LEAST = 3
+"""So many rows the panes have in any case."""
+
+_BOTH = 30
+"""In fewer rows than these no picture can be made out above a message."""
+
+_AROUND = 3
+"""Rows for the timeline, the status and the keys."""
+
+PANES = ("events", "messages", "message", "flaws", "streams", "held", "said")
+
+
+class _Sight(Screen[None], inherit_bindings=False):
+    """All that is seen; Tab is not Textual's here."""
+
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+
+
+class WatchApp(App[int], inherit_bindings=False):
+    """Shows a viewer's table; gives the exit status."""
+
+    CSS = CSS
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, viewer: Viewer, said: Said | None = None, hands: HandsClient | None = None) -> None:
+        super().__init__(ansi_color=True)
+        self.viewer = viewer
+        self._said = said
+        self._letters = has_letters("←→●┃━─")
+        self.by_hand = ByHand(self, self, hands, lambda: viewer.watched.player is None, self._letters)
+        self.passing = Passing(self, self, viewer, said)
+        self._has_chosen = False
+        self.pane = PANES[0]
+        self.failure: Exception | None = None
+        """What ended it that should not have happened."""
+
+    def show_what_came(self) -> None:
+        """Show it; tables side by side as soon as there are several, unless somebody has chosen one."""
+        if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
+            self.show_several(True)
+        if self.shows_several:
+            if self.several.lacks_some:
+                self.several.look_again()
+            self.several.renew_moved()
+            self.show_status()
+        else:
+            self.show()
+
+    def show_said(self) -> None:
+        """The program that records has said something more."""
+        said = self.query_one("#said", Listing)
+        said.choose(len(said.rows) - 1)
+        if self.viewer.watched.player is not None:
+            self.viewer.notice = "the recorder has said something: press a and choose everybody to read it"
+        self.show_status()
+
+    def show_hands(self) -> None:
+        """Others wait; or there is a pane of what is held, or none any more."""
+        self._keep_to_panes()
+        self.show_status()
+
+    def tick(self) -> None:
+        """Show how long what is held waits."""
+        self.by_hand.tick()
+
+    def note(self, sentence: str) -> None:
+        """Say what was just done."""
+        self.viewer.notice = sentence
+        self.show_status()
+
+    def _keep_to_panes(self) -> None:
+        if self.pane not in self.panes:
+            self._turn_to(self.panes[0])
+
+    def _handle_exception(self, error: Exception) -> None:
+        # In place of Textual's page of our source and its values; a test is to see it.
+        if self._exit:
+            # Keys that were typed behind the one that ends it find nothing any more.
+            return
+        if self.is_headless:
+            super()._handle_exception(error)
+        self.failure = self.failure or error
+        self.exit(FAILED)
+
+    def get_default_screen(self) -> Screen[None]:
+        return _Sight(id="_default")
+
+    # The parts.
+
+    def compose(self) -> ComposeResult:
+        with ContentSwitcher(initial="one", id="sight"):
+            with Horizontal(id="one"), Horizontal(id="body"):
+                with Vertical(id="table"):
+                    yield Picture(self._picture, id="picture")
+                    yield Bar(id="bar")
+                with Vertical(id="panes"):
+                    yield Static(id="pane")
+                    with ContentSwitcher(initial="events", id="lists"):
+                        yield Listing(BlockRows("there is no table yet"), id="events")
+                        yield Listing(self.viewer.messages, id="messages")
+                        yield MessagePane(self.viewer.watched, id="message")
+                        yield Listing(self.viewer.flaws, id="flaws")
+                        yield Listing(self.viewer.streams, id="streams")
+                        yield Listing(self.by_hand.rows, id="held")
+                        yield Listing(SaidRows(self._said), id="said")
+            yield SmallTables(self.viewer, id="several")
+        yield Static(id="waiting")
+        yield Static(id="status")
+        yield FilterLine(id="filter")
+        yield Static(id="keys")
+
+    @property
+    def listing(self) -> Listing:
+        """The list that is seen."""
+        return self.query_one(f"#{self.pane}", Listing)
+
+    @property
+    def several(self) -> SmallTables:
+        """The tables side by side."""
+        return self.query_one(SmallTables)
+
+    @property
+    def shows_several(self) -> bool:
+        """Whether they are seen, and not one table."""
+        return self.query_one("#sight", ContentSwitcher).current == "several"
+
+    @property
+    def panes(self) -> tuple[str, ...]:
+        """Those that there are: what the recorder says, and what it holds, is not for a player's eyes."""
+        is_there = {
+            "held": self.by_hand.is_there,
+            "said": self._said is not None and self.viewer.watched.player is None,
+        }
+        return tuple(pane for pane in PANES if is_there.get(pane, True))
+
+    def on_mount(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
+        self.take_lists()
+        if self.viewer.has_several_games:
+            self.show_several(True)
+            if not self.viewer.follows:
+                self.viewer.begin()
+        self.run_worker(self.passing.follow())
+        self.passing.play()
+        self._arrange()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._arrange)
+
+    def _arrange(self) -> None:
+        """Give each part its place, by what room there is."""
+        width, height = self.size
+        body, table, panes = (self.query_one(f"#{name}") for name in ("body", "table", "panes"))
+        is_wide = width >= _WIDE and height >= _HIGH
+        # Where there is little room, a pane other than the events gets all of it, but for the timeline.
+        alone = not is_wide and height < _BOTH and self.pane != "events"
+        self.query_one("#picture").display = not alone
+        body.styles.layout = "horizontal" if is_wide else "vertical"
+        table.styles.height = "auto" if alone else "1fr"
+        panes.styles.width = min(width * 2 // 5, width - _TABLE_WIDTH) if is_wide else "1fr"
+        if is_wide or alone:
+            panes.styles.height = "1fr"
+        else:
+            rows = height - _AROUND
+            panes.styles.height = max(_LEAST, min(rows - _TABLE_HEIGHT, rows * 2 // 5))
+        keys = line_of_keys(width, self._letters, self.pane == "held")
+        self.query_one("#keys", Static).update(Text(keys, "dim"))
+        self.show()
+
+    # What is shown.
+
+    def _picture(self) -> RenderableType:
+        try:
+            picture = self.viewer.picture()
+        except sqlite3.Error as error:
+            self.tell(error)
+            raise
+        return picture if picture is not None else Text("no game yet: nobody plays, as far as is known")
+
+    def take_lists(self) -> None:
+        """The viewer's lists are others now."""
+        viewer = self.viewer
+        if viewer.table is not None:
+            self.query_one("#events", Listing).take(viewer.events)
+        self.query_one("#messages", Listing).take(viewer.messages)
+        self.query_one("#flaws", Listing).take(viewer.flaws)
+        self.query_one("#streams", Listing).take(viewer.streams)
+
+    def show(self) -> None:
+        """Show where one is now."""
+        viewer = self.viewer
+        course = viewer.course
+        with self.told():
+            if self.shows_several:
+                self.several.renew()
+            elif course is not None:
+                self.query_one("#picture", Picture).renew()
+                self.query_one(Bar).show(course, viewer.marks)
+                events = self.query_one("#events", Listing)
+                if events.rows is not viewer.events:
+                    self.take_lists()
+                events.choose(course.place)
+            if self.pane == "message":
+                self.query_one(MessagePane).open(viewer.message_id())
+            self.listing.renew()
+        self.show_status()
+
+    def show_status(self) -> None:
+        """Say how it goes, and how the pane is called."""
+        where = self.several.where() if self.shows_several else None
+        self.query_one("#status", Static).update(status(self.viewer, where, self.size.width))
+        pane = self.query_one("#pane", Static)
+        pane.update(pane_title(self.panes, self.pane, self.listing.where(), pane.size.width))
+
+    # Troubles.
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Tell of a database that cannot be read now, and go on."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            self.tell(error)
+
+    def tell(self, error: Exception) -> None:
+        """Say what keeps the session from being read."""
+        self.viewer.watched.fails(error)
+        self.show_status()
+
+    # Keys.
+
+    def action_leave(self, status: int) -> None:
+        self.exit(status)
+
+    def action_play(self) -> None:
+        self.viewer.toggle()
+        self.passing.play()
+        self.show()
+
+    def action_step(self, by: int) -> None:
+        self._moved(lambda: self.viewer.step(by))
+
+    def action_game(self, by: int) -> None:
+        self._moved(lambda: self.viewer.game(by))
+
+    def action_begin(self) -> None:
+        self._moved(self.viewer.begin)
+
+    def action_end(self) -> None:
+        self._moved(self.viewer.end)
+
+    def action_faster(self) -> None:
+        self.viewer.pace.faster()
+        self._moved(lambda: None)
+
+    def action_slower(self) -> None:
+        self.viewer.pace.slower()
+        self._moved(lambda: None)
+
+    def action_error(self, by: int) -> None:
+        self._moved(lambda: self.viewer.error(by))
+
+    def action_move(self, by: int) -> None:
+        if self.shows_several:
+            self._choose_table(by)
+        elif self.pane == "events":
+            self._moved(lambda: self.viewer.step(by))
+        else:
+            self.listing.move(by)
+            self.show_status()
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one("#picture", Picture).scroll_lines(by)
+
+    def action_pane(self, by: int) -> None:
+        """Turn to the next pane."""
+        if self.shows_several:
+            self._choose_table(by)
+        else:
+            self._turn_to(self.panes[(self.panes.index(self.pane) + by) % len(self.panes)])
+
+    def _choose_table(self, by: int) -> None:
+        with self.told():
+            self.several.move(by)
+        self.show_status()
+
+    def action_open(self) -> None:
+        """Open the row that is chosen."""
+        if self.shows_several:
+            self._enlarge(self.several.table)
+        elif self.pane == "held":
+            self.by_hand.do("let-go")
+        elif self.viewer.steps:
+            self.action_play()
+        elif self.listing.place >= 0:
+            self._open(self.listing, self.listing.place)
+
+    def action_tables(self) -> None:
+        """All tables side by side, or one."""
+        if self.shows_several:
+            self._enlarge(self.several.table)
+        elif len(self.viewer.tables) > 1:
+            self.show_several(True)
+            self.show()
+        else:
+            self.viewer.notice = "there is one table only"
+            self.show_status()
+
+    def action_player(self) -> None:
+        """Ask over whose shoulder to look."""
+        with self.told():
+            players = self.viewer.watched.players()
+            now = self.viewer.watched.player
+            chosen = players.index(now) + 1 if now in players else 0
+
+            def look_over(place: int | None) -> None:
+                if place is None:
+                    return
+                with self.told():
+                    self.viewer.look_over(players[place - 1] if place else None)
+                self._keep_to_panes()
+                self.by_hand.show()
+                self._moved(lambda: None)
+
+            self.push_screen(
+                Choice(
+                    "What could one player know?", ["everybody", *(name or '""' for name in players)], chosen
+                ),
+                look_over,
+            )
+
+    def action_filter(self) -> None:
+        """Write a filter."""
+        wanted = self.viewer.watched.wanted
+        self.query_one(FilterLine).open(wanted.text if wanted is not None else "")
+
+    def action_held(self) -> None:
+        """Turn to what is held."""
+        if not self.by_hand.is_there:
+            self.note("nothing is held here: kiebitz relay --hold does it, while it records this session")
+        else:
+            if self.shows_several:
+                self._enlarge(self.several.table)
+            self._turn_to("held")
+
+    def action_by_hand(self, deed: Deed) -> None:
+        """Do something to what is chosen there."""
+        if self.pane == "held" and not self.shows_several:
+            self.by_hand.do(deed)
+        elif self.by_hand.held:
+            self.note("h shows what is held; there it can be acted on")
+
+    def action_copy(self) -> None:
+        """Put a reference into the clipboard, as far as the terminal lets one."""
+        event, numbers = self.viewer.event, self.viewer.watched.timeline.numbers
+        number = None
+        if self.pane in ("message", "messages"):
+            chosen = (
+                self.viewer.message_of("messages", self.listing.place) if self.pane == "messages" else None
+            )
+            chosen = chosen if chosen is not None else self.viewer.message_id()
+            number = numbers.number_if_any("messages", chosen)
+        elif event is not None:
+            number = numbers.number("events", event.id)
+        if number is not None:
+            self.copy_to_clipboard(f"#{number}")
+            self.viewer.notice = f"#{number} is in the clipboard, if the terminal allows it"
+            self.show_status()
+
+    def action_suspend_process(self) -> None:
+        """Stop until `fg`; not beside a recorder, which the shell would go on waiting for."""
+        if self._said is None:
+            super().action_suspend_process()
+            return
+        self.viewer.notice = "Ctrl-Z is not for here: the recording would go on, and no shell would answer"
+        self.show_status()
+
+    def action_help(self) -> None:
+        """Tell all keys."""
+        self.push_screen(Help(told(self._letters)))
+
+    def _moved(self, move: Callable[[], object]) -> None:
+        with self.told():
+            move()
+        self.passing.play()
+        self.show()
+
+    def show_several(self, several: bool) -> None:
+        """Show the tables side by side, or one."""
+        self.query_one("#sight", ContentSwitcher).current = "several" if several else "one"
+        self.viewer.side_by_side = several
+
+    def _enlarge(self, table: TableRow | None) -> None:
+        self._has_chosen = True
+        self.show_several(False)
+        if table is not None:
+            self._moved(lambda: self.viewer.look_at(table))
+
+    def _turn_to(self, pane: str) -> None:
+        self.pane = pane
+        self.query_one("#lists", ContentSwitcher).current = pane
+        # Its size is known only after it was laid out.
+        self.call_after_refresh(self._arrange)
+
+    def _open(self, listing: Listing, place: int) -> None:
+        if listing.id == "held":
+            self.by_hand.do("let-go")
+            return
+        if listing.id == "streams":
+            numbers = self.viewer.watched.timeline.numbers
+            stream = numbers.number("streams", self.viewer.streams.ids[place])
+            self.query_one(FilterLine).open(f"stream == {stream}")
+            return
+        with self.told():
+            number = self.viewer.message_of(listing.id, place)
+            if number is not None:
+                self.viewer.open_message(number)
+            elif listing.id == "flaws":
+                self.viewer.notice = "no message was made out there; its stream has the bytes"
+        if listing.id != "said":
+            self._turn_to("message")
+        self.passing.play()
+        self.show()
+
+    # What was clicked, chosen or written.
+
+    def on_listing_chosen(self, message: Listing.Chosen) -> None:
+        if message.opened:
+            self._open(message.listing, message.place)
+        elif message.listing.id == "events":
+            self._moved(lambda: self.viewer.be_at(message.place))
+        else:
+            self.show_status()
+
+    def on_bar_asked(self, message: Bar.Asked) -> None:
+        self._moved(lambda: self.viewer.be_at(message.place))
+
+    def on_picture_opened(self, message: Picture.Opened) -> None:
+        if self.shows_several:
+            self._enlarge(self.several.table_of(message.picture))
+
+    def on_filter_line_written(self, message: FilterLine.Written) -> None:
+        before = self.viewer.watched.wanted
+        if (before.text if before else None) != (message.wanted.text if message.wanted else None):
+            self._moved(lambda: self.viewer.want(message.wanted))
+
+    def on_filter_line_left(self) -> None:
+        self.set_focus(None)
+        self.show()

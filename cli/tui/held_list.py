@@ -1,0 +1,69 @@
+"""What waits to be acted on by hand: the line above the status, and the rows of the pane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kiebitz.cli.held_fields import patience, receiver, sender
+from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
+from kiebitz.cli.tui.lists import ARROWS, Rows
+from kiebitz.dissectors.escaping import field_words
+from kiebitz.services.alteration.control_client import Held
+from kiebitz.services.alteration.control_server import HeldMessage
+
+_ALARM = "bold red"
+
+_ROWS = 3
+"""The line above the status takes so many rows at the most."""
+
+
+class HeldRows(Rows):
+    """The messages that wait, oldest first, as they were at the last `take`."""
+
+    nothing = "nothing waits"
+
+    def __init__(self, has_letters: bool) -> None:
+        self.held = Held()
+        self._arrows = ARROWS[has_letters]
+
+    def __len__(self) -> int:
+        return len(self.held.messages)
+
+    def take(self, held: Held) -> None:
+        """These wait now."""
+        self.held = held
+
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        return [self._line(message) for message in self.held.messages[begin:end]]
+
+    def _line(self, message: HeldMessage) -> Text:
+        is_overdue = self.held.is_overdue(message)
+        # The client's end of it, as in the list of messages.
+        client = sender(message) if message.direction == "c2s" else receiver(message)
+        return Text.assemble(
+            (f"{_waited(self.held, message):>8}", _ALARM if is_overdue else ""),
+            f" {self._arrows[message.direction]} {client}  ",
+            (message.name, "bold"),
+            (f"  {patience(message)}" if is_overdue else "", _ALARM),
+            f"  {field_words(message.fields)}",
+        )
+
+
+def strip(held: Held, width: int, key: str) -> Text:
+    """What has waited longest, or for too long, and how many more, in lines of a width; `key` leads to it."""
+    message = next(filter(held.is_overdue, held.messages), held.messages[0])
+    is_overdue = held.is_overdue(message)
+    text = Text.assemble(
+        ("held: ", "bold"),
+        (message.name, "bold"),
+        f" from {sender(message)} to {receiver(message)}, ",
+        (_waited(held, message), _ALARM if is_overdue else ""),
+        (f": {patience(message)}" if is_overdue else "", _ALARM),
+        f"; {len(held) - 1} more" if len(held) > 1 else "",
+        (f"  {key} acts on {'it' if len(held) == 1 else 'them'}" if key else "", "dim"),
+    )
+    return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_ROWS])
+
+
+def _waited(held: Held, message: HeldMessage) -> str:
+    return f"{held.waited_ns(message) / 1e9:.1f} s"

@@ -1,0 +1,155 @@
+"""Acting by hand on what a relay holds, as the keys have it; a pane and the line above the status show it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from textual.app import App
+from textual.widgets import Static
+
+from kiebitz.cli.tui.held_dialogs import AnswerHeld, EditHeld
+from kiebitz.cli.tui.held_list import HeldRows, strip
+from kiebitz.cli.tui.listing import Listing
+from kiebitz.services.alteration.control_client import HandsClient, Held, NoAnswerError
+from kiebitz.services.alteration.control_server import Act, HandsError, HeldMessage
+
+Deed = Literal["let-go", "change", "drop", "answer", "let-all-go"]
+"""What a key does."""
+
+_TICK_S = 0.1
+"""So often is shown how long it waits."""
+
+
+class Sight(Protocol):
+    """Where it is shown."""
+
+    def show_hands(self) -> None:
+        """Others wait; or there is a pane of what is held, or none any more."""
+
+    def note(self, sentence: str) -> None:
+        """Say what was just done."""
+
+
+class ByHand:
+    """What waits at the relay that records a session; `may_act` says whether one who looks so may see it."""
+
+    def __init__(
+        self,
+        app: App[Any],
+        sight: Sight,
+        client: HandsClient | None,
+        may_act: Callable[[], bool],
+        letters: bool,
+    ) -> None:
+        self._app = app
+        self._sight = sight
+        self._client = client
+        self._may_act = may_act
+        self.rows = HeldRows(letters)
+        self._shown: object = None
+        self._ticked_s = 0.0
+        self._own: int | None = None
+        """The number of a message that one has just had something done to."""
+
+    @property
+    def held(self) -> Held | None:
+        """What waits; None where nothing can be held, or is for these eyes."""
+        return self._client.held if self._client is not None and self._may_act() else None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a relay that can hold."""
+        return self.held is not None
+
+    def tick(self) -> None:
+        """Show what has changed, and how long it waits."""
+        if self._client is None:
+            return
+        held, now = self.held, time.monotonic()
+        shown = held is not None, self._client.changes
+        if shown == self._shown and not (held and now - self._ticked_s >= _TICK_S):
+            return
+        is_other, self._shown, self._ticked_s = shown != self._shown, shown, now
+        if is_other:
+            self._take(held or Held())
+            self._sight.show_hands()
+        self.show()
+
+    def show(self) -> None:
+        """Show it in the line above the status, and in the pane if that is seen."""
+        held = self.held
+        line = self._app.query_one("#waiting", Static)
+        line.display = bool(held)
+        if held:
+            line.update(strip(held, self._app.size.width, "" if self._listing.display else "h"))
+        self._listing.renew()
+
+    def do(self, deed: Deed) -> None:
+        """What a key asks for."""
+        message = self._message
+        if deed == "let-all-go":
+            self._run(self._act("let-all-go", None, "all that waited was let go"))
+        elif message is None:
+            self._sight.note("choose with ↑ ↓ what it is done to" if self.rows.held else self.rows.nothing)
+        elif deed == "change":
+            self._app.push_screen(
+                EditHeld(message, lambda text: self._ask("change", message, text)), self._back
+            )
+        elif deed == "answer":
+            self._app.push_screen(
+                AnswerHeld(message, lambda text: self._ask("answer", message, text)),
+                lambda was_sent: self._sight.note(f"{message.name} was answered") if was_sent else None,
+            )
+        else:
+            done = "let go" if deed == "let-go" else "dropped"
+            self._run(self._act(deed, message, f"{message.name} was {done}"))
+
+    @property
+    def _listing(self) -> Listing:
+        return self._app.query_one("#held", Listing)
+
+    @property
+    def _message(self) -> HeldMessage | None:
+        """The one that is chosen, if it still waits."""
+        place = self._listing.place
+        return self.rows.held.messages[place] if 0 <= place < len(self.rows) else None
+
+    def _take(self, held: Held) -> None:
+        """Show these. Nobody is to act on another message because the one that they chose is gone."""
+        chosen, was_empty = self._message, not self.rows
+        self.rows.take(held)
+        numbers = [message.number for message in held.messages]
+        place = -1
+        if was_empty:
+            place = 0
+        elif chosen is not None and chosen.number in numbers:
+            place = numbers.index(chosen.number)
+        elif chosen is not None and chosen.number == self._own:
+            # One's own doing: the next one is in its place.
+            place = self._listing.place
+        self._listing.choose(place)
+
+    def _back(self, was_done: bool | None) -> None:
+        if was_done:
+            self._sight.note("it was let go with other values")
+
+    async def _ask(self, do: Act, message: HeldMessage | None, text: str = "") -> str | None:
+        """Why it was not done; None if it was."""
+        assert self._client is not None
+        if message is not None and do != "answer":
+            self._own = message.number
+        try:
+            await self._client.have_done(do, message.number if message is not None else None, text)
+        except HandsError as error:
+            if not isinstance(error, NoAnswerError):
+                self._own = None
+            return str(error)
+        return None
+
+    async def _act(self, do: Act, message: HeldMessage | None, done: str) -> None:
+        self._sight.note(await self._ask(do, message) or done)
+
+    def _run(self, work: Any) -> None:
+        self._app.run_worker(work)

@@ -1,0 +1,251 @@
+"""What is listed in the panes: events, messages, flaws, streams, and what the relay says, line by line.
+
+Of a list only the lines that are seen are read, so that it may be as long as a session is.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from kiebitz.cli.spectator.event_cursor import Course
+from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.terminal.screen import Text
+from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.cli.terminal.table import short_address
+from kiebitz.cli.tui.log_tail import Said
+from kiebitz.dissectors.escaping import field_words
+from kiebitz.dissectors.model import Action, Direction
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.services.wording import gravest_of
+from kiebitz.storage.read.alterations import AlteredMessages
+from kiebitz.storage.read.message_queries import (
+    MessageOnStream,
+    StreamOnList,
+    flaws_numbered,
+    flaws_of_messages,
+    groups_seen,
+    messages_numbered,
+    streams_numbered,
+)
+from kiebitz.storage.read.players import names_of_streams
+from kiebitz.storage.read.search import Search
+
+ARROWS: dict[bool, dict[Direction, str]] = {
+    True: {"c2s": "→", "s2c": "←"},
+    False: {"c2s": ">", "s2c": "<"},
+}
+"""From a client to the server and back, by whether there are such letters."""
+
+_LEARN_EVERY_S = 0.5
+
+_MOST_NAMES = 10_000
+
+
+class Rows(ABC):
+    """Lines that are read as they are seen; `nothing` is said where there are none."""
+
+    nothing = "nothing yet"
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        """Those from `begin` on, `end` not among them. Raises sqlite3.Error."""
+
+
+class EventRows(Rows):
+    """What happened at a table."""
+
+    nothing = "nothing has happened yet, or nothing of it meets the filter"
+
+    def __init__(self, watched: Watched, course: Course) -> None:
+        self._watched = watched
+        self.course = course
+
+    def __len__(self) -> int:
+        return len(self.course)
+
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        onlooker, numbers = self._watched.onlooker, self._watched.timeline.numbers
+        return [
+            Text.assemble(
+                (f"{onlooker.seconds(event):9.3f} #{numbers.number('events', event.id)}", "dim"),
+                f" {onlooker.sentence(event)}",
+            )
+            for event in self.course.events(begin, end)
+        ]
+
+
+class Names:
+    """What clients call themselves, as far as they have said it up to now."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._names: dict[int, str] = {}
+        self._upto = 0
+        self._learned_s = 0.0
+
+    def get(self, stream: int, client: str) -> str:
+        """A client's name, or else its address."""
+        return self._names.get(stream, short_address(client))
+
+    def learn(self) -> None:
+        """Look now and then what was said since the last time. Raises sqlite3.Error."""
+        now = time.monotonic()
+        if now - self._learned_s < _LEARN_EVERY_S:
+            return
+        self._learned_s = now
+        timeline = self._watched.timeline
+        (last,) = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
+        if last > self._upto and len(self._names) < _MOST_NAMES:
+            self._names |= names_of_streams(timeline, self._upto)
+            self._upto = last
+
+
+class MessageRows(Rows):
+    """What was said."""
+
+    nothing = "no messages, or none that meets the filter"
+
+    def __init__(self, watched: Watched, search: Search, names: Names, has_letters: bool) -> None:
+        self._watched = watched
+        self.search = search
+        self._names = names
+        self._arrows = ARROWS[has_letters]
+
+    def __len__(self) -> int:
+        return len(self.search.found)
+
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        timeline = self._watched.timeline
+        numbers = self.search.found[begin:end]
+        rows = {row.message.id: row for row in messages_numbered(timeline, numbers)}
+        flaws = flaws_of_messages(timeline, list(numbers), groups_seen(self._watched.player))
+        # A player knows what came, not what was done on the way.
+        altered = AlteredMessages(timeline) if self._watched.player is None else None
+        return [
+            self._line(
+                rows[number],
+                [flaw.severity for flaw in flaws.get(number, ())],
+                altered.action(number) if altered is not None else None,
+            )
+            if number in rows
+            else Text(
+                f"#{timeline.numbers.number('messages', number)} is not in the database any more", "dim"
+            )
+            for number in numbers
+        ]
+
+    def _line(self, row: MessageOnStream, severities: Sequence[str], altered: Action | None) -> Text:
+        message = row.message
+        gravest = gravest_of(severities)
+        mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
+        dissector = dissector_of(row.protocol) if row.protocol is not None else None
+        gloss = dissector.gloss(message.name, message.direction, message.fields) if dissector else None
+        started = self._watched.timeline.started_ns
+        done = None if altered is None else f"altered[{altered}]"
+        said = " · ".join(filter(None, (done, gloss, field_words(message.fields))))
+        return Text.assemble(
+            (f"{(message.ts_ns - started) / 1e9:9.3f}", "dim"),
+            f" {self._arrows[message.direction]} {self._names.get(message.stream_id, row.client)}  ",
+            (f"{mark}{message.name}", "bold" if not mark else f"bold {COLOURS[gravest]}" if gravest else ""),
+            f"  {said}",
+        )
+
+
+class FlawRows(Rows):
+    """What was wrong."""
+
+    nothing = "nothing is wrong, or nothing that meets the filter"
+
+    def __init__(self, watched: Watched, search: Search, names: Names) -> None:
+        self._watched = watched
+        self.search = search
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self.search.found)
+
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        timeline = self._watched.timeline
+        rows = flaws_numbered(timeline, self.search.found[begin:end])
+        return [
+            Text.assemble(
+                (f"{(row.ts_ns - timeline.started_ns) / 1e9:9.3f}", "dim"),
+                " ",
+                (f"{row.severity}[{row.code}]", COLOURS[row.severity]),
+                f" {'server' if row.direction == 's2c' else self._names.get(row.stream_id, row.client)}: ",
+                row.text,
+            )
+            for row in rows
+        ]
+
+
+class StreamRows(Rows):
+    """Who talked to which server."""
+
+    nothing = "no streams yet"
+
+    def __init__(self, watched: Watched, names: Names) -> None:
+        self._watched = watched
+        self._names = names
+        self.ids: Sequence[int] = ()
+        self.grow()
+
+    def grow(self) -> None:
+        """Look which there are. Raises sqlite3.Error."""
+        timeline = self._watched.timeline
+        seen = self._watched.streams()
+        rows = timeline.connection.execute(
+            "SELECT id FROM streams WHERE session_id = ? ORDER BY id", (timeline.session.id,)
+        )
+        self.ids = [number for (number,) in rows if seen is None or number in seen]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        return [self._line(row) for row in streams_numbered(self._watched.timeline, self.ids[begin:end])]
+
+    def _line(self, row: StreamOnList) -> Text:
+        state = "open" if row.closed_ns is None else row.close_reason or "closed"
+        name = self._names.get(row.id, row.client)
+        number = self._watched.timeline.numbers.number("streams", row.id)
+        return Text.assemble(
+            (f"{number:5} ", "dim"),
+            f"{name}  {row.transport} {short_address(row.client)} to {short_address(row.server)}  ",
+            f"{row.protocol or 'no game known'}, {row.bytes} bytes, {state}",
+        )
+
+
+class SaidRows(Rows):
+    """What the program said that records, as far as it was read."""
+
+    nothing = "nothing was said yet"
+
+    def __init__(self, said: Said | None) -> None:
+        self._said = said
+
+    def __len__(self) -> int:
+        return len(self._said.lines) if self._said is not None else 0
+
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        return [Text(line) for line in self._said.lines[begin:end]] if self._said is not None else []
+
+
+class BlockRows(Rows):
+    """Lines that are there."""
+
+    def __init__(self, nothing: str, lines: Sequence[Text] = ()) -> None:
+        self.nothing = nothing
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def lines(self, begin: int, end: int) -> Sequence[Text]:
+        return self._lines[begin:end]

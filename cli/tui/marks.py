@@ -1,0 +1,113 @@
+"""Where in a table's course games begin and something is wrong; gathered piece by piece."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from bisect import bisect_left, bisect_right, insort
+
+from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.storage.read.message_queries import FlawOnStream, flaws_numbered
+from kiebitz.storage.read.timeline import TableRow
+
+_PIECE = 20
+
+_ID_BITS = 40
+_ID = (1 << _ID_BITS) - 1
+"""An error is kept as one number: its event's, and in the lower bits that of its diagnostic."""
+
+
+class Marks:
+    """Events of a table, by their numbers, at which a game begins, or at which something is wrong."""
+
+    def __init__(self, watched: Watched, table: TableRow) -> None:
+        self._watched = watched
+        self._table = table
+        self._search = watched.marks(table)
+        self._taken = 0
+        self._latest_game = 0
+        self.games = array("q")
+        self.warnings = array("q")
+        self._errors = array("q")
+
+    def __len__(self) -> int:
+        """How many errors there are."""
+        return len(self._errors)
+
+    def go_on(self, seconds: float) -> bool:
+        """Gather on for about so long; whether something is left. Raises sqlite3.Error."""
+        end = time.monotonic() + seconds
+        timeline = self._watched.timeline
+        (last,) = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM diagnostics").fetchone()
+        is_more = self._search.go_on(last, seconds / 3)
+        while self._taken < len(self._search.found) and time.monotonic() < end:
+            piece = self._search.found[self._taken : self._taken + _PIECE]
+            self._taken += len(piece)
+            for flaw in flaws_numbered(timeline, piece):
+                self._take(flaw)
+        is_more |= self._taken < len(self._search.found)
+        while (are_more_games := self._gather_games()) and time.monotonic() < end:
+            pass
+        return are_more_games or is_more
+
+    def error_after(self, seq: int, latest: int | None) -> tuple[int, int] | None:
+        """The next error behind event `seq`, and behind the one that was `latest` shown there.
+
+        Gives the number of its event and its own.
+        """
+        place = bisect_right(self._errors, _error(seq, _ID if latest is None else latest))
+        return _parted(self._errors[place]) if place < len(self._errors) else None
+
+    def error_before(self, seq: int, latest: int | None) -> tuple[int, int] | None:
+        """The last error before event `seq`, or before the one that was `latest` shown there."""
+        place = bisect_left(self._errors, _error(seq, 0 if latest is None else latest))
+        return _parted(self._errors[place - 1]) if place else None
+
+    def has_error(self, begin: int, end: int) -> bool:
+        """Whether there is an error at an event numbered `begin` or more, and below `end`."""
+        place = bisect_left(self._errors, _error(begin, 0))
+        return place < len(self._errors) and self._errors[place] < _error(end, 0)
+
+    def _take(self, flaw: FlawOnStream) -> None:
+        if flaw.severity == "note" or self._is_elsewhere(flaw):
+            return
+        seq = self._watched.timeline.seq_of_flaw(self._table.id, flaw.event_id, flaw.ts_ns)
+        if flaw.severity == "error":
+            insort(self._errors, _error(seq, flaw.id))
+        else:
+            insort(self.warnings, seq)
+
+    def _is_elsewhere(self, flaw: FlawOnStream) -> bool:
+        """Whether it is on a stream of another table; what belongs to none is told at each."""
+        return flaw.protocol is not None and (flaw.server, flaw.protocol) != (
+            self._table.server,
+            self._table.protocol,
+        )
+
+    def _gather_games(self) -> bool:
+        rows = self._watched.timeline.connection.execute(
+            "SELECT g.id, (SELECT e.seq FROM events AS e WHERE e.game_id = g.id ORDER BY e.id LIMIT 1)"
+            " FROM games AS g WHERE g.table_id = ? AND g.id > ? ORDER BY g.id LIMIT ?",
+            (self._table.id, self._latest_game, _PIECE),
+        ).fetchall()
+        for game, seq in rows:
+            if seq is None:
+                # Its first event is not stored yet.
+                return False
+            self._latest_game = game
+            insort(self.games, seq)
+        return len(rows) == _PIECE
+
+
+def any_between(numbers: array[int], begin: int, end: int) -> bool:
+    """Whether one of these ascending numbers is `begin` or more, and below `end`."""
+    place = bisect_left(numbers, begin)
+    return place < len(numbers) and numbers[place] < end
+
+
+def _error(seq: int, number: int) -> int:
+    return seq << _ID_BITS | min(number, _ID)
+
+
+def _parted(error: int) -> tuple[int, int]:
+    return error >> _ID_BITS, error & _ID

@@ -1,0 +1,437 @@
+"""Where one is in a session, and how one moves: the part of `kiebitz watch` that knows no terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kiebitz.cli.spectator.event_cursor import Course
+from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.spectator.view import RECENT
+from kiebitz.cli.terminal.screen import RenderableType
+from kiebitz.cli.tui.lists import EventRows, FlawRows, MessageRows, Names, StreamRows
+from kiebitz.cli.tui.marks import Marks
+from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.dissectors.model import Event
+from kiebitz.storage.read.message_queries import flaws_numbered
+from kiebitz.storage.read.timeline import TableRow
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_BEFORE_ALL = -1
+
+_SEARCH_S = 0.008
+"""So long it is searched at a time; then the keys have their turn."""
+
+
+class Viewer:
+    """A table of a session, the place in its course, and what is listed beside it.
+
+    One that `follows` is always at the end; one that `plays` goes on by itself. `notice` is a sentence about
+    what was just done. Everything raises sqlite3.Error where the database cannot be read now.
+    """
+
+    def __init__(self, watched: Watched, pace: Pace, has_letters: bool = True) -> None:
+        self.watched = watched
+        self.pace = pace
+        self.follows = watched.is_live
+        self.plays = False
+        self.steps = False
+        """Whether the key that plays takes one step."""
+        self.notice = ""
+        self.side_by_side = False
+        """Whether all tables are looked at: then one moves through the events of all of them."""
+        self.table: TableRow | None = None
+        self._has_letters = has_letters
+        self._error: tuple[int, int] | None = None
+        """The error one was led to: the number of its event, and its own."""
+        self._names = Names(watched)
+        self._courses: dict[int, Course] = {}
+        self._marks: dict[int, Marks] = {}
+        self._message: int | None = None
+        self._moment: int | None = None
+        """The last event of the session that is shown, by its id; None if it is the last there is."""
+        self.tables = watched.tables()
+        self._choose(self._first_table())
+
+    def _first_table(self) -> TableRow | None:
+        """The table of the game that was asked for, or the one at which most has happened."""
+        timeline = self.watched.timeline
+        game = timeline.game(self.watched.game_id) if self.watched.game_id is not None else None
+        if game is not None:
+            return timeline.table(game.table_id)
+        return max(self.tables, key=lambda table: timeline.last_seq(table.id), default=None)
+
+    # What is shown.
+
+    @property
+    def has_several_games(self) -> bool:
+        """Whether games are played at several tables."""
+        if self.watched.game_id is not None or len(self.tables) < 2:
+            return False
+        (count,) = self.watched.timeline.connection.execute(
+            "SELECT count(*) FROM tables AS t WHERE t.session_id = ?"
+            " AND EXISTS (SELECT 1 FROM games AS g WHERE g.table_id = t.id)",
+            (self.watched.timeline.session.id,),
+        ).fetchone()
+        return bool(count > 1)
+
+    @property
+    def course(self) -> Course | None:
+        """That of the table one looks at; None as long as there is no table."""
+        return self._course(self.table) if self.table is not None else None
+
+    @property
+    def marks(self) -> Marks:
+        """Those of the table."""
+        assert self.table is not None
+        return self._marks[self.table.id]
+
+    @property
+    def event(self) -> Event | None:
+        """The event one is at."""
+        return self.course.event(self.course.place) if self.course is not None else None
+
+    def picture(self, table: TableRow | None = None) -> RenderableType | None:
+        """The table one looks at, or another one at the same moment, as it was then."""
+        if self.table is None:
+            return None
+        course = self._course(table or self.table)
+        self._go_along(course)
+        onlooker = self.watched.onlooker
+        return onlooker.picture(course.table_id, course.state(), course.recent(RECENT), self.watched.game_id)
+
+    def svg(self) -> bytes:
+        """The same picture as SVG."""
+        assert self.course is not None
+        course = self.course
+        return self.watched.onlooker.svg(
+            course.table_id, course.state(), course.recent(RECENT), self.watched.game_id
+        )
+
+    def line(self) -> str:
+        """The event one is at, on one line."""
+        return self.watched.onlooker.line(self.event) if self.event is not None else ""
+
+    def place_of(self, table: TableRow) -> int:
+        """The place in a table's course at this moment."""
+        course = self._course(table)
+        self._go_along(course)
+        return course.place
+
+    def latest(self, table: TableRow) -> str:
+        """The last event of a table by now, in a sentence."""
+        event = self._course(table).event(self._course(table).place)
+        return self.watched.onlooker.sentence(event) if event is not None else "nothing has happened yet"
+
+    def message_id(self) -> int | None:
+        """The message that was opened, or else the first that told of the event one is at."""
+        if self._message is not None:
+            return self._message
+        event = self.event
+        if event is None:
+            return None
+        may_be_seen = self.watched.streams()
+        rows = self.watched.timeline.connection.execute(
+            "SELECT id, stream_id FROM messages WHERE event_id = ? ORDER BY id", (event.id,)
+        )
+        return next((number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None)
+
+    def message_of(self, pane: str | None, place: int) -> int | None:
+        """The message that a row of a pane is about."""
+        if pane == "messages" and place >= 0:
+            return self.messages.search.found[place]
+        if pane == "flaws":
+            flaws = flaws_numbered(self.watched.timeline, [self.flaws.search.found[place]])
+            return next((flaw.message_id for flaw in flaws), None)
+        return None
+
+    # Moving.
+
+    def step(self, by: int) -> None:
+        """So many events further on, or back; then it neither follows nor plays."""
+        course = self.course
+        if course is not None and self.side_by_side:
+            for _ in range(abs(by)):
+                self._step_anywhere(by > 0)
+        elif course is not None:
+            self.be_at(max(min(course.place + by, len(course) - 1), min(0, len(course) - 1)))
+
+    def be_at(self, place: int) -> None:
+        """At a place; then it neither follows nor plays."""
+        course = self.course
+        if course is None:
+            return
+        course.place = max(min(place, len(course) - 1), -1)
+        event = course.event(course.place)
+        self._moment = event.id if event is not None else 0
+        self.plays = self.follows = False
+        self.notice = ""
+        self._message = self._error = None
+
+    def begin(self) -> None:
+        """At the first event; of all tables, where they are side by side."""
+        self.be_at(0)
+        if self.side_by_side:
+            first = [event.id for course in self._all() if (event := course.event(0)) is not None]
+            self._moment = min(first, default=0)
+
+    def end(self) -> None:
+        """At the last event; what comes is followed."""
+        course = self.course
+        if course is not None:
+            self.be_at(len(course) - 1)
+            if self.side_by_side or self.watched.is_live:
+                self._moment = None
+            self.follows = self.watched.is_live
+            self.notice = "" if self.follows or not self.watched.ending else self.watched.ending
+
+    def game(self, by: int) -> None:
+        """At the beginning of the next game or, with -1, of this one or the one before."""
+        course = self.course
+        if course is None:
+            return
+        starts = self.marks.games
+        seq = course.seq
+        behind = [start for start in starts if start > seq] if by > 0 else None
+        before = [start for start in starts if start < seq] if by < 0 else None
+        if behind:
+            self._go_to(behind[0])
+        elif before:
+            self._go_to(before[-1])
+        else:
+            self.notice = "that was the last game" if by > 0 else "that was the first game"
+
+    def error(self, by: int) -> int | None:
+        """At the next error, or with -1 at the one before; gives the number of its diagnostic."""
+        course = self.course
+        if course is None:
+            return None
+        seq, latest = self._error if self._error is not None else (course.seq, None)
+        if latest is None and by > 0 and course.place <= 0:
+            # Whoever is at the beginning wants the first, also one that came before any event.
+            seq = _BEFORE_ALL
+        find = self.marks.error_after if by > 0 else self.marks.error_before
+        found = find(seq, latest)
+        if found is None:
+            where = "after" if by > 0 else "before"
+            this = "event" if latest is None else "one"
+            self.notice = f"no error {where} this {this}" if len(self.marks) else "there are no errors"
+            return None
+        at, number = found
+        self._go_to(at)
+        self._error = found
+        flaws = flaws_numbered(self.watched.timeline, [number])
+        for flaw in flaws:
+            self._message = flaw.message_id
+            self.notice = f"{flaw.severity}[{flaw.code}]: {flaw.text}"
+        return number
+
+    def open_message(self, number: int) -> None:
+        """Open a message, and be at the event that it tells of."""
+        rows = self.watched.timeline.connection.execute(
+            "SELECT e.table_id, e.seq FROM messages AS m JOIN events AS e ON e.id = m.event_id"
+            " WHERE m.id = ?",
+            (number,),
+        )
+        for table_id, seq in rows:
+            self._choose(self.watched.timeline.table(table_id))
+            self._go_to(seq)
+        self._message = number
+
+    def toggle(self) -> None:
+        """Play, or pause."""
+        course = self.course
+        if course is None:
+            return
+        if self.steps:
+            self.step(1)
+            return
+        if self.plays or self.follows:
+            self.plays = self.follows = False
+        elif course.is_at_end and self.watched.is_live:
+            self.follows = True
+        else:
+            if course.is_at_end:
+                self.be_at(0)
+            self.plays = True
+        self.notice = ""
+
+    def due_s(self) -> float | None:
+        """In how many seconds the next event is shown; None where nothing plays."""
+        course = self.course
+        if not self.plays or course is None:
+            return None
+        this, following = self.event, self._next_event()
+        if following is None:
+            if not self._is_searching:
+                self.plays = False
+                self.follows = self.watched.is_live
+            return _SEARCH_S if self._is_searching else None
+        if this is None:
+            return 0.0
+        gap = (following.ts_ns - this.ts_ns) / 1e9
+        self.notice = f"{gap:.0f} s of silence, shortened" if self.pace.is_shortened(gap) else ""
+        return self.pace.wait_s(gap)
+
+    def play_on(self) -> None:
+        """Show the next event of what plays."""
+        course = self.course
+        if self.plays and course is not None:
+            self.step(1)
+            self.plays = True
+
+    def _next_event(self) -> Event | None:
+        """The event that comes next: at this table, or at any of them."""
+        courses = self._all() if self.side_by_side else filter(None, [self.course])
+        coming = [event for course in courses if (event := course.event(course.place + 1)) is not None]
+        return min(coming, key=lambda event: event.id, default=None)
+
+    def _step_anywhere(self, forwards: bool) -> None:
+        """The next event of any table, or the one before the last."""
+        courses = self._all()
+        if forwards:
+            found = self._next_event()
+        else:
+            shown = [event for course in courses if (event := course.event(course.place)) is not None]
+            shown.sort(key=lambda event: event.id)
+            found = shown[-1] if len(shown) > 1 or (shown and len(courses) == 1) else None
+        if found is None:
+            return
+        course = self._course_of(found.table_id)
+        course.place += 1 if forwards else -1
+        left = [event.id for each in courses if (event := each.event(each.place)) is not None]
+        self._moment = max(left, default=0)
+        self.plays = self.follows = False
+        self.notice = ""
+
+    def _all(self) -> list[Course]:
+        """The courses of all tables, at this moment."""
+        courses = [self._course(table) for table in self.tables]
+        for course in courses:
+            self._go_along(course)
+        return courses
+
+    def _course_of(self, table_id: int) -> Course:
+        return self._course(self.watched.timeline.table(table_id))
+
+    # Looking otherwise.
+
+    def look_at(self, table: TableRow) -> None:
+        """Look at another table at the same moment."""
+        self._go_along(self._course(table))
+        self._choose(table)
+
+    def look_over(self, player: str | None) -> None:
+        """Look over another shoulder, at the same moment."""
+        self.watched.look_over(player)
+        # It may tell of something that this player does not know.
+        self.notice = ""
+        self.tables = self.watched.tables()
+        self._begin_anew()
+
+    def want(self, wanted: Filter | None) -> None:
+        """Show what meets another filter, at the same moment."""
+        self.watched.wanted = wanted
+        self._begin_anew()
+
+    def tick(self) -> bool:
+        """Look what has come; whether anything has."""
+        path = self.watched.session.path
+        has_come = self.watched.look()
+        if self.watched.session.path != path:
+            self.notice = f"the recording goes on in {self.watched.session.path}"
+            self.tables = self.watched.tables()
+            self._begin_anew()
+            return True
+        if has_come:
+            self._grow()
+        return has_come
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether something is still looked for."""
+        return self._is_searching
+
+    def _grow(self) -> None:
+        timeline = self.watched.timeline
+        self.tables = self.watched.tables()
+        if self.table is None and self.tables:
+            self._choose(self.tables[0])
+        for course in self._courses.values():
+            course.grow(timeline)
+        self.streams.grow()
+        self.search(_SEARCH_S)
+
+    def search(self, seconds: float) -> None:
+        """Look on for about so long for what the lists want."""
+        seconds /= len(self.tables) + 3
+        self._is_searching = False
+        for table in self.tables:
+            course = self._course(table)
+            self._is_searching |= course.go_on(seconds)
+            if self.follows and not course.is_at_end:
+                course.place = len(course) - 1
+                self._message = None
+        if self.table is not None:
+            self._is_searching |= self.marks.go_on(seconds)
+        self._names.learn()
+        connection = self.watched.timeline.connection
+        for name, rows in (("messages", self.messages), ("diagnostics", self.flaws)):
+            (last,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()
+            self._is_searching |= rows.search.go_on(last, seconds)
+
+    # The way there.
+
+    def _choose(self, table: TableRow | None) -> None:
+        if table == self.table and self._courses:
+            return
+        self.table = table
+        self._message = self._error = None
+        of = table if len(self.tables) > 1 else None
+        self.messages = MessageRows(self.watched, self.watched.messages(of), self._names, self._has_letters)
+        self.flaws = FlawRows(self.watched, self.watched.diagnostics(of), self._names)
+        self.streams = StreamRows(self.watched, self._names)
+        self._is_searching = True
+        if table is not None:
+            self.events = EventRows(self.watched, self._course(table))
+
+    def _course(self, table: TableRow) -> Course:
+        course = self._courses.get(table.id)
+        if course is None:
+            course = self._courses[table.id] = self.watched.course(table)
+            self._marks[table.id] = Marks(self.watched, table)
+            course.go_on(_SEARCH_S)
+            course.place = len(course) - 1 if self.follows else min(0, len(course) - 1)
+            if self._moment is None and not self.follows and table == self.table:
+                event = course.event(course.place)
+                self._moment = event.id if event is not None else 0
+        return course
+
+    def _go_along(self, course: Course) -> None:
+        """Bring a table's course to this moment."""
+        if self.table is not None and course is self._courses.get(self.table.id) and not self.side_by_side:
+            return
+        if self._moment is None:
+            course.place = len(course) - 1
+        else:
+            course.go_upto(self.watched.timeline.seq_upto(course.table_id, self._moment))
+
+    def _begin_anew(self) -> None:
+        """What may be seen has changed: look for it from the beginning, and be where one was."""
+        course = self.course
+        seq = course.seq if course is not None else None
+        table = self.table
+        self._courses.clear()
+        self._marks.clear()
+        self._names = Names(self.watched)
+        self.table = None
+        self._choose(table if table in self.tables else self._first_table())
+        if seq is not None and self.course is not None and self.table == table and not self.follows:
+            self.course.go_to(seq)
+
+    def _go_to(self, seq: int) -> None:
+        course = self.course
+        assert course is not None
+        course.go_to(seq)
+        self.be_at(course.place)

@@ -1,0 +1,99 @@
+"""Runs the application on the terminal, and leaves that as it was."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from kiebitz.cli.terminal.console import is_terminal
+from kiebitz.cli.terminal.keyboard import has_keyboard
+from kiebitz.cli.tui.playback_speed import Pace
+from kiebitz.services.sessions import is_database
+from kiebitz.services.standard_streams import errors_are_seen, tell, warn
+from kiebitz.storage.read.timeline import Timeline
+
+if TYPE_CHECKING:
+    from kiebitz.cli.tui.navigation import Viewer
+    from kiebitz.storage.filters import Filter
+
+
+RECORDER_SAYS = "KIEBITZ_RECORDER_SAYS"
+"""The variable in which one process of ours tells another where it says what it has to say: a descriptor."""
+
+
+_NOT_FOR_TEXTUAL = ("COLUMNS", "LINES", "TEXTUAL_DRIVER", "TEXTUAL_COLOR_SYSTEM")
+"""Variables that Textual uses unchecked: the terminal's size, a module to load, a key of rich's table."""
+
+
+def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
+    """Raise UsageError unless there is a terminal to fill and to read keys from; it says what to do instead.
+
+    Where stdin is a pipe, keys may be read from the terminal that the process belongs to.
+    """
+    # Textual writes to stderr.
+    if not (is_terminal() and errors_are_seen() and (has_keyboard() or (may_read_elsewhere and _has_tty()))):
+        raise click.UsageError(f"this takes a terminal for its keys, its output and its errors: {instead}")
+
+
+def _has_tty() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
+def viewer_of(
+    timeline: Timeline,
+    path: str,
+    player: str | None,
+    wanted: Filter | None,
+    game: int | None,
+    pace: Pace,
+    between: tuple[int, int] | None = None,
+) -> Viewer:
+    """A viewer of a session in the file at `path`; of a capture it is what was read from it.
+
+    `game` is a number in the session. `between` are the first and the last event, by their ids, if only those
+    are to be seen.
+    """
+    for name in _NOT_FOR_TEXTUAL:
+        os.environ.pop(name, None)
+    from kiebitz.cli.spectator.followed_session import Watched
+    from kiebitz.cli.tui.navigation import Viewer
+    from kiebitz.cli.tui.strip_rendering import has_letters
+
+    game_id = timeline.numbers.row_id_if_any("games", game)
+    watched = Watched(timeline, path if is_database(path) else None, player, wanted, game_id, between)
+    return Viewer(watched, pace, has_letters("←→"))
+
+
+def run(viewer: Viewer) -> int:
+    """Show it until somebody quits; the exit status. What a recorder says meanwhile is shown, too."""
+    from kiebitz.cli.tui.app import WatchApp
+    from kiebitz.cli.tui.log_tail import Said
+    from kiebitz.services.alteration.control_client import HandsClient
+
+    watched = viewer.watched
+    hands = HandsClient(lambda: watched.place) if watched.is_live else None
+    descriptor = os.environ.get(RECORDER_SAYS, "")
+    said = Said(int(descriptor)) if descriptor.isdecimal() else None
+    app = WatchApp(viewer, said, hands)
+    if hands is not None:
+        hands.start()
+    try:
+        status = app.run()
+    finally:
+        if hands is not None:
+            hands.stop()
+    if said is not None and said.is_left_alone:
+        warn("the program that records is gone; what it said:")
+        while said.read():
+            pass
+        for line in said.lines:
+            tell(line)
+    if app.failure is not None:
+        raise app.failure
+    return app.return_code or 0 if status is None else status

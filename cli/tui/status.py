@@ -1,0 +1,90 @@
+"""The line that says how it goes, and the one above a pane that says which one it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+
+from kiebitz.cli.spectator.event_cursor import Course
+from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
+from kiebitz.cli.tui.navigation import Viewer
+
+_ROWS = 4
+"""A sentence that is longer takes so many rows at the most."""
+
+_TITLES = {"message": "one message", "flaws": "diagnostics", "said": "recorder"}
+
+
+def status(viewer: Viewer, where: str | None, width: int) -> Text:
+    """How it goes; `where` says which table of several is chosen. In lines as wide as the terminal."""
+    course = viewer.course
+    watched = viewer.watched
+    if viewer.follows:
+        how = "live" if watched.is_live else "end"
+    else:
+        how = f"playing {viewer.pace}" if viewer.plays else "paused"
+    facts = [how]
+    if where is not None:
+        facts.append(where)
+    elif course is not None:
+        facts.append(_position(viewer, course))
+    if watched.player is not None:
+        facts.append(f"as {watched.player}")
+    if watched.wanted is not None:
+        facts.append(f"/{watched.wanted.text}")
+    if viewer.is_searching:
+        facts.append("searching")
+    notice = watched.trouble or viewer.notice or watched.ending or ""
+    lines = [Text("  ".join(filter(None, (*facts, notice))), "reverse")]
+    if lines[0].cell_len > width:
+        # A sentence that is cut says nothing.
+        lines = [line for part in ("  ".join(facts), notice) for line in _wrapped(part, width)]
+    for line in lines:
+        line.pad_right(max(width - line.cell_len, 0))
+    return LINE_BREAK.join(lines[:_ROWS])
+
+
+def _position(viewer: Viewer, course: Course) -> str:
+    """Return the current position by the event's number in the session, as lists and `--at` have it.
+
+    Where the course leaves events out, its place there follows: `#219 (200 of 1687 at this table)`.
+    """
+    count, place = len(course), course.place + 1
+    if not place:
+        return f"before the first of {count} events" if count else "no events"
+    is_one_of_several = len(viewer.tables) > 1
+    if course.search is None and not is_one_of_several:
+        return f"#{place} of {count}"
+    among = f"{place} of {count}{' at this table' if is_one_of_several else ''}"
+    number = _number(viewer)
+    return among if number is None else f"#{number} ({among})"
+
+
+def _number(viewer: Viewer) -> int | None:
+    """Return the number of the current event in the session; None while the database cannot be read."""
+    with suppress(sqlite3.Error):
+        event = viewer.event
+        if event is not None:
+            return viewer.watched.timeline.numbers.number("events", event.id)
+    return None
+
+
+def pane_title(panes: Sequence[str], chosen: str, where: str, width: int) -> Text:
+    """The names of all panes, or of the chosen one where there is no room; `where` is its row."""
+    names = [
+        Text(f" {_TITLES.get(pane, pane)} {where}".rstrip() + " ", "bold reverse")
+        if pane == chosen
+        else Text(f" {_TITLES.get(pane, pane)} ", "dim")
+        for pane in panes
+    ]
+    title = Text("").join(names)
+    if title.cell_len > width > 0:
+        title = names[panes.index(chosen)]
+    title.no_wrap = True
+    return title
+
+
+def _wrapped(text: str, width: int) -> list[Text]:
+    """A sentence on lines of so many cells."""
+    return Text(text, "reverse").lines(Console(width=width), width) if text else []

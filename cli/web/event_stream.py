@@ -1,0 +1,353 @@
+"""What is new in a session, for all browsers that look at it: server-sent events.
+
+A thread of its own looks at the database, whoever records into it, and makes of each piece of news one text
+for all who see the same. The last of them are kept. A browser has no queue here: it has a number, up to
+which it has been told. If it is too slow for what is kept, it is told from the database; so a slow or a dead
+browser costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+
+import msgspec
+
+from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.web import records
+from kiebitz.cli.web.access import Reach
+from kiebitz.cli.web.error_mapping import UNREADABLE, judged
+from kiebitz.cli.web.lists import event_records
+from kiebitz.cli.web.picture_cache import drawn_at
+from kiebitz.cli.web.query_executor import Desk
+from kiebitz.cli.web.reader import NotThereError, Reader, Served
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Event
+from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.faults import fault
+from kiebitz.services.sessions import session_of
+from kiebitz.services.standard_streams import warn
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.database.schema import StorageError
+
+_LOOK_S = 0.02
+"""How often it is looked whether anything has come, for half a percent of a core."""
+
+_IDLE_S = 0.25
+"""The same where nobody listens."""
+
+_KEPT = 64
+"""So many pieces of news are kept."""
+
+_MOST_EVENTS = 500
+"""So many events come at once."""
+
+_GROWTH_EVERY_S = 0.5
+
+_COPY_NS = 500_000_000
+"""So long what a player was not told waits for their copy of it. Copies come one by one, and seldom later."""
+
+_HEARTBEAT_S = 15.0
+"""So often something is said, so that whoever is gone is found out."""
+
+_HEARTBEAT = b"event: ping\ndata: {}\n\n"
+"""A comment would do for the connection, but a page does not see one, and would take silence for its end."""
+
+Told = tuple[Reach | str | None, int | None]
+"""Who sees the same: those who look over one player's shoulder (None: everybody's), at one table or all.
+
+A player's link stands for whoever is on its connection at the moment, whatever the name.
+"""
+
+
+class _News(msgspec.Struct, frozen=True):
+    """What to tell whoever knows of all events up to number `after`; then they know of those up to `upto`."""
+
+    after: int
+    upto: int
+    text: bytes
+
+
+class _Channel:
+    """The latest news for those who see the same, and how many they are."""
+
+    def __init__(self, upto: int) -> None:
+        self.upto = upto
+        self.made = upto
+        """Up to which event news were made, which are told a moment later."""
+        self.news: deque[_News] = deque(maxlen=_KEPT)
+        self.hearers = 0
+        self.drawn: dict[int, set[str]] = {}
+        """The fragments of the picture of each table that was told last."""
+
+
+class Feed:
+    """The news of one session. `start` and `listen` are for the event loop."""
+
+    def __init__(self, served: Served, desk: Desk) -> None:
+        self._served = served
+        self._desk = desk
+        self._channels: dict[Told, _Channel] = {}
+        self._guard = threading.Lock()
+        self._stopped = threading.Event()
+        self._looked = threading.Event()
+        """Set when it is known whether the session is live."""
+        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+        self._is_held = False
+        """Whether some news wait for a player's copy."""
+        self.status = records.Status(False, None, None)
+        self.growth = records.Growth(0, 0)
+        self.hands = HandsClient(self._place)
+        """What a relay holds that records it now."""
+        self._told_changes = 0
+
+    async def start(self) -> None:
+        """Begin to look; it is known then whether the session is live."""
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._thread.start()
+        await asyncio.to_thread(self._looked.wait)
+
+    def stop(self) -> None:
+        """Look no more, and let those go who listen."""
+        self._stopped.set()
+        self._tell(())
+
+    # In the event loop: one call for each browser.
+
+    async def listen(self, told: Told, upto: int | None, above: int = 0) -> AsyncGenerator[bytes, None]:
+        """What a browser is told that knows of all events up to number `upto`; None: all there are now.
+
+        Of each table only events numbered above `above` are told. Raises StorageError, sqlite3.Error.
+        """
+        channel = await self._desk.ask(self._served, partial(self._join, told), "news")
+        try:
+            reached = channel.upto if upto is None else min(upto, channel.upto)
+            status: records.Status | None = None
+            growth, grown_s = self.growth, 0.0
+            changes = 0
+            while not self._stopped.is_set():
+                changed = self._changed
+                if status is not self.status:
+                    status = self.status
+                    is_player = isinstance(told[0], Reach)
+                    yield _frame(_without_path(status) if is_player else status, "status")
+                if told[0] is None and changes != self.hands.changes:
+                    changes = self.hands.changes
+                    held = self.hands.held
+                    yield _frame(records.Waiting(None if held is None else len(held)), "held")
+                now = self._loop.time()
+                if growth is not self.growth and now - grown_s >= _GROWTH_EVERY_S:
+                    growth, grown_s = self.growth, now
+                    yield _frame(growth, "growth")
+                news = channel.news
+                if reached < channel.upto and not any(piece.after == reached for piece in news):
+                    text, reached = await self._desk.ask(
+                        self._served,
+                        partial(_tell_on, told=told, after=reached, upto=channel.upto, above=above, drawn={}),
+                        "news",
+                    )
+                    yield text
+                    continue
+                for piece in list(news):
+                    if piece.after == reached:
+                        reached = piece.upto
+                        yield piece.text
+                if changed is self._changed and reached == channel.upto:
+                    wait_s = _GROWTH_EVERY_S if growth is not self.growth else _HEARTBEAT_S
+                    try:
+                        await asyncio.wait_for(changed.wait(), wait_s)
+                    except TimeoutError:
+                        yield _HEARTBEAT
+        finally:
+            self._leave(told, channel)
+
+    def _join(self, told: Told, reader: Reader) -> _Channel:
+        with self._guard:
+            channel = self._channels.get(told)
+            if channel is None:
+                channel = self._channels[told] = _Channel(reader.timeline.last_event())
+            channel.hearers += 1
+            return channel
+
+    def _leave(self, told: Told, channel: _Channel) -> None:
+        with self._guard:
+            channel.hearers -= 1
+            if not channel.hearers:
+                self._channels.pop(told, None)
+
+    def _tell(self, news: Iterable[tuple[_Channel, _News]]) -> None:
+        for channel, piece in news:
+            channel.news.append(piece)
+            channel.upto = piece.upto
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    # In its own thread.
+
+    def _run(self) -> None:
+        try:
+            self._look_on()
+        except Exception as error:
+            why = judged(self._served, error)
+            if why is error and not isinstance(error, (sqlite3.Error, KiebitzError)):
+                warn(fault(error))
+            self._note(records.Status(False, f"nothing more is told: {why}", None))
+        finally:
+            self._looked.set()
+
+    def _look_on(self) -> None:
+        path = self._served.path
+        timeline, _ = session_of(open_existing(path), path, self._served.session_id)
+        watched = Watched(timeline, path)
+        reader = Reader(self._served)
+        self._note_status(watched)
+        self._looked.set()
+        if watched.is_live:
+            self.hands.start()
+        while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
+            try:
+                if watched.look() or self._is_held:
+                    self._follow(watched, reader)
+                    reader.look()
+                    self._look(reader)
+            except (sqlite3.Error, StorageError) as error:
+                watched.fails(error)
+            self._note_status(watched)
+            self._note_hands()
+        self.hands.stop()
+        if self._is_held:
+            self._look(reader, is_last=True)
+        reader.close()
+        watched.session.close()
+
+    def _follow(self, watched: Watched, reader: Reader) -> None:
+        """Where the recording goes on in another database, all readers go along."""
+        path, number = watched.session.path, watched.timeline.session.id
+        if path is not None and path != self._served.path:
+            # The last events of the database before are in no other one.
+            reader.look()
+            self._look(reader, is_last=True)
+            self._served.session_id = number
+            self._served.path = path
+
+    def _note_status(self, watched: Watched) -> None:
+        self._note(records.Status(watched.is_live, watched.trouble, watched.ending))
+
+    def _note_hands(self) -> None:
+        if self.hands.changes != self._told_changes:
+            self._told_changes = self.hands.changes
+            self._wake()
+
+    def _place(self) -> tuple[str, int] | None:
+        """What is recorded."""
+        return (self._served.path, self._served.session_id) if self.status.live else None
+
+    def _note(self, status: records.Status) -> None:
+        if status != self.status:
+            self.status = status
+            self._wake()
+
+    def _wake(self) -> None:
+        # The loop may be over.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._tell, ())
+
+    def _look(self, reader: Reader, is_last: bool = False) -> None:
+        """Make news of what there is; where it `is_last`, no copy is waited for."""
+        connection, numbers = reader.timeline.connection, reader.timeline.numbers
+        message, diagnostic = connection.execute(
+            "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
+            " (SELECT coalesce(max(id), 0) FROM diagnostics)"
+        ).fetchone()
+        growth = records.Growth(numbers.number("messages", message), diagnostic)
+        if growth != self.growth:
+            self.growth = growth
+        upto = reader.timeline.last_event()
+        with self._guard:
+            channels = list(self._channels.items())
+        news = []
+        self._is_held = False
+        for told, channel in channels:
+            # Nothing is told on a link whose player is not known any more.
+            with suppress(NotThereError):
+                decided = upto if is_last else _decided(reader, told, channel.made, upto)
+                self._is_held |= decided < upto
+                while channel.made < decided:
+                    after = channel.made
+                    text, channel.made = _tell_on(reader, told, after, decided, 0, channel.drawn)
+                    news.append((channel, _News(after, channel.made, text)))
+        self._loop.call_soon_threadsafe(self._tell, news)
+
+
+def _decided(reader: Reader, told: Told, after: int, upto: int) -> int:
+    """Up to which event it is known whether those are to be told: a player's copy may still be on its way."""
+    player = _player(reader, told)
+    if player is None:
+        return upto
+    young_ns = time.time_ns() - _COPY_NS
+    for event in reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]):
+        if event.ts_ns > young_ns and reader.hearers.seen(event, player) is None:
+            return event.id - 1
+    return upto
+
+
+def _tell_on(
+    reader: Reader, told: Told, after: int, upto: int, above: int, drawn: dict[int, set[str]]
+) -> tuple[bytes, int]:
+    """What happened between two events, or so much of it as comes at once; and up to which event that is.
+
+    `drawn` are the fragments of each table that are known; those that are new are told, and are put there.
+    """
+    player, table_id = _player(reader, told), told[1]
+    known = {table.id for table in reader.tables(player)}
+    found = list(islice(reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]), _MOST_EVENTS + 1))
+    is_all = len(found) <= _MOST_EVENTS
+    if not is_all:
+        del found[_MOST_EVENTS:]
+        upto = found[-1].id
+    by_table: dict[int, list[Event]] = {}
+    for event in found:
+        if table_id in (None, event.table_id) and event.seq > above and event.table_id in known:
+            events = by_table.setdefault(event.table_id, [])
+            seen = event if player is None else reader.hearers.seen(event, player)
+            if seen is not None:
+                events.append(seen)
+    pushes = []
+    for number, events in by_table.items():
+        picture = _picture(reader, number, player, drawn) if is_all else None
+        pushes.append(records.Push(number, event_records(reader, events, player), picture))
+    # A browser that comes again says this number. So it stands where all was told, and counts without data.
+    return b"".join(map(_frame, pushes)).removesuffix(b"\n") + f"id: {upto}\n\n".encode(), upto
+
+
+def _player(reader: Reader, told: Told) -> str | None:
+    """Whose view is told, by the name of today. Raises NotThereError."""
+    return reader.label(told[0]) if isinstance(told[0], Reach) else told[0]
+
+
+def _picture(
+    reader: Reader, table_id: int, player: str | None, drawn: dict[int, set[str]]
+) -> records.Picture:
+    """How a table looks now, with the fragments that are new in it."""
+    shown = drawn_at(reader, reader.table(table_id), reader.timeline.last_seq(table_id), player)
+    new = shown.fragments(shown.names - drawn.get(table_id, set()))
+    drawn[table_id] = shown.names
+    return msgspec.structs.replace(shown.picture, fragments=new)
+
+
+def _without_path(status: records.Status) -> records.Status:
+    """The status as a player is told it: what is wrong with a file names the file."""
+    return status if status.trouble is None else msgspec.structs.replace(status, trouble=UNREADABLE)
+
+
+def _frame(said: records.Answer, kind: str | None = None) -> bytes:
+    name = f"event: {kind}\n" if kind is not None else ""
+    return f"{name}data: ".encode() + msgspec.json.encode(said) + b"\n\n"

@@ -1,0 +1,139 @@
+"""What a relay holds, as the page is told of it, and what the page may have done to it.
+
+This is the one thing that a page can do, and not only see. So a request for it must say that it is the page's
+own, in ways in which another site cannot have a browser speak without asking this server first, which never
+allows it: a header of ours, and a body of JSON. Whose page it is, `access` has seen before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+from kiebitz.cli.held_fields import answers, assigned, misfits, patience, receiver, sender, slots
+from kiebitz.cli.web import records
+from kiebitz.cli.web.access import Reach
+from kiebitz.cli.web.request_params import BadQuestionError, ForbiddenError
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.escaping import field_words
+from kiebitz.services.alteration.control_client import HandsClient, Held
+from kiebitz.services.alteration.control_server import Act, HandsError, HeldMessage
+
+HEADER = "kiebitz-hands"
+"""It must be there, whatever it says."""
+
+_MOST_BYTES = 1 << 16
+"""A request has no more."""
+
+_MOST_WORDS = 500
+_PATIENCE_S = 5.0
+
+
+class HandsRefusalError(KiebitzError):
+    """It was not done; by field, `slips` say which values do not fit."""
+
+    def __init__(self, sentence: str, slips: dict[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.slips = slips or {}
+
+
+class TooMuchError(KiebitzError):
+    """A request with more than anybody needs."""
+
+
+class SlowRequestError(KiebitzError):
+    """A request whose body was not complete in time."""
+
+
+class Deed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to be done, and to which message; `values` by field for a change, `text` for an answer."""
+
+    do: Act
+    number: int | None = None
+    values: dict[str, str] = {}
+    text: str = ""
+
+
+def held_record(held: Held | None, may_act: bool) -> records.Held:
+    """What waits, as it is told; nothing where nothing can be held."""
+    if held is None:
+        return records.Held(False, False, [], 0)
+    return records.Held(True, may_act, [_message(held, message) for message in held.messages], held.more)
+
+
+def refuse(headers: Headers, reach: Reach, is_read_only: bool) -> None:
+    """Raise ForbiddenError for who may not act."""
+    if reach.player is not None:
+        raise ForbiddenError("only who sees everything can act on what is held")
+    if is_read_only:
+        raise ForbiddenError("this server only shows what is held: it was started with --read-only")
+    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if HEADER not in headers or media != "application/json":
+        raise ForbiddenError(
+            f"this is refused, as another site might ask it: send JSON, with the header {HEADER}: 1"
+        )
+
+
+async def deed_of(request: Request) -> Deed:
+    """Decode a request's body. Raises BadQuestionError, SlowRequestError, TooMuchError."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > _MOST_BYTES:
+                    raise TooMuchError(f"a request has at most {_MOST_BYTES} bytes")
+    except TimeoutError:
+        raise SlowRequestError(f"the request was not complete after {_PATIENCE_S:g} s") from None
+    try:
+        return msgspec.json.decode(body, type=Deed)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadQuestionError(f"this says nothing that can be done: {error}") from error
+
+
+async def act(hands: HandsClient, deed: Deed) -> None:
+    """Have it done. Raises HandsRefusalError with the reason if it was not."""
+    text = deed.text
+    if deed.do == "change":
+        text = await asyncio.to_thread(_assignments, hands.held, deed)
+    try:
+        await hands.have_done(deed.do, deed.number, text)
+    except HandsError as error:
+        raise HandsRefusalError(str(error)) from error
+
+
+def _assignments(held: Held | None, deed: Deed) -> str:
+    """What is assigned in a change. Raises HandsRefusalError."""
+    messages = held.messages if held is not None else ()
+    message = next((one for one in messages if one.number == deed.number), None)
+    if message is None:
+        raise HandsRefusalError(f"message {deed.number} does not wait any more")
+    wrong = misfits(message, deed.values)
+    if wrong:
+        raise HandsRefusalError("; ".join(wrong.values()), wrong)
+    text = assigned(message, deed.values)
+    if not text:
+        raise HandsRefusalError("nothing is another: let it go as it is")
+    return text
+
+
+def _message(held: Held, message: HeldMessage) -> records.HeldMessage:
+    return records.HeldMessage(
+        message.number,
+        message.stream,
+        message.direction,
+        sender(message),
+        receiver(message),
+        message.protocol,
+        message.name,
+        field_words(message.fields)[:_MOST_WORDS],
+        [records.HeldValue(slot.field, slot.value) for slot in slots(message)],
+        held.waited_ns(message) / 1e9,
+        None if message.bears_ns is None else message.bears_ns / 1e9,
+        patience(message),
+        message.rule,
+        answers(message),
+    )

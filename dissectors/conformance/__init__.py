@@ -1,0 +1,1 @@
+"""What a protocol declares for `kiebitz probe`: expected reactions and bots."""

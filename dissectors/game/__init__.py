@@ -1,0 +1,1 @@
+"""Game tables: from messages to events and the state of a table."""

@@ -1,0 +1,214 @@
+"""What a game table and its parts work with: the state, the events with their changes, games and diagnostics.
+
+A protocol derives its own from it where its parts share more. Findings come out of it, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kiebitz.dissectors.game.state import State, set_at
+from kiebitz.dissectors.grammar.grammar import MessageType, Rule, blame_of, to_json
+from kiebitz.dissectors.model import (
+    Blame,
+    Change,
+    Diagnostic,
+    Direction,
+    Event,
+    Findings,
+    Game,
+    Group,
+    Ids,
+    Message,
+    Severity,
+    Snapshot,
+    Stream,
+    TableInfo,
+)
+
+SNAPSHOT_EVERY = 200
+"""Events between two snapshots: what a jump to any moment has to replay at the most."""
+
+_MOST_GAMES_ON = 256
+
+_LONGEST_LABEL = 200
+_CUT_LABEL = 60
+
+
+def label(name: str) -> str:
+    """A name as it stands in events and in the state, again and again: one that is very long is cut short."""
+    return name if len(name) <= _LONGEST_LABEL else f"{name[:_CUT_LABEL]}…"
+
+
+class GameContext:
+    """One table's state, and what is found at it; `rules` are its checks: those of its protocol's grammar."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings, rules: Mapping[str, Rule]) -> None:
+        self.info = info
+        self.rules = rules
+        self.state: State = {}
+        self._ids = ids
+        self._findings = findings
+        self._seq = 0
+        self._changes: list[Change] = []
+        self._remarked: set[str] = set()
+        self.games_on: dict[int, Game] = {}
+        """The games that are on, by number: the latest of them, if some are never ended."""
+        self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
+        """Whether something has come in a direction of a stream that may yet become a message."""
+        self.neighbours: Sequence[GameContext] = ()
+        """Those of all tables of the same protocol in this session, this one among them."""
+
+    def put(self, value: Any, *path: str) -> None:
+        """Change the state at `path`; the change belongs to the next event. None takes the path away."""
+        # The state gets its own object: what is put into it later must not alter this change.
+        if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
+            self._changes.append((list(path), value))
+
+    def put_under(self, above: Sequence[str], part: State, path: Sequence[str], value: Any) -> None:
+        """The same for a `part` of the state, which stands at the path `above`: the way to it is not gone."""
+        if set_at(part, path, dict(value) if isinstance(value, dict) else value):
+            self._changes.append(([*above, *path], value))
+
+    def part_of(self, game: Game) -> tuple[tuple[str, str], State]:
+        """Where a game's part of the state is, and that part itself: `put_under` changes it."""
+        place = "games", str(game.id)
+        return place, self.state.setdefault(place[0], {}).setdefault(place[1], {})
+
+    @property
+    def pending_changes(self) -> Sequence[Change]:
+        """The changes that wait for the next event."""
+        return self._changes
+
+    def emit(
+        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
+    ) -> Event:
+        """Make an event of all changes since the last one."""
+        self._ids.event += 1
+        self._seq += 1
+        game_id = game.id if game is not None else None
+        event = Event(
+            self._ids.event, self.info.id, game_id, self._seq, ts_ns, kind, actor, data, self._changes
+        )
+        self._changes = []
+        self._findings.events.append(event)
+        if self._seq % SNAPSHOT_EVERY == 0:
+            self._findings.snapshots.append(Snapshot(self.info.id, self._seq, ts_ns, to_json(self.state)))
+        return event
+
+    def emit_of(
+        self, message: Message, kind: str, actor: str | None, data: dict[str, Any], game: Game | None
+    ) -> Event:
+        """Make the event that a message tells of: the message refers to it and to its game."""
+        event = self.emit(kind, message.ts_ns, actor, data, game)
+        message.event_id, message.game_id = event.id, event.game_id
+        return event
+
+    def open_game(self, label: str, ts_ns: int) -> Game:
+        """Begin a game."""
+        self._ids.game += 1
+        game = Game(self._ids.game, self.info.id, self.info.protocol, label, ts_ns)
+        self._findings.games.append(game)
+        self.games_on[game.id] = game
+        if len(self.games_on) > _MOST_GAMES_ON:
+            del self.games_on[next(iter(self.games_on))]
+        return game
+
+    def changed_game(self, game: Game) -> None:
+        """A game's label, end or result is new."""
+        self._findings.games.append(game)
+        if game.ended_ns is not None:
+            self.games_on.pop(game.id, None)
+
+    def flaw(
+        self,
+        message: Message,
+        key: str,
+        /,
+        *,
+        at: tuple[int, int] | None = None,
+        part: str | None = None,
+        blame: Blame | None = None,
+        **values: Any,
+    ) -> None:
+        """Report that `message` breaks the rule of this key; `values` fill the rule's sentences.
+
+        `at` is where in it (offset and length in bytes); `part` names what is there, behind the sentence.
+        `blame` is whose fault it is, if that is not the rule's to say.
+        """
+        rule = self.rules[key]
+        text = rule.text.format_map(values)
+        self.diagnose(
+            message,
+            rule.severity,
+            rule.group,
+            rule.code,
+            text if part is None else f"{text} ({part})",
+            expected=_filled(rule.expected, values),
+            clause=_filled(rule.clause, values),
+            blame=blame or rule.blame or blame_of(message.direction),
+            at=at,
+        )
+
+    def diagnose(
+        self,
+        message: Message,
+        severity: Severity,
+        group: Group,
+        code: str,
+        text: str,
+        *,
+        expected: str | None = None,
+        clause: str | None = None,
+        blame: Blame = "unknown",
+        at: tuple[int, int] | None = None,
+    ) -> None:
+        """Report a flaw of `message`, or of `at`: (offset, length) in bytes inside it.
+
+        What breaks a rule is reported with `flaw`, so that the reference lists all that is checked.
+        """
+        offset, length = at if at is not None else (0, message.length)
+        self._findings.diagnostics.append(
+            Diagnostic(
+                message.stream,
+                message.direction,
+                message.ts_ns,
+                severity,
+                group,
+                code,
+                text,
+                message.offset + offset,
+                length,
+                expected,
+                clause,
+                blame,
+                message.id,
+            )
+        )
+
+    def remark_dialect(self, message: Message, row: MessageType) -> None:
+        """Note, once per table, that a row of the grammar differs from the specification."""
+        if row.deviation is not None:
+            self.remark(message, row.deviation, row.clause)
+
+    def remark(
+        self, message: Message, deviation: str, clause: str, at: tuple[int, int] | None = None
+    ) -> None:
+        """Note, once per table, how a server or its clients differ from the specification."""
+        if deviation not in self._remarked:
+            self._remarked.add(deviation)
+            self.diagnose(
+                message,
+                "note",
+                "malformed",
+                "dialect",
+                deviation,
+                clause=clause,
+                blame=blame_of(message.direction),
+                at=at,
+            )
+
+
+def _filled(sentence: str | None, values: Mapping[str, object]) -> str | None:
+    return None if sentence is None else sentence.format_map(values)

@@ -1,0 +1,1 @@
+"""Grammars, framers and codecs: from bytes to messages and back."""

@@ -1,0 +1,86 @@
+"""Field types that more than one protocol has: text, fixed words, numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kiebitz.dissectors.grammar.grammar import FieldType, Handle, Mismatch, nearest_word
+from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.suggestions import suggesting
+
+_SHOWN = 40
+"""So much of a wrong value is quoted (characters)."""
+
+
+_VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
+
+
+def is_version(text: str) -> bool:
+    """Whether a text is a version in numbers, such as `1.0`: nobody is known by one."""
+    return _VERSION.fullmatch(text) is not None
+
+
+class Text(FieldType):
+    """Any text that the framing lets through; a name, if it has a `handle`. Usual ones are its `words`."""
+
+    title = "text"
+    is_free_text = True
+
+    def __init__(self, handle: Handle | None = None, words: tuple[str, ...] = ()) -> None:
+        self.words = words
+        self.handle = handle
+
+    def decode(self, text: str) -> str:
+        return text
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+class Word(Text):
+    """One of a few fixed words."""
+
+    is_free_text = False
+    wrong_texts = OF_WORDS
+
+    def __init__(self, *words: str, title: str | None = None) -> None:
+        super().__init__()
+        self.words = words
+        self.title = title or "one of " + ", ".join(words)
+
+    def decode(self, text: str) -> str:
+        if text not in self.words:
+            raise unknown_word(text, self.words, self.title)
+        return text
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if any(word != word.swapcase() for word in self.words):
+            yield other_case(self.encode)
+
+
+class Number(FieldType):
+    """A whole number, 0 or more; the number of something, if it has a `handle`."""
+
+    title = "whole number"
+    wrong_texts = OF_NUMBERS
+
+    def __init__(self, handle: Handle | None = None) -> None:
+        self.handle = handle
+
+    def decode(self, text: str) -> int:
+        # At most 15 digits: a number that every reader of the database can hold.
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise Mismatch(0, len(text), f'"{text[:_SHOWN]}" is not a number', "a whole number", "bad-number")
+        return int(text)
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
+    """What to raise for a text that is none of `words`, with the one that it was probably meant to be."""
+    problem = f'"{text[:_SHOWN]}" is not known here' if text else "there is nothing here"
+    return Mismatch(0, len(text), suggesting(problem, nearest_word(text, words)), expected)

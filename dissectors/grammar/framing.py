@@ -1,0 +1,259 @@
+"""Framers: bytes of one direction in, frames out.
+
+A framer never takes one segment for one message: the same bytes cut anywhere give the same frames. It is
+bounded, and after a gap, or in mid-stream, it goes on at the next place where a message can begin.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from kiebitz.dissectors.model import Direction
+
+FRAME_LIMIT = 1 << 20
+"""No frame is longer (bytes); what goes on for longer is skipped up to where a message can begin."""
+
+Cut = Literal["gap", "end", "limit"]
+"""Why a frame is no whole message: bytes beside it are not in the capture, the stream ends in it, or it goes
+on beyond `FRAME_LIMIT`."""
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """The bytes of one message, from `offset` of its direction, or what is left of one that is `cut`.
+
+    `size` is how many bytes of the stream it takes: of one over the limit `data` has only the beginning, and
+    `place` is where in it the line or value begins that has no end.
+    """
+
+    offset: int
+    data: bytes
+    size: int
+    cut: Cut | None = None
+    place: int = 0
+
+
+class Framer(ABC):
+    """The bytes of one direction of one stream."""
+
+    def __init__(self, direction: Direction) -> None:
+        self._direction = direction
+
+    @abstractmethod
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        """The frames that are whole after these bytes."""
+
+    @abstractmethod
+    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
+        """Bytes are missing here: what is left from before, as a frame that is cut."""
+
+    @abstractmethod
+    def eof(self) -> Sequence[Frame]:
+        """The direction is over: what is left, as frames."""
+
+    def settle(self) -> Sequence[Frame]:
+        """The other side speaks: a frame that was only waiting for what might still belong to its end."""
+        return ()
+
+    @property
+    @abstractmethod
+    def is_unfinished(self) -> bool:
+        """Whether something has come that is no frame yet."""
+
+
+class ByteFramer(Framer):
+    """Holds the bytes of a stream until a frame is whole; where that is, is a protocol's affair."""
+
+    def __init__(self, direction: Direction) -> None:
+        super().__init__(direction)
+        self._held = bytearray()
+        """What has come of the frame and is kept, from `_start` in this direction of the stream."""
+        self._start = 0
+        self._cut: Cut | None = None
+        self._place = 0
+        self._dropped = 0
+        """How many bytes of what has come are not kept, being too many."""
+
+    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        self._cut = self._cut or "gap"
+        self._release(len(self._held), frames)
+        self._seek()
+        self._cut = "gap"
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        self._cut = self._cut or "end"
+        self._release(len(self._held), frames)
+        return frames
+
+    @property
+    def is_unfinished(self) -> bool:
+        return bool(self._held or self._dropped)
+
+    @abstractmethod
+    def _seek(self) -> None:
+        """Bytes are missing: go on where a message can begin."""
+
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        """Give what has come up to there as a frame, and go on behind it."""
+        size = self._dropped + upto
+        if size:
+            data = b"" if self._cut in ("gap", "limit") else bytes(self._held[:upto])
+            frames.append(Frame(self._start, data, size, self._cut, self._place))
+        del self._held[:upto]
+        self._start += size
+        self._dropped = self._place = 0
+        self._cut = None
+
+
+class LineFramer(ByteFramer):
+    """Lines, each with its end: LF, or CR and LF. After a gap a line begins behind the next end."""
+
+    line_end = re.compile(rb"\n")
+    """Ends a line. A CR that came last may be half an end, and is looked at again with what follows."""
+
+    def __init__(self, direction: Direction) -> None:
+        super().__init__(direction)
+        self._searched = 0
+        """So many bytes of `_held` have no line end in them."""
+        self._seeking = False
+        """Whether bytes are missing before these, and nothing has shown yet that a line begins here."""
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        held = self._held
+        if not held and not self._dropped:
+            self._begin(offset, data)
+            if self._is_one_line(data):
+                # So is nearly every piece: nothing of it needs to be held.
+                self._searched = 0
+                return (Frame(offset, data, len(data)),)
+        held += data
+        frames: list[Frame] = []
+        if self._seeking:
+            self._resync()
+        while (end := self.line_end.search(held, self._searched)) is not None:
+            self._end_line(end.end(), frames)
+        self._searched = max(self._searched, len(held) - 1)
+        if self._dropped + len(held) > FRAME_LIMIT:
+            self._drop()
+        return frames
+
+    def _begin(self, offset: int, data: bytes) -> None:
+        """A line begins with these bytes."""
+        self._start = offset
+
+    def _is_one_line(self, data: bytes) -> bool:
+        if self._cut is not None or self._seeking or len(data) > FRAME_LIMIT:
+            return False
+        end = self.line_end.search(data, self._searched)
+        return end is not None and end.end() == len(data)
+
+    def _seek(self) -> None:
+        self._searched = 0
+        self._seeking = True
+
+    def _resync(self) -> None:
+        """See whether a line begins right behind what is missing, if that can be told: then none is cut."""
+        self._seeking = False
+
+    def _end_line(self, upto: int, frames: list[Frame]) -> None:
+        if self._dropped + upto > FRAME_LIMIT:
+            self._cut = self._cut or "limit"
+        self._release(upto, frames)
+        self._searched = 0
+
+    def _drop(self) -> None:
+        """Keep nothing but what may be half a line end."""
+        self._cut = self._cut or "limit"
+        rest = b"\r" if self._held[-1:] == b"\r" else b""
+        self._dropped += len(self._held) - len(rest)
+        self._held[:] = rest
+        self._searched = 0
+
+
+SHORT = 512
+"""Of pieces that have no more bytes it is remembered where messages end: a server says the same to all."""
+
+MOST_SHORT = 4096
+"""Of so many short pieces at the most: those that came last."""
+
+GOES_ON = -1
+"""Stands for the end of a frame that cannot be told yet."""
+
+
+class StructuredFramer(ByteFramer):
+    """Finds the end of a frame by the structure of what has come, be it many lines.
+
+    What needs no such look is taken as a whole, and what is too long up to the next beginning is not kept.
+    """
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        held = self._held
+        frames: list[Frame] = []
+        if not held and not self._dropped:
+            size = 0
+            for end in self._whole(data):
+                # What is all of the piece is the same object, which need not be hashed again to be looked up.
+                frames.append(Frame(offset + size, data[size:end], end - size))
+                size = end
+            self._start = offset + size
+            if size == len(data):
+                return frames
+            data = data[size:]
+        held += data
+        while held:
+            end = self._frame_end()
+            if end != GOES_ON:
+                self._release(end, frames)
+            elif self._cut is not None:
+                self._drop()
+                break
+            elif len(held) > FRAME_LIMIT:
+                self._cut = "limit"
+                self._overflow()
+            else:
+                break
+        return frames
+
+    @abstractmethod
+    def _whole(self, data: bytes) -> Sequence[int]:
+        """Where the messages end that are seen at once to be whole, if one can begin here."""
+
+    @abstractmethod
+    def _frame_end(self) -> int:
+        """Look at what has come; say where in `_held` the frame ends, or that it goes on.
+
+        Of one that is cut, it ends where the next message can begin.
+        """
+
+    @abstractmethod
+    def _overflow(self) -> None:
+        """The frame is too long: what follows is skipped. Set the place of what has no end."""
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Keep nothing but what may be part of a beginning."""
+
+
+class DatagramFramer(Framer):
+    """Each datagram is a frame, an empty one too."""
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        return (Frame(offset, data, len(data)),)
+
+    def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
+        # Nothing spans two datagrams, so nothing is lost but the gap itself.
+        return ()
+
+    def eof(self) -> Sequence[Frame]:
+        return ()
+
+    @property
+    def is_unfinished(self) -> bool:
+        return False

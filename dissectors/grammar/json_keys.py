@@ -1,0 +1,97 @@
+"""Duplicate names within the objects of a JSON text, which parsers treat in different ways.
+
+RFC 8259, section 4: the names within an object should be unique; where they are not, many programs use the
+last member only, others report an error. Here the last member counts, as in `msgspec.json.decode`, which does
+not report the others. The codec of a JSON protocol calls `duplicate_key` for each text that it has decoded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.grammar.patching import Place
+
+CLAUSE = "RFC 8259, 4"
+
+_SHOWN = 40
+"""Maximum number of characters of a name in a diagnostic."""
+
+_encode = msgspec.json.Encoder().encode
+
+_LEAST = 2
+"""A text with fewer colons has at most one member."""
+
+_ESCAPED_COLON = rb"\u003"
+"""The beginning of an escape that may be a colon."""
+
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\],]', re.DOTALL)
+"""Strings, and the marks that say whether a string is a name. Numbers and words are passed over."""
+
+
+def duplicate_key(text: bytes, value: Any) -> Flaw | None:
+    """Return the diagnostic for the first name that an object repeats; None if all names are unique.
+
+    Args:
+        text: A valid JSON text; blanks may surround it.
+        value: The value that it decodes to, in which only the last of several equal names is left.
+    """
+    colons = text.count(b":")
+    # Each member has a colon, and one that is not in the value takes it along. A colon inside a string is one
+    # in both texts, unless it is escaped. So equal counts are proof enough, and cost least.
+    if colons < _LEAST or (_ESCAPED_COLON not in text and _colons(value) == colons):
+        return None
+    found = _first_duplicate(text)
+    if found is None:
+        return None
+    name, place = found
+    shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+    return Flaw(
+        "warning",
+        "malformed",
+        "duplicate-key",
+        f'"{shown}" is in this object already; the last value counts, but some programs refuse the message',
+        *place,
+        "each name once in an object",
+        CLAUSE,
+    )
+
+
+def _colons(value: Any) -> int | None:
+    """Return the number of colons in a value's JSON text; None if it is nested too deeply to be written."""
+    try:
+        return _encode(value).count(b":")
+    except RecursionError:
+        return None
+
+
+def _first_duplicate(text: bytes) -> tuple[str, Place] | None:
+    """Return the first name in a valid text that its object has already, and its place with its quotes."""
+    around: list[set[str] | None] = []
+    """The names of each object that is open; None for a list."""
+    names: set[str] | None = None
+    is_name = False
+    for token in _TOKEN.finditer(text):
+        mark = token[0]
+        if mark == b"{":
+            around.append(names)
+            names, is_name = set(), True
+        elif mark == b"[":
+            around.append(names)
+            names, is_name = None, False
+        elif mark in (b"}", b"]"):
+            names, is_name = around.pop(), False
+        elif mark == b",":
+            is_name = names is not None
+        elif is_name:
+            assert names is not None
+            name = str(json.loads(mark)) if b"\\" in mark else mark[1:-1].decode()
+            if name in names:
+                return name, (token.start(), len(mark))
+            names.add(name)
+            is_name = False
+    return None

@@ -1,0 +1,1 @@
+"""The inspector: protocol recognition and the way from bytes to findings."""

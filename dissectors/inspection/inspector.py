@@ -1,0 +1,629 @@
+"""The one way from bytes to a game: items in, findings out.
+
+Every source's items pass here: framer, then grammar, then game table. The inspector also decides which
+protocol a server speaks: by force (`decode_as`), or from the first message that can only be one protocol's.
+Until then a server's items wait (a bounded number of them), so that nothing sent before is lost.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from kiebitz.dissectors.dissector import Dissector, recognise
+from kiebitz.dissectors.game.context import GameContext
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
+from kiebitz.dissectors.inspection import memo as remembered
+from kiebitz.dissectors.inspection.blame_suppression import WRITTEN, OwnDoing
+from kiebitz.dissectors.inspection.memo import Memo
+from kiebitz.dissectors.inspection.protocol_guess import Guess, as_notes
+from kiebitz.dissectors.model import (
+    DIRECTIONS,
+    OPPOSITE,
+    Altered,
+    Chunk,
+    Diagnostic,
+    Direction,
+    End,
+    Fault,
+    Findings,
+    Gap,
+    Ids,
+    Item,
+    Message,
+    Severity,
+    Stream,
+    TableInfo,
+    port_of,
+)
+
+UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
+"""How many items of a server wait for its protocol to be recognised: datagrams are messages, segments are
+not."""
+
+UNDECIDED_HEAD = 64 << 10
+"""How many of the first bytes of a TCP stream's direction are looked at to recognise the protocol."""
+
+UNDECIDED_BYTES = 8 << 20
+"""How many bytes wait for all servers together: a capture may hold much that is no game."""
+
+MOST_SERVERS = 1024
+"""So many servers are remembered that nobody is speaking to; the one longest left alone is forgotten."""
+
+CUT_OFF = "cut-off"
+GAP = "gap"
+MID_STREAM = "mid-stream"
+DERIVED_CODES = (CUT_OFF, GAP, MID_STREAM)
+"""The codes of the diagnostics in group `network` that follow from the bytes and the gaps; the others are
+Faults."""
+
+DIVERGENCE = "divergence"
+"""The code of the Faults in another group: where a live peer parts from the record that is played to it."""
+
+DEAD_PORT = ("port-unreachable", "refused")
+"""The codes of the Faults that say that nobody listens where a client sends to."""
+
+TAKEN_BACK = "taken-back"
+"""The code of the note that a server does not speak the protocol that it was taken to speak."""
+
+DecodeAs = Mapping[tuple[str, int], Dissector | None]
+"""Server (transport, port) to the protocol that it is said to speak; None if it is said to be no game."""
+
+
+class _Head(msgspec.Struct, eq=False):
+    """The first bytes of a TCP stream's direction; they are looked at again when there are `enough`."""
+
+    data: bytearray = msgspec.field(default_factory=bytearray)
+    enough: int = 1
+
+
+class _Server(msgspec.Struct, eq=False):
+    """A server endpoint and what is known of its protocol; `streams` counts those that are open."""
+
+    streams: int = 0
+    dissector: Dissector | None = None
+    table: GameTable | None = None
+    waiting: list[Item] = msgspec.field(default_factory=list)
+    heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
+    given_up: bool = False
+    guess: Guess | None = None
+    """How sure the protocol is; None once it is."""
+    disproved: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
+    """The messages that have led to a guess that was taken back."""
+    memos: Mapping[Direction, Memo] = msgspec.field(default_factory=dict)
+    """What is remembered of its protocol's frames; empty while that is not known."""
+
+
+class _Conversation(msgspec.Struct, eq=False):
+    """A stream, its server and, once the protocol is known, a framer for each direction.
+
+    `habits` are the flaws that are told once in a direction and have been told, of a peer's own bytes or not.
+    """
+
+    stream: Stream
+    server: _Server
+    framers: dict[Direction, Framer] = msgspec.field(default_factory=dict)
+    habits: set[tuple[Direction, str, bool]] = msgspec.field(default_factory=set)
+
+
+class Inspector:
+    """Dissects the items of one session. `ids` carries on the database's numbering."""
+
+    def __init__(
+        self, dissectors: Collection[Dissector], ids: Ids, decode_as: DecodeAs | None = None
+    ) -> None:
+        self._dissectors = dissectors
+        self._decode_as: DecodeAs = decode_as or {}
+        self._ids = ids
+        self._findings = Findings()
+        self._servers: dict[tuple[str, str], _Server] = {}
+        self._idle: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """The servers that nobody is speaking to, the one longest left alone first."""
+        self._conversations: dict[int, _Conversation] = {}
+        self._contexts: dict[str, list[GameContext]] = {}
+        """By protocol, those of all tables; what one server says may be about another."""
+        self._memos: dict[str, Mapping[Direction, Memo]] = {}
+        """By protocol, what is remembered of the frames of all its servers."""
+        self._latest_ns = 0
+        self._is_catching_up = False
+        """Whether what is read has waited for the message by which the protocol was recognised."""
+        self._waiting_bytes = 0
+        self._own_doing = OwnDoing(self._findings)
+        self._has_altered = False
+        """Whether any message was altered: hardly any session has one, and then nothing more is asked."""
+
+    def feed(self, item: Item) -> None:
+        """Take the next item of any stream."""
+        self._latest_ns = item.ts_ns
+        conversation = self._conversations.get(item.stream.id) or self._meet(item.stream)
+        server = conversation.server
+        if isinstance(item, Chunk) and server.table is not None:
+            self._read(conversation, item)
+            return
+        if isinstance(item, End):
+            item.stream.closed_ns = item.ts_ns
+            item.stream.close_reason = item.reason
+        elif isinstance(item, Altered):
+            self._findings.altered.append(item)
+            self._has_altered = True
+        if isinstance(item, Fault):
+            # That a server cannot be reached has to be told, whatever it speaks.
+            self._fault(item)
+            if server.table is not None and item.code in DEAD_PORT and item.direction == "c2s":
+                server.table.unreachable(item.stream)
+        elif server.table is not None:
+            self._dissect(conversation, item)
+        elif not server.given_up:
+            self._wait(server, item)
+        else:
+            self._unread(item)
+        if isinstance(item, End):
+            self._findings.streams.append(item.stream)
+            del self._conversations[item.stream.id]
+            server.streams -= 1
+            if not server.streams:
+                self._left_alone(item.stream)
+
+    def finish(self) -> None:
+        """Nothing more comes: decide what is undecided and let the tables give their last verdicts."""
+        for server in self._servers.values():
+            if server.table is None:
+                self._decide_by_likeness(server)
+        for conversation in list(self._conversations.values()):
+            self._eof(conversation, self._latest_ns, None)
+        for server in self._servers.values():
+            self._last_verdicts(server)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found: no frame is unfinished, no message undecided."""
+        return not any(
+            server.waiting
+            or (server.table is not None and server.table.undecided() is not None)
+            or (server.guess is not None and server.guess.held)
+            for server in self._servers.values()
+        ) and not any(
+            framer.is_unfinished
+            for conversation in self._conversations.values()
+            for framer in conversation.framers.values()
+        )
+
+    def context_of(self, stream: Stream) -> GameContext | None:
+        """What the table of a stream's server works with, its state in it; None if no protocol is known.
+
+        The stream may be one of which nothing has come yet. Nothing in it is to be changed.
+        """
+        server = self._servers.get((stream.transport, stream.server))
+        return server.table.context if server is not None and server.table is not None else None
+
+    def is_undecided(self, stream: Stream) -> bool:
+        """Whether it may still turn out what the server of a stream speaks, of which something has come."""
+        server = self._servers.get((stream.transport, stream.server))
+        return server is not None and server.table is None and not server.given_up
+
+    def drain(self) -> Findings:
+        """Everything found since the last call; messages, up to the first whose event is undecided."""
+        self._own_doing.drained(self._tables)
+        # The tables hold on to the same lists, so these are emptied, not replaced.
+        lists = msgspec.structs.astuple(self._findings)
+        found = Findings(*(part.copy() for part in lists))
+        for part in lists:
+            part.clear()
+        undecided = [
+            first
+            for server in self._servers.values()
+            if server.table is not None and (first := server.table.undecided()) is not None
+        ]
+        if undecided:
+            kept = bisect_left(found.messages, min(undecided), key=lambda message: message.id)
+            self._findings.messages[:] = found.messages[kept:]
+            del found.messages[kept:]
+        return found
+
+    def _meet(self, stream: Stream) -> _Conversation:
+        key = (stream.transport, stream.server)
+        server = self._servers.get(key)
+        if server is None:
+            server = self._servers[key] = _Server()
+            port = stream.transport, port_of(stream.server)
+            forced = self._decode_as.get(port)
+            if forced is not None:
+                self._decide(server, forced, stream)
+            server.guess, server.given_up = None, port in self._decode_as and forced is None
+        conversation = self._conversations[stream.id] = _Conversation(stream, server)
+        server.streams += 1
+        self._idle.pop(key, None)
+        if server.dissector is not None:
+            stream.protocol = server.dissector.protocol
+        self._findings.streams.append(stream)
+        return conversation
+
+    def _left_alone(self, stream: Stream) -> None:
+        """The last stream of a server is over: it is remembered for a while, in case another one comes."""
+        self._idle[stream.transport, stream.server] = None
+        if len(self._idle) <= MOST_SERVERS:
+            return
+        key, _ = self._idle.popitem(last=False)
+        server = self._servers.pop(key)
+        if server.table is None:
+            self._decide_by_likeness(server)
+        self._last_verdicts(server)
+        self._own_doing.forget(key, self._tables)
+        if server.table is not None:
+            self._contexts[server.table.context.info.protocol].remove(server.table.context)
+
+    def _last_verdicts(self, server: _Server) -> None:
+        """Nothing more comes from a server: what waited for more is told."""
+        guess = server.guess
+        if guess is not None and guess.is_unlikely:
+            self._take_back(server, guess)
+        elif guess is not None:
+            self._confirm(server, guess)
+        if server.table is not None:
+            server.table.finish(self._latest_ns)
+
+    def _wait(self, server: _Server, item: Item) -> None:
+        """Keep an item of a server whose protocol is unknown, unless it is what makes it known."""
+        stream = item.stream
+        if isinstance(item, End) and not server.waiting:
+            # Who comes and goes without a word, again and again, tells nothing of the protocol.
+            return
+        server.waiting.append(item)
+        if isinstance(item, Chunk):
+            self._waiting_bytes += len(item.data)
+            beginning = item.data if stream.transport == "udp" else _beginning(server, item)
+            for dissector, *seen in recognise(self._dissectors, stream.transport, beginning):
+                if seen == [item.direction, "certain"] and not _is_disproved(
+                    server, dissector, item.direction, beginning
+                ):
+                    self._decide(server, dissector, stream)
+                    return
+        elif isinstance(item, Gap):
+            server.heads.pop((stream.id, item.direction), None)
+        if len(server.waiting) >= UNDECIDED_ITEMS[stream.transport] or self._waiting_bytes > UNDECIDED_BYTES:
+            self._decide_by_likeness(server)
+
+    def _decide_by_likeness(self, server: _Server) -> None:
+        """Nothing certain came: take the protocol whose messages these look like, or give the server up."""
+        looked_at: set[tuple[int, Direction]] = set()
+        for item in server.waiting if not server.disproved else ():
+            if not isinstance(item, Chunk):
+                continue
+            data = item.data
+            if item.stream.transport == "tcp":
+                key = (item.stream.id, item.direction)
+                if key in looked_at or key not in server.heads:
+                    continue
+                looked_at.add(key)
+                data = bytes(server.heads[key].data)
+            for dissector, direction, _ in recognise(self._dissectors, item.stream.transport, data):
+                if direction == item.direction:
+                    self._decide(server, dissector, item.stream, is_likely=False)
+                    return
+        server.given_up = True
+        for item in self._no_longer_wait(server):
+            self._unread(item)
+
+    def _no_longer_wait(self, server: _Server) -> list[Item]:
+        waiting, server.waiting = server.waiting, []
+        server.heads.clear()
+        self._waiting_bytes -= sum(len(item.data) for item in waiting if isinstance(item, Chunk))
+        return waiting
+
+    def _decide(self, server: _Server, dissector: Dissector, stream: Stream, is_likely: bool = True) -> None:
+        self._ids.table += 1
+        info = TableInfo(self._ids.table, dissector.protocol, stream.server)
+        self._findings.tables.append(info)
+        server.dissector = dissector
+        server.memos = self._memos.setdefault(
+            dissector.protocol, {direction: Memo() for direction in DIRECTIONS}
+        )
+        server.guess = Guess(dissector)
+        server.table = dissector.table(info, self._ids, self._findings)
+        context = server.table.context
+        context.is_unfinished = self._is_unfinished
+        context.neighbours = neighbours = self._contexts.setdefault(dissector.protocol, [])
+        neighbours.append(context)
+        self._own_doing.met((stream.transport, stream.server), context.info.protocol, self._tables)
+        for conversation in self._conversations.values():
+            if conversation.server is server:
+                conversation.stream.protocol = dissector.protocol
+                self._findings.streams.append(conversation.stream)
+        waited = self._no_longer_wait(server)
+        # What makes it likely is the last of it, and all before may be anything.
+        self._is_catching_up = is_likely
+        for item in waited:
+            # A stream may have ended while its items waited.
+            conversation = self._conversations.get(item.stream.id) or _Conversation(item.stream, server)
+            self._dissect(conversation, item)
+        self._is_catching_up = False
+
+    def _judge(self, server: _Server, guess: Guess, since: int) -> None:
+        """Hold what was found from `since` on while a guess may be wrong; confirm it, or take it back."""
+        found = self._findings.diagnostics
+        if guess.is_doubtful:
+            accused = [flaw for flaw in found[since:] if flaw.severity != "note"]
+            found[since:] = [flaw for flaw in found[since:] if flaw.severity == "note"]
+            if self._is_catching_up and server.disproved:
+                # It may be what came of the program that was taken for a game before.
+                found += as_notes(accused)
+            else:
+                guess.hold(accused, not self._is_catching_up)
+        if guess.is_disproved:
+            self._take_back(server, guess)
+        elif guess.is_proven:
+            self._confirm(server, guess)
+
+    def _confirm(self, server: _Server, guess: Guess) -> None:
+        self._findings.diagnostics += guess.held
+        server.guess = None
+
+    def _take_back(self, server: _Server, guess: Guess) -> None:
+        """A server does not speak what it was taken to speak: nobody is accused, and what follows may be
+        anything."""
+        table = server.table
+        assert table is not None
+        self._contexts[table.context.info.protocol].remove(table.context)
+        self._findings.diagnostics += as_notes(guess.held)
+        stream = next(reversed(guess.streams.values()))
+        self._findings.diagnostics.append(
+            Diagnostic(stream, "c2s", self._latest_ns, "note", "state", TAKEN_BACK, guess.sentence, 0, 0)
+        )
+        server.disproved |= guess.names
+        # Of a byte stream it is not known where a message begins now.
+        server.given_up = not guess.names or stream.transport == "tcp"
+        server.dissector = server.table = server.guess = None
+        for conversation in self._conversations.values():
+            if conversation.server is server:
+                conversation.framers.clear()
+                guess.streams[conversation.stream.id] = conversation.stream
+        for stream in guess.streams.values():
+            stream.protocol = None
+            self._findings.streams.append(stream)
+
+    def _dissect(self, conversation: _Conversation, item: Item) -> None:
+        if conversation.server.table is None:
+            # It was just taken back.
+            self._unread(item)
+            return
+        if isinstance(item, Chunk):
+            self._read(conversation, item)
+        elif isinstance(item, Gap):
+            self._gap(conversation, item)
+        elif isinstance(item, Altered):
+            self._altered(conversation, item)
+        elif isinstance(item, End):
+            self._eof(conversation, item.ts_ns, item.reason)
+            if conversation.server.table is not None:
+                conversation.server.table.closed(item.stream, item.ts_ns)
+
+    def _read(self, conversation: _Conversation, chunk: Chunk) -> None:
+        if chunk.missing:
+            self._cut_off(chunk)
+            return
+        direction = chunk.direction
+        framers, ts_ns = conversation.framers, chunk.ts_ns
+        other = framers.get(OPPOSITE[direction])
+        if other is not None:
+            for frame in other.settle():
+                self._frame(conversation, OPPOSITE[direction], ts_ns, frame)
+        framer = framers.get(direction) or self._framer(conversation, direction)
+        for frame in framer.feed(chunk.offset, chunk.data):
+            self._frame(conversation, direction, ts_ns, frame)
+
+    def _eof(self, conversation: _Conversation, ts_ns: int, reason: str | None) -> None:
+        """Take what is left of both directions; `reason` says how the stream was ended, if it was."""
+        for direction, framer in [*conversation.framers.items()]:
+            for frame in framer.eof():
+                self._frame(conversation, direction, ts_ns, frame, reason)
+
+    def _framer(self, conversation: _Conversation, direction: Direction) -> Framer:
+        assert conversation.server.dissector is not None
+        framer = conversation.framers[direction] = conversation.server.dissector.framer(direction)
+        return framer
+
+    def _is_unfinished(self, stream: Stream, direction: Direction) -> bool:
+        conversation = self._conversations.get(stream.id)
+        framer = conversation.framers.get(direction) if conversation is not None else None
+        return framer is not None and framer.is_unfinished
+
+    def _unread(self, item: Item) -> None:
+        """Report the bytes that are missing of a server whose protocol is unknown."""
+        if isinstance(item, Chunk) and item.missing:
+            self._cut_off(item)
+        elif isinstance(item, Gap) and (item.offset or item.length is not None):
+            # That a capture begins in the middle only matters to a game.
+            self._missing(item)
+
+    def _cut_off(self, chunk: Chunk) -> None:
+        """A datagram whose end is not in the capture cannot be read; nobody but the capture is to blame."""
+        sent = len(chunk.data) + chunk.missing
+        text = f"only {len(chunk.data)} of {sent} bytes were captured (snap length)"
+        self._network(chunk, "warning", CUT_OFF, text, sent)
+
+    def _gap(self, conversation: _Conversation, gap: Gap) -> None:
+        """Bytes that are not there: what was begun before them cannot be read, nor what they began."""
+        framer = conversation.framers.get(gap.direction) or self._framer(conversation, gap.direction)
+        for frame in framer.gap(gap.offset, gap.length):
+            self._frame(conversation, gap.direction, gap.ts_ns, frame)
+        if gap.offset == 0 and gap.length is None:
+            text = "the beginning of this direction is not in the capture"
+            self._network(gap, "note", MID_STREAM, text, 0)
+        else:
+            self._missing(gap)
+        if conversation.server.table is not None:
+            conversation.server.table.missing(gap.stream, gap.direction)
+
+    def _missing(self, gap: Gap) -> None:
+        """Report bytes that are missing, for which only the network or the recording is to blame."""
+        count = "an unknown number of" if gap.length is None else f"{gap.length:,}"
+        self._network(gap, "warning", GAP, f"{count} bytes are not in the capture", gap.length or 0)
+
+    def _altered(self, conversation: _Conversation, item: Altered) -> None:
+        """Kiebitz has done something to a message: from here on, much is its own doing."""
+        self._own_doing.altered(item, (item.stream.transport, item.stream.server), self._tables)
+        if item.action == "drop" and conversation.server.table is not None:
+            conversation.server.table.missing(item.stream, item.direction)
+
+    def _tables(self) -> dict[tuple[str, str], GameContext]:
+        """The tables' contexts, by server."""
+        return {
+            key: server.table.context for key, server in self._servers.items() if server.table is not None
+        }
+
+    def _fault(self, fault: Fault) -> None:
+        """Tell what the source says."""
+        self._findings.diagnostics.append(
+            Diagnostic(
+                fault.stream,
+                fault.direction,
+                fault.ts_ns,
+                fault.severity,
+                fault.group,
+                fault.code,
+                fault.text,
+                fault.offset,
+                fault.length,
+                fault.expected,
+                blame=fault.blame,
+            )
+        )
+
+    def _network(self, item: Chunk | Gap, severity: Severity, code: str, text: str, length: int) -> None:
+        """Tell what the capture lacks of a stream."""
+        self._findings.diagnostics.append(
+            Diagnostic(
+                item.stream,
+                item.direction,
+                item.ts_ns,
+                severity,
+                "network",
+                code,
+                text,
+                item.offset,
+                length,
+                blame="network",
+            )
+        )
+
+    def _frame(
+        self,
+        conversation: _Conversation,
+        direction: Direction,
+        ts_ns: int,
+        frame: Frame,
+        ended: str | None = None,
+    ) -> None:
+        """Make a message of a frame; `ended` says how the stream was ended, if it was."""
+        server = conversation.server
+        table, guess, findings, data = server.table, server.guess, self._findings, frame.data
+        if table is None:
+            # The guess was taken back at a frame before.
+            return
+        since = len(findings.diagnostics) if guess is not None else 0
+        if frame.cut is None:
+            memo = server.memos[direction]
+            # Most are copies of what was just read.
+            found = memo.lately.get(data)
+            decoded = found if found is not None else self._decode(server, memo, direction, data)
+        else:
+            decoded = self._decode_cut(server, direction, frame, ended)
+        row = decoded.row
+        self._ids.message = message_id = self._ids.message + 1
+        message = Message(
+            message_id,
+            conversation.stream,
+            direction,
+            ts_ns,
+            row.name if row is not None else UNREADABLE,
+            decoded.fields,
+            decoded.fields_json,
+            frame.offset,
+            frame.size,
+        )
+        if self._has_altered:
+            message.altered = self._own_doing.action(conversation.stream, direction, frame.offset)
+        findings.messages.append(message)
+        for flaw in decoded.flaws:
+            if flaw.habit:
+                habit = (direction, flaw.code, message.altered in WRITTEN)
+                if habit in conversation.habits:
+                    continue
+                conversation.habits.add(habit)
+            self._report(message, flaw, data)
+        if row is not None:
+            table.message(message, row, decoded.sound, data)
+        elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
+            # Not if it is something that real peers pass over.
+            table.unreadable(conversation.stream, direction)
+        if guess is not None and message.altered not in WRITTEN:
+            guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
+            self._judge(server, guess, since)
+
+    def _decode(self, server: _Server, memo: Memo, direction: Direction, data: bytes) -> Decoded:
+        assert server.dissector is not None
+        return remembered.decoded(memo, server.dissector, data, direction)
+
+    def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:
+        """What can be said of a frame that is no whole message."""
+        if frame.cut == "limit":
+            flaw = Flaw(
+                "error",
+                "malformed",
+                "too-long",
+                f"{frame.size:,} bytes without an end: no message is longer than {FRAME_LIMIT:,}",
+                frame.place,
+                frame.size - frame.place,
+                "the end of the message",
+            )
+            return unreadable(flaw)
+        if frame.cut == "end" and ended in ("closed", "reset"):
+            assert server.dissector is not None
+            return server.dissector.truncated(frame.data, direction)
+        # The capture, not the sender, has left out the rest; a gap has its own diagnostic.
+        return unreadable()
+
+    def _report(self, message: Message, flaw: Flaw, frame: bytes) -> None:
+        offset, length = flaw.place(frame)
+        self._findings.diagnostics.append(
+            Diagnostic(
+                message.stream,
+                message.direction,
+                message.ts_ns,
+                flaw.severity,
+                flaw.group,
+                flaw.code,
+                flaw.text,
+                message.offset + offset,
+                length,
+                flaw.expected,
+                flaw.clause,
+                blame_of(message.direction),
+                message.id,
+            )
+        )
+
+
+def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:
+    """Whether a datagram says what has led to a wrong guess before."""
+    row = dissector.decode(data, direction).row if server.disproved else None
+    return row is not None and (direction, row.name) in server.disproved
+
+
+def _beginning(server: _Server, chunk: Chunk) -> bytes:
+    """The first bytes of a direction, if it is time to look at them again; none if not.
+
+    A segment may be a single byte: looked at each time, a stream of those would cost its length squared.
+    """
+    head = server.heads.setdefault((chunk.stream.id, chunk.direction), _Head())
+    room = UNDECIDED_HEAD - len(head.data)
+    head.data += chunk.data[:room]
+    if room <= 0 or len(head.data) < head.enough:
+        return b""
+    head.enough = len(head.data) + max(1, len(head.data) // 8)
+    return bytes(head.data)

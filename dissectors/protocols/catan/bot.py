@@ -1,0 +1,356 @@
+"""A simple Catan player: does by chance what the rules allow and its cards can pay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from kiebitz.dissectors.conformance.bots import Aim, Fields, Player, Say
+from kiebitz.dissectors.protocols.catan.board import Place, Spot, at, spot
+from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS
+from kiebitz.dissectors.protocols.catan.island import Island
+from kiebitz.dissectors.protocols.catan.words import (
+    BAUEN,
+    DORF,
+    DORF_BAUEN,
+    FARBEN,
+    GRÖSSTE_RITTERMACHT,
+    ROHSTOFFE,
+    RÄUBER_VERSETZEN,
+    SPIEL_STARTEN,
+    STADT,
+    STRASSE,
+    STRASSE_BAUEN,
+    WARTET_AUF_BEGINN,
+    WÜRFELN,
+)
+
+_SETTLING_S = 0.01
+"""So long after an answer nothing more is told of what came of it, whether that comes before or after."""
+
+_DECISION_S = 0.1
+"""So long others may think about an offer."""
+
+_MOST_ACTS = 4
+"""In a turn; then it ends the turn."""
+
+_MOST_REFUSALS = 20
+"""One after another: then it asks for nothing more."""
+
+_SPOTS = 6
+"""So many places are thought of for a building."""
+
+_GREETING = Say("Chatnachricht senden", {"Nachricht": "Grüß Gott"})
+
+
+class CatanPlayer(Player):
+    """One seat. After each request it waits for the answer."""
+
+    def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
+        super().__init__(name, seed, games)
+        self._id: int | None = None
+        self._status = ""
+        self._island: Island | None = None
+        self._hand: Counter[str] = Counter()
+        self._cards: Counter[str] = Counter()
+        self._new: Counter[str] = Counter()
+        """Cards bought in this turn, which cannot be played yet."""
+        self._asked: Say | None = None
+        self._offered: int | None = None
+        """Its own offer that is open."""
+        self._colour: str | None = None
+        self._colours: dict[int, str] = {}
+        """Those that others have taken for good."""
+        self._acts = 0
+        self._refusals = 0
+        self._has_played = False
+        self._village: Spot = ()
+        self._says_whether = False
+        """Whether the server is one where an offer is accepted, or refused, by a word."""
+
+    def _begin(self) -> None:
+        self._id, self._asked, self._island, self._colour = None, None, None, None
+
+    def _hear(self, name: str, fields: Fields) -> None:
+        match name:
+            case "Hallo":
+                self._say("Hallo", Version="Kiebitz 1.0 (Probe) (KI)")
+            case "Willkommen":
+                self._id = fields["id"]
+                self._ask(_GREETING)
+            case "Statusupdate":
+                self._update(fields["Spieler"])
+            case "OK" | "Fehler" | "Serverantwort":
+                self._answered(is_refused=name == "Fehler")
+            case "Spiel gestartet":
+                self._island = Island(fields["Karte"])
+                self._hand, self._cards = Counter(), Counter()
+            case "Spiel beendet":
+                self._island, self._offered = None, None
+                self.games += 1
+            case "Handelsangebot":
+                self._consider(fields)
+            case "Handelsangebot angenommen":
+                self._conclude(fields)
+            case "Handelsangebot abgebrochen" | "Handel ausgeführt":
+                self._over(fields)
+            case _ if self._island is not None:
+                self._happened(self._island, name, fields)
+
+    def _happened(self, island: Island, name: str, fields: Fields) -> None:
+        """Something on the island."""
+        is_mine = fields.get("Spieler") == self._id
+        match name:
+            case "Würfelwurf" if is_mine:
+                self._acts, self._has_played, self._offered = 0, False, None
+            case "Ertrag" | "Kosten" if is_mine and isinstance(fields["Rohstoffe"], dict):
+                sign = 1 if name == "Ertrag" else -1
+                self._hand.update({kind: sign * count for kind, count in fields["Rohstoffe"].items()})
+            case "Bauvorgang":
+                building = fields["Gebäude"]
+                island.built(building)
+                if building["Typ"] == DORF and building["Eigentümer"] == self._id:
+                    self._village = spot(map(at, building["Ort"]))
+            case "Straßenbaukarte ausspielen":
+                for road in (fields[key] for key in ("Straße 1", "Straße 2") if key in fields):
+                    island.built({"Eigentümer": fields["Spieler"], "Typ": STRASSE, "Ort": road})
+            case "Räuber versetzt" | "Ritter ausspielen":
+                island.robber = at(fields["Ort"])
+            case "Entwicklungskarte gekauft" if is_mine:
+                self._cards[fields["Entwicklungskarte"]] += 1
+                self._new[fields["Entwicklungskarte"]] += 1
+
+    def _update(self, shown: Fields) -> None:
+        if shown["id"] != self._id:
+            if shown.get("Status") == WARTET_AUF_BEGINN:
+                self._colours[shown["id"]] = shown.get("Farbe", "")
+            return
+        self._status = shown.get("Status", self._status)
+        if isinstance(shown.get("Rohstoffe"), dict):
+            self._hand = Counter(shown["Rohstoffe"])
+        self._think()
+
+    # Requests, one at a time.
+
+    def _ask(self, *ways: Say) -> None:
+        self._may(*ways)
+
+    def _said(self, said: Say) -> None:
+        if said.name != "Hallo":
+            self._asked = said
+        match said.name:
+            case "Spieler":
+                self._colour = said.fields["Farbe"]
+            case "Handel anbieten":
+                self._offered = -1
+            case "Ritter ausspielen" | "Straßenbaukarte ausspielen" | "Monopol" | "Erfindung":
+                self._has_played = True
+
+    def _answered(self, is_refused: bool) -> None:
+        asked, self._asked = self._asked, None
+        if not is_refused:
+            self._refusals = 0
+        else:
+            self._refusals += 1
+            self._acts = _MOST_ACTS
+            if asked is not None and asked.name in ("Spieler", "Spiel starten"):
+                self._colour = None
+            if asked is not None and asked.name == "Handel anbieten":
+                self._offered = None
+            if asked is not None and asked.name == "Handel abschließen":
+                self._ask(Say("Handel abbrechen", {"Handel id": asked.fields["Handel id"]}))
+        if asked is not None and asked.name in _CARDS and not is_refused:
+            self._cards[_CARDS[asked.name]] -= 1
+        self._think()
+
+    def _think(self) -> None:
+        self._plan(_SETTLING_S, self._go_on)
+
+    def _go_on(self) -> None:
+        """Do what is expected, if that was not asked for already."""
+        if self._asked is not None or self._turns or self._refusals > _MOST_REFUSALS:
+            return
+        if self._status == SPIEL_STARTEN:
+            self._start()
+        island = self._island
+        if island is None:
+            return
+        match self._status:
+            case "Dorf bauen" | "Straße bauen":
+                self._found(island)
+            case "Würfeln":
+                self._new.clear()
+                # A knight may be played before the dice are rolled, and one may chat at any time.
+                self._ask(Say(WÜRFELN, {}), *self._knights(island), _GREETING)
+            case "Karten wegen Räuber abgeben":
+                self._ask(Say("Karten abgeben", {"Abgeben": self._some(self._hand.total() // 2)}))
+            case "Räuber versetzen":
+                self._ask(*self._robberies(island, RÄUBER_VERSETZEN))
+            case "Handeln oder Bauen" | "Bauen" if self._offered is None:
+                self._act(island)
+
+    def _start(self) -> None:
+        if self.had_enough:
+            return
+        if self._colour is None:
+            taken = {*self._colours.values()}
+            free = [colour for colour in FARBEN if colour not in taken] or [*FARBEN]
+            self._choose([Say("Spieler", {"Name": self.name, "Farbe": colour}) for colour in free])
+        else:
+            self._ask(Say(SPIEL_STARTEN, {}))
+
+    def _found(self, island: Island) -> None:
+        island.in_setup = True
+        typ = DORF if self._status == DORF_BAUEN else STRASSE
+        spots = island.free(self._number, typ)
+        if self._status == STRASSE_BAUEN:
+            ours = [road for road in island.board.edges_at(self._village) if road in spots]
+            spots = ours or spots
+        self._ask(*self._buildings(typ, spots))
+
+    @property
+    def _number(self) -> int:
+        return self._id if self._id is not None else -1
+
+    def _some(self, count: int) -> dict[str, int]:
+        """So many of its cards."""
+        held = sorted(self._hand.elements())
+        return dict(Counter(self.random.sample(held, min(count, len(held)))))
+
+    # Its turn.
+
+    def _act(self, island: Island) -> None:
+        island.in_setup = False
+        self._acts += 1
+        end = Say("Zug beenden", {})
+        if self._acts > _MOST_ACTS:
+            self._ask(end)
+            return
+        kinds = [ways for ways in self._possible(island) if ways]
+        self.random.shuffle(kinds)
+        ways = [way for some in kinds for way in some]
+        is_tired = self.random.random() < 1 / (1 + len(kinds))
+        self._ask(*((end, *ways) if is_tired else (*ways, end)))
+
+    def _possible(self, island: Island) -> Iterable[list[Say]]:
+        """What can be done, by kinds of things."""
+        for typ in (STRASSE, DORF, STADT):
+            if self._hand >= Counter(COSTS[typ]):
+                yield self._buildings(typ, island.free(self._number, typ))
+        if self._hand >= Counter(CARD_COST):
+            yield [Say("Entwicklungskarte kaufen", {})]
+        yield self._knights(island)
+        yield self._road_card(island)
+        if self._may_play("Monopol"):
+            yield [Say("Monopol", {"Rohstoff": kind}) for kind in self._shuffled(ROHSTOFFE)]
+        if self._may_play("Erfindung"):
+            one, other = self.random.choices(ROHSTOFFE, k=2)
+            yield [Say("Erfindung", {"Rohstoffe": dict(Counter((one, other)))})]
+        yield self._overseas(island)
+        if self._hand.total() and self._acts == 1:
+            give = self.random.choice(sorted(self._hand.elements()))
+            want = self.random.choice([kind for kind in ROHSTOFFE if kind != give])
+            yield [Say("Handel anbieten", {"Angebot": {give: 1}, "Nachfrage": {want: 1}})]
+
+    def _shuffled(self, words: Iterable[str]) -> list[str]:
+        found = [*words]
+        self.random.shuffle(found)
+        return found
+
+    def _buildings(self, typ: str, spots: list[Spot]) -> list[Say]:
+        some = self.random.sample(spots, min(_SPOTS, len(spots)))
+        return [Say(BAUEN, {"Typ": typ, "Ort": _written(where)}) for where in some]
+
+    def _may_play(self, card: str) -> bool:
+        return not self._has_played and self._cards[card] > self._new[card]
+
+    def _knights(self, island: Island) -> list[Say]:
+        return [*self._robberies(island, "Ritter ausspielen")] if self._may_play("Ritter") else []
+
+    def _robberies(self, island: Island, name: str) -> list[Say]:
+        fields = [place for place in island.land if place != island.robber]
+        found = []
+        for place in self.random.sample(fields, min(_SPOTS, len(fields))):
+            victims = island.robbable(self._number, place)
+            target = {"Ziel": self.random.choice(victims)} if victims else {}
+            found.append(Say(name, {"Ort": _place(place), **target}))
+        return found
+
+    def _road_card(self, island: Island) -> list[Say]:
+        if not self._may_play("Straßenbau"):
+            return []
+        roads = island.free(self._number, STRASSE)
+        return [
+            Say("Straßenbaukarte ausspielen", {"Straße 1": _written(road)})
+            for road in self.random.sample(roads, min(_SPOTS, len(roads)))
+        ]
+
+    def _overseas(self, island: Island) -> list[Say]:
+        found = []
+        for kind, rate in island.board.rates(island.towns(self._number)).items():
+            if self._hand[kind] >= rate:
+                wanted = min(ROHSTOFFE, key=lambda other: (other == kind, self._hand[other]))
+                found.append(Say("Seehandel", {"Angebot": {kind: rate}, "Nachfrage": {wanted: 1}}))
+        return found
+
+    def _leads(self, aim: Aim, way: Say) -> bool:
+        if aim.name == "Chatnachricht":
+            return way == _GREETING
+        if aim.name in _CARDS or aim.name == GRÖSSTE_RITTERMACHT:
+            if self._hand >= Counter(CARD_COST):
+                return way.name == "Entwicklungskarte kaufen"
+            # Who wants cards builds nothing, and exchanges what there is.
+            return way.name == ("Handel anbieten" if self._acts == 1 else "Zug beenden")
+        # Who keeps resources will have too many of them.
+        return aim.name == "Karten abgeben" and way.name == "Zug beenden"
+
+    # Trade.
+
+    def _consider(self, fields: Fields) -> None:
+        trade = fields["Handel id"]
+        if fields["Spieler"] == self._id:
+            self._offered = trade
+            self._plan(_DECISION_S, lambda: self._withdraw(trade))
+        elif self._hand >= Counter(fields["Nachfrage"]):
+            yes = {"Annehmen": True} if self._says_whether else {}
+            is_shy = self.random.random() < 0.5
+            self._may(Say("Handel annehmen", {"Handel id": trade, **yes}), optional=is_shy)
+
+    def _conclude(self, fields: Fields) -> None:
+        self._says_whether = "Annehmen" in fields
+        trade, partner = fields["Handel id"], fields["Mitspieler" if self._says_whether else "Spieler"]
+        if trade == self._offered and partner != self._id and fields.get("Annehmen", True):
+            # The others may be thinking about it, too.
+            self._plan(_DECISION_S / 2, lambda: self._deal(trade, partner))
+
+    def _deal(self, trade: int, partner: int) -> None:
+        if self._offered == trade and self._asked is None and not self._turns:
+            self._ask(Say("Handel abschließen", {"Handel id": trade, "Mitspieler": partner}))
+
+    def _withdraw(self, trade: int) -> None:
+        if self._offered == trade and self._asked is None:
+            self._ask(Say("Handel abbrechen", {"Handel id": trade}))
+
+    def _over(self, fields: Fields) -> None:
+        """A trade is done, or is offered no more."""
+        if fields["Spieler"] == self._id:
+            self._offered = None
+            self._think()
+
+
+_CARDS = {
+    "Ritter ausspielen": "Ritter",
+    "Straßenbaukarte ausspielen": "Straßenbau",
+    "Monopol": "Monopol",
+    "Erfindung": "Erfindung",
+}
+"""Which card is played with which message."""
+
+
+def _place(place: Place) -> dict[str, int]:
+    return {"x": place[0], "y": place[1]}
+
+
+def _written(where: Spot) -> list[dict[str, Any]]:
+    return [_place(place) for place in where]

@@ -1,0 +1,142 @@
+"""What is built: where it may stand, what it costs, and who has the longest road.
+
+Clauses 7.2, 10.6 and 10.10, and the rules of the game that clause 14 refers to.
+"""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.protocols.catan.board import Spot, at, spot
+from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
+from kiebitz.dissectors.protocols.catan.ledger import START, Claim
+from kiebitz.dissectors.protocols.catan.phrases import where_words
+from kiebitz.dissectors.protocols.catan.placing import THROUGH, objection
+from kiebitz.dissectors.protocols.catan.resources import Resources
+from kiebitz.dissectors.protocols.catan.roads import longest_road
+from kiebitz.dissectors.protocols.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
+
+_WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
+_MOST = 1000
+"""So many buildings are kept; no map has room for as many."""
+
+
+class Builder:
+    """Takes what is built."""
+
+    def __init__(self, play: Play, resources: Resources) -> None:
+        self._play = play
+        self._resources = resources
+
+    def bauvorgang(self, fact: Fact) -> None:
+        """A building was built."""
+        told = fact.fields["Gebäude"]
+        self.build(fact, told["Eigentümer"], told["Typ"], spot(map(at, told["Ort"])), ("Gebäude",))
+
+    def build(self, fact: Fact, owner: int, typ: str, where: Spot, path: tuple[str, ...]) -> None:
+        """A building stands now; `path` is where the message tells of it."""
+        play = self._play
+        player = play.player(owner)
+        data = {"type": typ, "place": [{"x": x, "y": y} for x, y in where]}
+        game = play.game
+        if game is None:
+            play.tell(fact, "built", player, data)
+            return
+        if game.buildings.get(where) == Building(owner, typ):
+            # A card that names its roads may be followed by a message for each.
+            return
+        self._check(fact, game, player, typ, where, path)
+        if where in game.buildings or len(game.buildings) < _MOST:
+            game.buildings[where] = Building(owner, typ)
+            play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+        play.tell(fact, "built", player, data)
+        if game.in_setup:
+            self._settled(fact, game, player, typ, where)
+        elif typ == STRASSE and player.free_roads:
+            player.free_roads -= 1
+        else:
+            self._resources.claim(Claim(fact, owner, -1, COSTS[typ], _WHY[typ]))
+
+    def _settled(self, fact: Fact, game: CatanGame, player: Player, typ: str, where: Spot) -> None:
+        """The second village yields at once."""
+        board = game.board
+        if typ != DORF or board is None or len(game.towns(player.id)) != 2:
+            return
+        counts: dict[str, int] = {}
+        for place in where:
+            kind = LAND.get(board.fields.get(place, ""))
+            if kind is not None:
+                counts[kind] = counts.get(kind, 0) + 1
+        self._resources.claim(Claim(fact, player.id, 1, counts, START, partly=True))
+
+    # Where it may stand.
+
+    def _check(
+        self, fact: Fact, game: CatanGame, player: Player, typ: str, where: Spot, path: tuple[str, ...]
+    ) -> None:
+        play = self._play
+        if not game.whole or game.board is None:
+            return
+        problem = objection(game, game.board, player.id, typ, where)
+        if problem is not None:
+            key, place = "road-through" if problem == THROUGH else "bad-place", where_words(where)
+            play.flaw_of(fact, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem)
+        elif not game.in_setup and game.roller not in (None, player.id):
+            key, whose = "out-of-turn/build", play.name(game.roller)
+            play.flaw_of(fact, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller)
+        elif len(game.owned(player.id, typ)) >= PIECES[typ]:
+            key, most = "too-many-pieces", PIECES[typ]
+            play.flaw_of(fact, key, *path, "Typ", player=player.name, piece=typ, most=most)
+
+    # The longest road.
+
+    def longest(self, fact: Fact) -> None:
+        """The longest road changes hands."""
+        play = self._play
+        number: int | None = fact.fields.get("Spieler")
+        player = play.player(number) if number is not None else None
+        game = play.game
+        if game is not None:
+            game.longest_road = number
+            game.longest_fact = fact
+            play.put_in(number, "longest_road")
+        play.tell(fact, "longest_road", player, {} if player is not None else {"player": None})
+
+    def lengths(self, game: CatanGame) -> dict[int, int] | None:
+        """How long each player's longest road is; None if that is not known."""
+        if game.board is None or not game.whole or len(game.players) > len(FARBEN):
+            return None
+        found = {}
+        for number in game.players:
+            length = longest_road(game, game.board, number)
+            if length is None:
+                return None
+            found[number] = length
+        return found
+
+    def verdict(self, game: CatanGame) -> None:
+        """Whether whoever was said to have the longest road had it when the turn was over.
+
+        Some servers say so before they tell what was built.
+        """
+        fact, game.longest_fact = game.longest_fact, None
+        lengths = self.lengths(game) if fact is not None else None
+        if fact is None or lengths is None or _may_hold(game.longest_road, lengths):
+            return
+        play = self._play
+        longest = max(lengths.values(), default=0)
+        whose = [play.name(number) or "" for number in lengths if lengths[number] == longest]
+        holder = game.longest_road
+        ours = f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "nobody has it"
+        others, expected = " and ".join(whose), ", ".join(whose)
+        play.flaw_of(
+            fact, "longest-road", "Spieler", holder=ours, others=others, longest=longest, expected=expected
+        )
+
+
+def _may_hold(number: int | None, lengths: dict[int, int]) -> bool:
+    """Whether a player may have the longest road: at least 5, and nobody has a longer one."""
+    longest = max(lengths.values(), default=0)
+    if number is None:
+        return longest < 5 or sum(length == longest for length in lengths.values()) > 1
+    return lengths.get(number, 0) >= 5 and lengths[number] == longest

@@ -1,0 +1,133 @@
+"""Development cards: bought, played, and the largest army. Clauses 10.7, 10.10 and 13."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.protocols.catan.board import at, spot
+from kiebitz.dissectors.protocols.catan.building import Builder
+from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.game import CARD_COST, CatanGame, Player
+from kiebitz.dissectors.protocols.catan.hand import Counts, total
+from kiebitz.dissectors.protocols.catan.ledger import MONOPOLY, Claim
+from kiebitz.dissectors.protocols.catan.resources import Resources
+from kiebitz.dissectors.protocols.catan.turns import Turns
+from kiebitz.dissectors.protocols.catan.words import STRASSE
+
+_ARMY = 3
+"""The largest army has at least so many knights."""
+
+
+class Cards:
+    """Takes what is said of development cards."""
+
+    def __init__(self, play: Play, resources: Resources, turns: Turns, builder: Builder) -> None:
+        self._play = play
+        self._resources = resources
+        self._turns = turns
+        self._builder = builder
+
+    def bought(self, fact: Fact) -> None:
+        """A card was bought; only its owner sees which."""
+        play = self._play
+        player = play.player(fact.fields["Spieler"])
+        told = fact.fields.get("Entwicklungskarte", 1)
+        card: str | None = told if isinstance(told, str) else None
+        if play.game is not None:
+            player.cards.gain(1 if card is None else {card: 1})
+            player.bought[card] = player.bought.get(card, 0) + 1
+            play.put_cards(player)
+        hidden = {"known_to": [player.name], "others_see": {"card": None}} if card is not None else {}
+        play.tell(fact, "bought_card", player, {"card": card, **hidden})
+        self._resources.claim(Claim(fact, player.id, -1, CARD_COST, "development card"))
+
+    def ritter(self, fact: Fact) -> None:
+        """A knight moves the robber."""
+        play = self._play
+        player = play.player(fact.fields["Spieler"])
+        ort, target = fact.fields["Ort"], fact.fields.get("Ziel")
+        game = play.game
+        if game is not None:
+            moved = (player.id, at(ort), target)
+            if not (game.robber == at(ort) and game.robbed_by == player.id):
+                # Some servers tell the robber's move in a message of its own, before or after this one.
+                self._turns.move_robber(fact, player, ort, target)
+                game.moved = moved
+            player.knights = (player.knights or 0) + 1 if player.knights is not None or game.whole else None
+            play.put_player(player, "knights", player.knights)
+        self._played(fact, player, "Ritter", {"to": ort, "from_player": target})
+
+    def straßenbau(self, fact: Fact) -> None:
+        """Two roads for nothing; most servers tell each in a message of its own, too."""
+        play = self._play
+        player = play.player(fact.fields["Spieler"])
+        names = [name for name in ("Straße 1", "Straße 2") if name in fact.fields]
+        self._played(fact, player, "Straßenbau", {"roads": [fact.fields[name] for name in names]})
+        # Some servers tell what is built before they tell that it is free.
+        told = play.game.ledger.waive(player.id, "road", len(names)) if play.game is not None else 0
+        player.free_roads = len(names) - told
+        for name in names:
+            self._builder.build(fact, player.id, STRASSE, spot(map(at, fact.fields[name])), (name,))
+
+    def monopol(self, fact: Fact) -> None:
+        """All cards of one resource go to one player."""
+        player = self._play.player(fact.fields["Spieler"])
+        kind: str = fact.fields["Rohstoff"]
+        self._played(fact, player, "Monopol", {"resource": kind})
+        game = self._play.game
+        for number in game.players if game is not None else ():
+            sign = 1 if number == player.id else -1
+            self._resources.claim(Claim(fact, number, sign, None, MONOPOLY, firm=False, kind=kind))
+
+    def erfindung(self, fact: Fact) -> None:
+        """Two resources of one's choice."""
+        player = self._play.player(fact.fields["Spieler"])
+        counts: Counts = fact.fields["Rohstoffe"]
+        self._played(fact, player, "Erfindung", {"resources": counts})
+        # One server tells the whole hand here.
+        wanted = counts if total(counts) == 2 else 2
+        self._resources.claim(Claim(fact, player.id, 1, wanted, "invention", partly=True))
+
+    def _played(self, fact: Fact, player: Player, card: str, data: dict[str, Any]) -> None:
+        play = self._play
+        game = play.game
+        if game is not None:
+            self._check(fact, game, player, card)
+            player.cards.pay({card: 1})
+            player.played += 1
+            play.put_cards(player)
+        play.tell(fact, "played_card", player, {"card": card, **data})
+
+    def _check(self, fact: Fact, game: CatanGame, player: Player, card: str) -> None:
+        """One card a turn, and none that was bought in it."""
+        if not game.whole:
+            return
+        problem = None
+        just_bought = player.bought.get(card, 0)
+        if player.played:
+            problem, allowed = "the second development card in this turn", "one in a turn"
+        elif player.cards.most[card] <= 0:
+            problem, allowed = "a card that he has not got", "a card of his own"
+        elif just_bought and player.cards.most[card] <= just_bought:
+            problem, allowed = "a card that was bought in this turn", "a card of an earlier turn"
+        if problem is not None:
+            self._play.flaw_of(
+                fact, "card-not-allowed", player=player.name, card=card, problem=problem, allowed=allowed
+            )
+
+    def army(self, fact: Fact) -> None:
+        """The largest army changes hands."""
+        play = self._play
+        number: int | None = fact.fields.get("Spieler")
+        player = play.player(number) if number is not None else None
+        game = play.game
+        if game is not None and player is not None:
+            play.put_in(number, "largest_army")
+            knights = {other.id: other.knights for other in game.players.values()}
+            ours = player.knights
+            most = max((count for count in knights.values() if count is not None), default=0)
+            if game.whole and ours is not None and (ours < _ARMY or ours < most):
+                least = max(_ARMY, most)
+                play.flaw_of(fact, "largest-army", "Spieler", player=player.name, knights=ours, least=least)
+        play.tell(fact, "largest_army", player, {})

@@ -1,0 +1,224 @@
+"""The context of the Catan table and of its parts: players, the game that is on, their events and flaws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kiebitz.dissectors.game.context import GameContext
+from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.dissectors.model import Event, Findings, Ids, Stream, TableInfo
+from kiebitz.dissectors.protocols.catan.codec import field_place
+from kiebitz.dissectors.protocols.catan.conversation import Conversation
+from kiebitz.dissectors.protocols.catan.flaws import spoken
+from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
+from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
+from kiebitz.dissectors.protocols.catan.hand import Hand
+from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
+
+_LONGEST_NAME = 200
+_MOST_PLAYERS = 100
+"""So many players are known at once; no game has more than six."""
+
+_TOLD = 3
+"""So many errors of one kind are told: what a server does all the time is its way, not a slip."""
+
+
+class Play(GameContext):
+    """A Catan server's players and games, without what its messages mean."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings, GRAMMAR.rules)
+        self.conversations: dict[int, Conversation] = {}
+        self.players: dict[int, Player] = {}
+        """Who is connected."""
+        self.game: CatanGame | None = None
+        self._games = 0
+        self._told: dict[str, int] = {}
+
+    # Conversations and players.
+
+    def conversation(self, stream: Stream) -> Conversation:
+        """The conversation on a stream."""
+        found = self.conversations.get(stream.id)
+        if found is None:
+            found = self.conversations[stream.id] = Conversation(stream.id)
+        return found
+
+    def known(self, number: int) -> Player:
+        """A player as he is known outside games; one that was never heard of is new."""
+        known = self.players.get(number)
+        if known is None:
+            if len(self.players) >= _MOST_PLAYERS:
+                self._forget(next(iter(self.players.values())))
+            known = self.players[number] = Player(number, self._unlike_others(number, None))
+        return known
+
+    def player(self, number: int) -> Player:
+        """A player, in the game if one is on."""
+        known = self.known(number)
+        game = self.game
+        if game is None:
+            return known
+        in_game = game.players.get(number)
+        if in_game is None:
+            # A game that was not seen from its beginning, or a server that lets latecomers play.
+            in_game = game.players[number] = Player(number, known.name, known.colour, known.status)
+            self._put_player(in_game)
+        return in_game
+
+    def _forget(self, player: Player) -> None:
+        """Drop a player of a server that has more of them than can play."""
+        del self.players[player.id]
+        self.put(None, "players", player.name)
+        if self.game is not None and self.game.players.pop(player.id, None) is not None:
+            self.put_in(None, "players", str(player.id))
+            self.put_in(None, "private", player.name)
+
+    def rename(self, player: Player, name: str | None, colour: str | None) -> None:
+        """A player takes a name and a colour."""
+        before = player.name
+        player.name = self._unlike_others(player.id, name)
+        player.colour = colour or player.colour
+        if player.name != before:
+            self.put(None, "players", before)
+        self.put_lobby(player)
+
+    def put_lobby(self, player: Player) -> None:
+        """Show a player who is connected."""
+        shown = {"id": player.id, "colour": player.colour, "status": player.status}
+        self.put({key: value for key, value in shown.items() if value is not None}, "players", player.name)
+
+    def _unlike_others(self, number: int, name: str | None) -> str:
+        if not name:
+            return f"player {number}"
+        short = shortened(name, _LONGEST_NAME)
+        taken = any(other.name == short and other.id != number for other in self.players.values())
+        return f"{short} ({number})" if taken else short
+
+    def name(self, number: int | None) -> str | None:
+        """What a player is called; nobody is, if there is no number, or none of a player."""
+        if number is None or number < 0:
+            return None
+        in_game = self.game.players.get(number) if self.game is not None else None
+        known = in_game or self.players.get(number)
+        return known.name if known is not None else f"player {number}"
+
+    # Games.
+
+    def begin(self, ts_ns: int, whole: bool) -> CatanGame:
+        """A game begins, or is met in its middle."""
+        self._games += 1
+        game = CatanGame(self.open_game(f"game {self._games}", ts_ns), {}, whole=whole, in_setup=whole)
+        game.place, game.state = self.part_of(game.game)
+        self.game = game
+        self.players = {number: known for number, known in self.players.items() if not known.gone}
+        for known in self.players.values():
+            fresh = Player(known.id, known.name, known.colour, known.status)
+            if whole:
+                fresh.hand, fresh.cards = Hand(ROHSTOFFE, True), Hand(KARTEN, True)
+                fresh.knights = 0
+            game.players[known.id] = fresh
+            self._put_player(fresh)
+        if not whole:
+            self.put_in(["board", "buildings", "robber"], "unknown")
+        return game
+
+    def count_points(self) -> dict[str, int]:
+        """The result of a game has the players' points; some servers tell more of them after its end."""
+        game = self.game
+        if game is None or game.winner is None:
+            return {}
+        points = {str(other.id): other.points for other in game.players.values() if other.points is not None}
+        game.game.result = {"winner": game.winner, "points": points}
+        self.changed_game(game.game)
+        return points
+
+    def abort(self, ts_ns: int, why: str) -> None:
+        """The game that is on, if one is and has not ended, ends without a winner."""
+        game = self.game
+        if game is None or game.ended:
+            return
+        game.ended = True
+        game.game.ended_ns = ts_ns
+        game.game.result = {"aborted": why}
+        self.changed_game(game.game)
+
+    def leave_state(self) -> None:
+        """The game that was on is no longer shown."""
+        if self.game is not None:
+            self.put(None, *self.game.place)
+            self.game = None
+
+    def is_whole(self) -> bool:
+        """Whether all that the players of the game were told is there to be seen."""
+        game = self.game
+        heard = {talk.player for talk in self.conversations.values() if talk.whole}
+        return game is not None and game.whole and heard >= {*game.players}
+
+    def is_heard(self, number: int) -> bool:
+        """Whether all that a player was told is there to be seen."""
+        return any(talk.player == number and talk.whole for talk in self.conversations.values())
+
+    # The state.
+
+    def put_in(self, value: Any, *path: str) -> None:
+        """Change the part of the state that is the game's."""
+        if self.game is not None:
+            self.put_under(self.game.place, self.game.state, path, value)
+
+    def put_player(self, player: Player, what: str, value: Any) -> None:
+        """Change something about a player, if he is in the game."""
+        if self.game is not None and player.id in self.game.players:
+            self.put_in(value, "players", str(player.id), what)
+
+    def put_hand(self, player: Player) -> None:
+        """Show a player's resources: how many to all, which to himself; and what that leaves in the bank."""
+        self.put_player(player, "resources", player.hand.total)
+        self.put_in(player.hand.as_json() or None, "private", player.name, "resources")
+        if self.game is not None:
+            bank = self.game.bank()
+            for kind in ROHSTOFFE:
+                self.put_in(bank.get(kind), "bank", kind)
+
+    def put_cards(self, player: Player) -> None:
+        """Show a player's development cards."""
+        self.put_player(player, "cards", player.cards.total)
+        self.put_in(player.cards.as_json() or None, "private", player.name, "cards")
+
+    def _put_player(self, player: Player) -> None:
+        for what in ("name", "colour", "status", "points", "knights"):
+            value = getattr(player, what)
+            if value is not None:
+                self.put_player(player, what, value)
+        if player.hand.total is not None:
+            self.put_hand(player)
+        if player.cards.total is not None:
+            self.put_cards(player)
+
+    # Events and flaws.
+
+    def tell(self, fact: Fact, kind: str, player: Player | None, data: Mapping[str, Any]) -> Event:
+        """Something happened. The first event that a fact makes is the one that its messages tell of."""
+        who = {"player": player.id, "name": player.name} if player is not None else {}
+        game = self.game.game if self.game is not None else None
+        actor = player.name if player is not None else None
+        unknown = dict.fromkeys(GRAMMAR.events[kind].fields)
+        event = self.emit(kind, fact.ts_ns, actor, {**unknown, **who, **data}, game)
+        if fact.event is None:
+            fact.event = event
+        return event
+
+    def flaw_of(self, fact: Fact, key: str, /, *path: str | int, **values: Any) -> None:
+        """Report that the field at `path` breaks a rule; what a server always does, a few times."""
+        row, rule = fact.row, self.rules[key]
+        assert isinstance(row, Nachricht)
+        if fact.message.direction == "s2c":
+            told = self._told.get(rule.code, 0)
+            if told >= (_TOLD if rule.severity == "error" else 1):
+                return
+            self._told[rule.code] = told + 1
+        part = spoken((row.name, *path)) if path else None
+        at = field_place(fact.frame, row, *path) if fact.frame else None
+        self.flaw(fact.message, key, at=at, part=part, clause=row.clause, **values)

@@ -1,0 +1,145 @@
+"""Catan as the inspector sees it."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.grammar.sentences import each
+from kiebitz.dissectors.model import Direction, Event
+from kiebitz.dissectors.protocols.catan.codec import CatanCodec
+from kiebitz.dissectors.protocols.catan.framer import CatanFramer
+from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.catan.objects import OBJECTS
+from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
+from kiebitz.dissectors.protocols.catan.queries import QUERIES
+from kiebitz.dissectors.protocols.catan.table import CatanTable
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
+    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.statistics import Statistic
+
+_CARD_TARGETS = {
+    "roads": ": {roads}",
+    "resource": " for {resource}",
+    "resources": " for {resources}",
+    "to": " and moves the robber to {to}",
+}
+"""By field of the data what a development card is played for."""
+
+_INVENTED = 2
+"""Resources that an Erfindung is played for."""
+
+
+def _tells_whole_hand(resources: Any) -> bool:
+    """True if an Erfindung was told with other resources than it yields: one server tells the whole hand."""
+    if not isinstance(resources, dict):
+        return False
+    return sum(count for count in resources.values() if isinstance(count, int)) != _INVENTED
+
+
+class Catan(Dissector):
+    """The settlers, with the cards of others hidden."""
+
+    grammar = GRAMMAR
+    queries = QUERIES
+    transport = "tcp"
+    # The specification fixes none: it is recognised by what is said.
+    default_ports = frozenset()
+    introductions = frozenset({"Spieler"})
+    codec = CatanCodec()
+    framer_class = CatanFramer
+    table_class = CatanTable
+    seats = 3
+
+    @property
+    def reactions(self) -> Reactions:
+        from kiebitz.dissectors.protocols.catan.conformance import REACTIONS
+
+        return REACTIONS
+
+    @property
+    def player(self) -> PlayerMaker:
+        from kiebitz.dissectors.protocols.catan.bot import CatanPlayer
+
+        return CatanPlayer
+
+    @property
+    def host(self) -> HostMaker:
+        from kiebitz.dissectors.protocols.catan.simulated_server import CatanHost
+
+        return CatanHost
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.protocols.catan.statistics import STATISTICS
+
+        return STATISTICS
+
+    def scores(self, state: State) -> dict[str, int]:
+        games = state.get("games", {})
+        if not games:
+            return {}
+        players = games[max(games, key=int)].get("players", {})
+        return {
+            about["name"]: about["points"]
+            for about in players.values()
+            if about.get("name") and isinstance(about.get("points"), int)
+        }
+
+    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
+        framer = self.framer(direction)
+        frames = [*framer.feed(0, data), *framer.eof()]
+        return likeness([self.decode(frame.data, direction) for frame in frames if frame.data])
+
+    @property
+    def productions(self) -> tuple[str, ...]:
+        # The objects of clause 7, each with what its attributes are.
+        return tuple(
+            f"{name} = {{{', '.join(f'{field.name}: {field.type.title}' for field in each.fields)}}}"
+            for name, each in OBJECTS.items()
+        )
+
+    phrases = MappingProxyType(
+        dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), resource_words)
+        | {"place": place_words, "roads": each(place_words)}
+    )
+
+    def template(self, event: Event) -> str:
+        template, data = super().template(event), event.data
+        match event.kind:
+            case "gained" | "paid" if data.get("why") is None:
+                return template.removesuffix(" ({why})")
+            case "robber" if data.get("from_name") is not None:
+                return f"{template} and robs {{from_name}}"
+            case "built" if data.get("place") is None:
+                return "{name} builds {type}"
+            case "bought_card" if data.get("card") is None:
+                return "{name} buys a development card"
+            case "played_card" if not _tells_whole_hand(data.get("resources")):
+                return template + next(
+                    (more for field, more in _CARD_TARGETS.items() if data.get(field) is not None), ""
+                )
+            case "refused":
+                what = "" if data.get("what") is None else " {what}"
+                return f"{{name}} is refused{what}" + ("" if data.get("why") is None else ": {why}")
+            case "ended" if data.get("winner") is None:
+                return "the game is over"
+        return template
+
+    def words(self, value: Any) -> str:
+        if isinstance(value, dict):
+            if {*value} == {"x", "y"}:
+                return f"({value['x']},{value['y']})"
+            return ", ".join(f"{part} {key}" for key, part in value.items() if part) or "nothing"
+        if isinstance(value, list) and all(isinstance(part, int) for part in value):
+            return "+".join(map(str, value))
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return super().words(value)
+
+
+CATAN = Catan()

@@ -1,0 +1,604 @@
+"""The grammar of Catan: every message of the specification (protocol 1.0) with its clause, and real programs'
+dialects as further rows.
+
+A message is an object with one attribute, its name; the value of that has the message's own attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Literal
+
+from kiebitz.dissectors.grammar.grammar import Field, FieldType, Grammar, MessageType
+from kiebitz.dissectors.model import DIRECTIONS
+from kiebitz.dissectors.protocols.catan.events import ALIASES, DATA_HANDLES, EVENTS, STATE_HANDLES
+from kiebitz.dissectors.protocols.catan.objects import (
+    GEBÄUDE_OBJEKT,
+    GEBÄUDEORT,
+    GEBÄUDETYP,
+    HANDEL_ID,
+    KARTE,
+    NEUE_NUMMER,
+    OFFENE_ROHSTOFFE,
+    ORT,
+    ROHSTOFF,
+    ROHSTOFFE_OBJEKT,
+    SIEGER,
+    SPIELER,
+    SPIELERNAME,
+    SPIELERNUMMER,
+    STRASSENORT,
+    TEXT,
+    TRUTH,
+    WURF,
+    BoughtCard,
+    Building,
+    Version,
+)
+from kiebitz.dissectors.protocols.catan.rules import RULES
+from kiebitz.dissectors.protocols.catan.values import (
+    Counts,
+    ListOf,
+    Object,
+    Only,
+    Text,
+    Tuple,
+    Value,
+    Whole,
+    Word,
+)
+from kiebitz.dissectors.protocols.catan.words import (
+    FARBEN,
+    GRÖSSTE_RITTERMACHT,
+    HIDDEN,
+    LÄNGSTE_HANDELSSTRASSE,
+    spellings,
+)
+
+Form = Literal["object", "list", "value"]
+
+
+class Nachricht(MessageType, frozen=True):
+    """A row, and how its fields are laid out: as attributes of an object, as a list in their order, or as one
+    value. Those `beside` stand next to the message's name instead."""
+
+    form: Form = "object"
+    beside: tuple[str, ...] = ()
+
+    @cached_property
+    def body(self) -> Value:
+        """What stands behind the name."""
+        inner = tuple(field for field in self.fields if field.name not in self.beside)
+        if self.form == "list":
+            return Tuple(*inner)
+        if self.form == "value":
+            return Only(*inner)
+        is_building = {field.name for field in inner} >= {"Typ", "Ort"}
+        return (Building if is_building else Object)(*inner)
+
+    @cached_property
+    def around(self) -> Object:
+        """The whole message."""
+        beside = (field for field in self.fields if field.name in self.beside)
+        return Object(Field(self.name, self.body, self.gloss), *beside)
+
+    def knows(self, key: str | int) -> bool:
+        """Whether an attribute of the message is one of its fields."""
+        return key in spellings(field.name for field in self.fields)
+
+
+_SPIELER = Field("Spieler", SPIELERNUMMER, "player")
+_HANDEL = Field("Handel id", HANDEL_ID, "trade")
+_ANGEBOT = Field("Angebot", OFFENE_ROHSTOFFE, "offered")
+_NACHFRAGE = Field("Nachfrage", OFFENE_ROHSTOFFE, "wanted")
+_ROHSTOFFE = Field("Rohstoffe", ROHSTOFFE_OBJEKT, "resources")
+_ORT = Field("Ort", ORT, "where the robber goes")
+_ZIEL = Field("Ziel", SPIELERNUMMER, "who is robbed", optional=True)
+_STRASSE_1 = Field("Straße 1", STRASSENORT, "first road")
+_STRASSE_2 = Field("Straße 2", STRASSENORT, "second road", optional=True)
+_NACHRICHT = Field("Nachricht", TEXT, "text")
+_MELDUNG = Field("Meldung", TEXT, "text")
+_VERSION = Field("Version", TEXT, "the program's name and version")
+_WER = Field("Spieler", SPIELERNUMMER, "player", optional=True)
+
+_ANTWORT = "the server answers with Serverantwort; the specification has OK and Fehler"
+_ZWEI_SCHLÜSSEL = "the player stands beside the message, not in it"
+_EIGENE_NUMMER = "the message names the player who sends it; the specification leaves that to the server"
+_ANNAHME = "accepting a trade names Mitspieler and Annehmen, for refusals, too; the specification has Spieler"
+
+ROWS = (
+    # 6 Verbindungsaufbau
+    Nachricht(
+        "Hallo",
+        "s2c",
+        (_VERSION, Field("Protokoll", Version(), "the protocol's version")),
+        "the server greets",
+        "6 Verbindungsaufbau",
+        brief="{Version}",
+    ),
+    Nachricht(
+        "Hallo",
+        "s2c",
+        (_VERSION, Field("Protokoll", Whole(1, 1, title='"1.0"'), "the protocol's version")),
+        "the server greets",
+        "6 Verbindungsaufbau",
+        deviation='Protokoll is the number 1; the specification has the text "1.0"',
+        brief="{Version}",
+    ),
+    Nachricht(
+        "Hallo",
+        "c2s",
+        (_VERSION,),
+        "the client greets",
+        "6 Verbindungsaufbau",
+        answers=("Hallo",),
+        brief="{Version}",
+    ),
+    Nachricht(
+        "Willkommen",
+        "s2c",
+        (Field("id", NEUE_NUMMER, "the client's number", fresh=True),),
+        "the client's number",
+        "6 Verbindungsaufbau",
+        answers=("Hallo",),
+        brief="player {id}",
+    ),
+    # 8.1 Bestätigungen und Fehler
+    Nachricht("OK", "s2c", (), "done", "8.1 Bestätigungen und Fehler"),
+    Nachricht("Fehler", "s2c", (_MELDUNG,), "refused", "8.1 Bestätigungen und Fehler", brief="{Meldung}"),
+    Nachricht(
+        "Serverantwort",
+        "s2c",
+        (Field("Meldung", Text(words=("OK", "Ok", "ok")), "text"),),
+        "done, or refused",
+        "8.1 Bestätigungen und Fehler",
+        deviation=_ANTWORT,
+        brief="{Meldung}",
+        form="value",
+    ),
+    # 8.2 Chat senden
+    Nachricht(
+        "Chatnachricht senden", "c2s", (_NACHRICHT,), "says", "8.2 Chat senden", brief='says "{Nachricht}"'
+    ),
+    Nachricht(
+        "Chatnachricht senden",
+        "c2s",
+        (_NACHRICHT, Field("id", SPIELERNUMMER, "player")),
+        "says",
+        "8.2 Chat senden",
+        deviation=_EIGENE_NUMMER,
+        brief='says "{Nachricht}"',
+    ),
+    # 8.3 Chat empfangen
+    Nachricht(
+        "Chatnachricht",
+        "s2c",
+        (Field("Absender", SPIELERNUMMER, "who said it; the server if left out", optional=True), _NACHRICHT),
+        "chat",
+        "8.3 Chat empfangen",
+        broadcast=True,
+        brief='"{Nachricht}"',
+    ),
+    # 9 Konfiguration und Spielstart
+    Nachricht(
+        "Spieler",
+        "c2s",
+        (
+            Field("Name", SPIELERNAME, "name", optional=True),
+            Field("Farbe", Word(*FARBEN), "colour", optional=True),
+        ),
+        "takes a name and a colour",
+        "9 Konfiguration und Spielstart",
+        brief="{Name}, {Farbe}",
+    ),
+    # 9.1 Spielbereitschaft
+    Nachricht("Spiel starten", "c2s", (), "is ready", "9.1 Spielbereitschaft"),
+    # 9.2 Spielstart
+    Nachricht(
+        "Spiel gestartet",
+        "s2c",
+        (Field("Karte", KARTE, "the map"),),
+        "the game begins",
+        "9.2 Spielstart",
+        broadcast=True,
+    ),
+    # 9.3 Spielende
+    Nachricht(
+        "Spiel beendet",
+        "s2c",
+        (
+            Field("Nachricht", TEXT, "text", optional=True),
+            Field("Sieger", SIEGER, "winner"),
+        ),
+        "the game is over",
+        "9.3 Spielende",
+        broadcast=True,
+        brief="player {Sieger} wins",
+    ),
+    Nachricht(
+        "Spiel beendet",
+        "s2c",
+        (
+            Field("Nachricht", TEXT, "text", optional=True),
+            Field("Spieler", SIEGER, "winner"),
+        ),
+        "the game is over",
+        "9.3 Spielende",
+        broadcast=True,
+        deviation="Spiel beendet names the winner as Spieler; the specification has Sieger",
+        brief="player {Spieler} wins",
+    ),
+    # 10.1 Statusupdate eines Spielers
+    Nachricht(
+        "Statusupdate",
+        "s2c",
+        (Field("Spieler", SPIELER, "player"),),
+        "a player as he is now",
+        "10.1 Statusupdate eines Spielers",
+        broadcast=True,
+        brief="player {Spieler[id]}: {Spieler[Status]}",
+    ),
+    # 10.2 Würfeln
+    Nachricht(
+        "Würfelwurf",
+        "s2c",
+        (_SPIELER, Field("Wurf", WURF, "dice")),
+        "dice",
+        "10.2 Würfeln",
+        broadcast=True,
+        brief="dice {Wurf}",
+    ),
+    # 10.3 Ertrag
+    Nachricht(
+        "Ertrag",
+        "s2c",
+        (_SPIELER, _ROHSTOFFE),
+        "gains",
+        "10.3 Ertrag",
+        broadcast=True,
+        brief="player {Spieler} gains {Rohstoffe}",
+    ),
+    # 10.4 Kosten
+    Nachricht(
+        "Kosten",
+        "s2c",
+        (_SPIELER, _ROHSTOFFE),
+        "pays",
+        "10.4 Kosten",
+        broadcast=True,
+        brief="player {Spieler} pays {Rohstoffe}",
+    ),
+    # 10.5 Räuber versetzt
+    Nachricht(
+        "Räuber versetzt",
+        "s2c",
+        (_WER, _ORT, _ZIEL),
+        "the robber is moved",
+        "10.5 Räuber versetzt",
+        broadcast=True,
+        brief="robber to {Ort}",
+    ),
+    # 10.6 Bauvorgang
+    Nachricht(
+        "Bauvorgang",
+        "s2c",
+        (Field("Gebäude", GEBÄUDE_OBJEKT, "the building"),),
+        "built",
+        "10.6 Bauvorgang",
+        broadcast=True,
+        brief="player {Gebäude[Eigentümer]} builds {Gebäude[Typ]}",
+    ),
+    # 10.7 Entwicklungskarten
+    Nachricht(
+        "Entwicklungskarte gekauft",
+        "s2c",
+        (
+            _SPIELER,
+            Field("Entwicklungskarte", BoughtCard(), "the card; 1 if it is another player's", optional=True),
+        ),
+        "buys a development card",
+        "10.7 Entwicklungskarten",
+        broadcast=True,
+        brief="player {Spieler} buys a card",
+    ),
+    # 10.10 Rittermacht und Handelsstraße
+    Nachricht(
+        LÄNGSTE_HANDELSSTRASSE,
+        "s2c",
+        (_WER,),
+        "longest road; nobody's, if empty",
+        "10.10 Rittermacht und Handelsstraße",
+        broadcast=True,
+        brief="longest road: player {Spieler}",
+    ),
+    Nachricht(
+        GRÖSSTE_RITTERMACHT,
+        "s2c",
+        (_WER,),
+        "largest army",
+        "10.10 Rittermacht und Handelsstraße",
+        broadcast=True,
+        brief="largest army: player {Spieler}",
+    ),
+    # 11 Nachrichten des Clients im Spiel
+    Nachricht("Würfeln", "c2s", (), "rolls", "11.1 Würfeln"),
+    Nachricht(
+        "Karten abgeben",
+        "c2s",
+        (Field("Abgeben", OFFENE_ROHSTOFFE, "what is given up"),),
+        "discards",
+        "11.2 Räuber: Rohstoffe abgeben",
+        brief="discards {Abgeben}",
+    ),
+    Nachricht(
+        "Räuber versetzen",
+        "c2s",
+        (_ORT, _ZIEL),
+        "moves the robber",
+        "11.3 Räuber versetzen",
+        brief="robber to {Ort}",
+    ),
+    Nachricht("Zug beenden", "c2s", (), "ends the turn", "11.4 Zug beenden"),
+    Nachricht("Bauen", "c2s", (GEBÄUDETYP, GEBÄUDEORT), "builds", "11.5 Bauen", brief="builds {Typ}"),
+    Nachricht(
+        "Bauen",
+        "c2s",
+        (GEBÄUDETYP, GEBÄUDEORT, Field("Eigentümer", SPIELERNUMMER, "player")),
+        "builds",
+        "11.5 Bauen",
+        deviation=_EIGENE_NUMMER,
+        brief="builds {Typ}",
+    ),
+    Nachricht(
+        "Entwicklungskarte kaufen", "c2s", (), "buys a development card", "11.6 Entwicklungskarte kaufen"
+    ),
+    Nachricht(
+        "Seehandel",
+        "c2s",
+        (_ANGEBOT, _NACHFRAGE),
+        "trades overseas",
+        "11.8 Seehandel",
+        brief="gives {Angebot} for {Nachfrage}",
+    ),
+    # 12 Binnenhandel
+    Nachricht(
+        "Handel anbieten",
+        "c2s",
+        (_ANGEBOT, _NACHFRAGE),
+        "offers a trade",
+        "12.1 Handel anbieten",
+        brief="offers {Angebot} for {Nachfrage}",
+    ),
+    Nachricht(
+        "Handelsangebot",
+        "s2c",
+        (_SPIELER, Field("Handel id", HANDEL_ID, "trade", fresh=True), _ANGEBOT, _NACHFRAGE),
+        "a trade is offered",
+        "12.1 Handel anbieten",
+        broadcast=True,
+        brief="player {Spieler} offers {Angebot} for {Nachfrage}",
+    ),
+    Nachricht(
+        "Handel annehmen",
+        "c2s",
+        (_HANDEL,),
+        "would take the trade",
+        "12.2 Handelsangebot annehmen",
+        answers=("Handelsangebot",),
+        brief="trade {Handel id}",
+    ),
+    Nachricht(
+        "Handel annehmen",
+        "c2s",
+        (_HANDEL, Field("Annehmen", TRUTH, "whether")),
+        "would take the trade, or not",
+        "12.2 Handelsangebot annehmen",
+        answers=("Handelsangebot",),
+        deviation="Handel annehmen says by Annehmen whether; the specification has no refusals",
+        brief="trade {Handel id}: {Annehmen}",
+    ),
+    Nachricht(
+        "Handelsangebot angenommen",
+        "s2c",
+        (_SPIELER, _HANDEL),
+        "a player would take the trade",
+        "12.2 Handelsangebot annehmen",
+        broadcast=True,
+        brief="player {Spieler} takes trade {Handel id}",
+    ),
+    Nachricht(
+        "Handelsangebot angenommen",
+        "s2c",
+        (Field("Mitspieler", SPIELERNUMMER, "player"), _HANDEL, Field("Annehmen", TRUTH, "whether")),
+        "a player would take the trade, or not",
+        "12.2 Handelsangebot annehmen",
+        broadcast=True,
+        deviation=_ANNAHME,
+        brief="player {Mitspieler}, trade {Handel id}: {Annehmen}",
+    ),
+    Nachricht(
+        "Handel abschließen",
+        "c2s",
+        (_HANDEL, Field("Mitspieler", SPIELERNUMMER, "with whom")),
+        "concludes a trade",
+        "12.3 Handel durchführen",
+        brief="trade {Handel id} with player {Mitspieler}",
+    ),
+    Nachricht(
+        "Handel ausgeführt",
+        "s2c",
+        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "with whom")),
+        "a trade is done",
+        "12.3 Handel durchführen",
+        broadcast=True,
+        brief="player {Spieler} with player {Mitspieler}",
+    ),
+    Nachricht(
+        "Handel ausgeführt",
+        "s2c",
+        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "with whom"), _HANDEL),
+        "a trade is done",
+        "12.3 Handel durchführen",
+        broadcast=True,
+        deviation="Handel ausgeführt has the trade's number, too",
+        brief="player {Spieler} with player {Mitspieler}",
+    ),
+    Nachricht(
+        "Handel abbrechen",
+        "c2s",
+        (_HANDEL,),
+        "takes back an offer or an acceptance",
+        "12.4 Handel abbrechen",
+        brief="trade {Handel id}",
+    ),
+    Nachricht(
+        "Handelsangebot abgebrochen",
+        "s2c",
+        (_SPIELER, _HANDEL),
+        "an offer or an acceptance is taken back",
+        "12.4 Handel abbrechen",
+        broadcast=True,
+        brief="player {Spieler}, trade {Handel id}",
+    ),
+    # 13 Entwicklungskarten ausspielen
+    Nachricht(
+        "Ritter ausspielen", "c2s", (_ORT, _ZIEL), "plays a knight", "13.1 Ritter", brief="robber to {Ort}"
+    ),
+    Nachricht(
+        "Ritter ausspielen",
+        "s2c",
+        (_SPIELER, _ORT, _ZIEL),
+        "a knight is played",
+        "13.1 Ritter",
+        broadcast=True,
+        brief="player {Spieler}, robber to {Ort}",
+    ),
+    Nachricht(
+        "Ritter ausspielen",
+        "s2c",
+        (_SPIELER, _ORT, _ZIEL),
+        "a knight is played",
+        "13.1 Ritter",
+        broadcast=True,
+        deviation=f"Ritter ausspielen: {_ZWEI_SCHLÜSSEL}",
+        brief="player {Spieler}, robber to {Ort}",
+        beside=("Spieler",),
+    ),
+    Nachricht(
+        "Straßenbaukarte ausspielen",
+        "c2s",
+        (_STRASSE_1, _STRASSE_2),
+        "plays road building",
+        "13.2 Straßenbau",
+    ),
+    Nachricht(
+        "Straßenbaukarte ausspielen",
+        "c2s",
+        (_STRASSE_1, _STRASSE_2),
+        "plays road building",
+        "13.2 Straßenbau",
+        deviation="the client sends the roads of the card as a list; the specification names them",
+        form="list",
+    ),
+    Nachricht(
+        "Straßenbaukarte ausspielen",
+        "s2c",
+        (_SPIELER, _STRASSE_1, _STRASSE_2),
+        "road building is played",
+        "13.2 Straßenbau",
+        broadcast=True,
+        brief="player {Spieler}",
+    ),
+    Nachricht(
+        "Straßenbaukarte ausspielen",
+        "s2c",
+        (_SPIELER, _STRASSE_1, _STRASSE_2),
+        "road building is played",
+        "13.2 Straßenbau",
+        broadcast=True,
+        deviation=f"Straßenbaukarte ausspielen: the roads are a list, and {_ZWEI_SCHLÜSSEL}",
+        brief="player {Spieler}",
+        form="list",
+        beside=("Spieler",),
+    ),
+    Nachricht(
+        "Monopol",
+        "c2s",
+        (Field("Rohstoff", ROHSTOFF, "resource"),),
+        "plays a monopoly",
+        "13.3 Monopol",
+        brief="{Rohstoff}",
+    ),
+    Nachricht(
+        "Monopol",
+        "s2c",
+        (_SPIELER, Field("Rohstoff", ROHSTOFF, "resource")),
+        "a monopoly is played",
+        "13.3 Monopol",
+        broadcast=True,
+        brief="player {Spieler}: {Rohstoff}",
+    ),
+    Nachricht(
+        "Erfindung",
+        "c2s",
+        (Field("Rohstoffe", OFFENE_ROHSTOFFE, "two resources"),),
+        "plays an invention",
+        "13.4 Erfindung",
+        brief="{Rohstoffe}",
+    ),
+    Nachricht(
+        "Erfindung",
+        "s2c",
+        (_SPIELER, _ROHSTOFFE),
+        "an invention is played",
+        "13.4 Erfindung",
+        broadcast=True,
+        brief="player {Spieler}: {Rohstoffe}",
+    ),
+)
+
+GRAMMAR = Grammar(
+    "catan",
+    "Catan",
+    ROWS,
+    EVENTS,
+    foreign=True,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+    aliases=ALIASES,
+    rules=RULES,
+    # A number stands for hidden cards, and one server names fields by letters.
+    mixed=(
+        "Rohstoffe",
+        "Spieler.Rohstoffe",
+        "Spieler.Entwicklungskarten",
+        "Karte.Felder.Ort",
+        "map.Felder.Ort",
+    ),
+    more_words=spellings(name for row in ROWS for name in (row.name, *(field.name for field in row.fields))),
+)
+
+NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}
+"""The names of messages in every spelling that was seen, and as the specification spells them."""
+
+
+def _names_in(kind: FieldType) -> Iterator[str]:
+    """The names of the attributes inside a value."""
+    if isinstance(kind, Object):
+        for field in kind.fields:
+            yield field.name
+            yield from _names_in(field.type)
+    elif isinstance(kind, ListOf):
+        yield from _names_in(kind.part)
+    elif isinstance(kind, Counts):
+        yield from (HIDDEN, *kind.kinds)
+
+
+MESSAGE_NAMES = frozenset(spelt for names in NAMES.values() for spelt in names)
+ATTRIBUTE_NAMES = frozenset(
+    spellings(
+        name for row in GRAMMAR.rows for field in row.fields for name in (field.name, *_names_in(field.type))
+    )
+)
+"""Names in every spelling; some are those of messages, too."""

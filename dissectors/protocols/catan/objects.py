@@ -1,0 +1,172 @@
+"""The objects that messages are made of, clause 7 of the specification, each next to its clause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kiebitz.dissectors.grammar.fields import is_version
+from kiebitz.dissectors.grammar.grammar import Field, Rename, Replace
+from kiebitz.dissectors.grammar.invalid_values import Wrong
+from kiebitz.dissectors.protocols.catan.handles import NAME, NIEMAND, PLAYER, TRADE
+from kiebitz.dissectors.protocols.catan.values import (
+    Between,
+    Counts,
+    ListOf,
+    Object,
+    Place,
+    Reading,
+    Text,
+    Truth,
+    Unfit,
+    Value,
+    Whole,
+    Word,
+)
+from kiebitz.dissectors.protocols.catan.words import (
+    FARBEN,
+    FELDER,
+    GEBÄUDE,
+    GRÖSSTE_RITTERMACHT,
+    HIDDEN,
+    HÄFEN,
+    KARTEN,
+    LÄNGSTE_HANDELSSTRASSE,
+    ROHSTOFFE,
+    STATUS,
+    STRASSE,
+)
+
+TEXT = Text()
+TRUTH = Truth()
+SPIELERNAME = Text(NAME)
+
+# Clause 6: "Als Spielernummern dürfen nur positive 31-bit Integer-Werte verwendet werden." Real ones start
+# at 0.
+SPIELERNUMMER = Whole(title="a player's number", handle=PLAYER)
+NEUE_NUMMER = Whole(usual=1, title="a positive number", handle=PLAYER)
+SIEGER = Whole(NIEMAND, usual=0, title="a player's number", handle=PLAYER)
+HANDEL_ID = Whole(title="a trade's number", handle=TRADE)
+
+# 7.1 Felder
+ORT = Place()
+FELD = Object(
+    Field("Ort", Place(may_be_letter=True), "where it is"),
+    Field("Typ", Word(*FELDER), "its terrain"),
+    Field("Zahl", Whole(0, 12, title="a number from 2 to 12"), "the dice that make it yield", optional=True),
+)
+
+# 7.2 Gebäude: "eine Straße liegt immer genau zwischen zwei Feldern, Orte und Städte liegen zwischen drei"
+STRASSENORT = Between(2)
+BAUORT = Between(2, 3)
+
+
+class Version(Text):
+    """The version of the protocol; of another one nothing is known here."""
+
+    title = '"1.0"'
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("other-version", "a version that there is not", '"99.0"', allowed=True)
+
+    def read(self, value: Any, reading: Reading) -> str:
+        version = super().read(value, reading)
+        if version != "1.0":
+            reading.note("unusual-value", f'version "{version[:20]}" of the protocol is read as 1.0')
+        return version
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
+        # A dialect has it as a number.
+        return value if not isinstance(value, str) or is_version(value) else replace(value)
+
+
+class Building(Object):
+    """An object with a `Typ` and an `Ort`, which has as many fields as that type stands between."""
+
+    def check(self, found: dict[str, Any], value: Mapping[str, Any]) -> None:
+        count = 2 if found["Typ"] == STRASSE else 3
+        if len(found["Ort"]) != count:
+            raise Unfit(
+                f"{found['Typ']} stands between {count} fields, not {len(found['Ort'])}",
+                Between(count).title,
+                path=(self.key_of("Ort", value),),
+            )
+
+
+GEBÄUDETYP = Field("Typ", Word(*GEBÄUDE), "road, village or city")
+GEBÄUDEORT = Field("Ort", BAUORT, "the two fields beside a road, or the three around a village or city")
+GEBÄUDE_OBJEKT = Building(
+    Field("Eigentümer", SPIELERNUMMER, "its owner"),
+    GEBÄUDETYP,
+    GEBÄUDEORT,
+)
+
+# 7.3 Häfen
+HAFEN_OBJEKT = Object(
+    Field("Ort", STRASSENORT, "the land and the sea"),
+    Field("Typ", Word(*HÄFEN), "what is traded there; Hafen: anything, 3:1"),
+)
+
+# 7.4 Karte
+KARTE = Object(
+    Field("Felder", ListOf(FELD, "list of Feld", least=1), "the fields"),
+    Field("Gebäude", ListOf(GEBÄUDE_OBJEKT, "list of Gebäude"), "the buildings", optional=True),
+    Field("Häfen", ListOf(HAFEN_OBJEKT, "list of Hafen"), "the harbours", optional=True),
+    Field("Räuber", ORT, "where the robber stands", optional=True),
+)
+
+# 7.6 Rohstoffe, 7.7 Entwicklungskarten: an object, or the total where they are hidden
+ROHSTOFFE_OBJEKT = Counts(ROHSTOFFE, 'resources, such as {"Holz":1}, or their total', may_owe=True)
+OFFENE_ROHSTOFFE = Counts(ROHSTOFFE, 'resources, such as {"Holz":1}', is_open=True)
+KARTEN_OBJEKT = Counts(KARTEN, 'development cards, such as {"Ritter":1}, or their total')
+ROHSTOFF = Word(*ROHSTOFFE, also={rohstoff.upper(): rohstoff for rohstoff in ROHSTOFFE})
+
+
+class BoughtCard(Value):
+    """A development card; 1 where it is hidden."""
+
+    title = "a development card, or 1 where it is hidden"
+    _word = Word(*KARTEN)
+    words = (HIDDEN, *_word.all_words())
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        if value == HIDDEN:
+            reading.note("unusual-value", f'"{HIDDEN}" stands for what is hidden')
+            return 1
+        if type(value) is int:
+            if value != 1:
+                raise Unfit(f"{value} cards are bought at once", self.title)
+            return 1
+        try:
+            return self._word.read(value, reading)
+        except Unfit as error:
+            error.expected = self.title
+            raise
+
+
+# 7.5 Spieler
+SPIELER = Object(
+    Field("id", SPIELERNUMMER, "number"),
+    Field("Farbe", Word(*FARBEN), "colour", optional=True),
+    Field("Name", SPIELERNAME, "name", optional=True),
+    Field("Status", Word(*STATUS), "what is expected of the player", optional=True),
+    Field("Siegpunkte", Whole(-100, usual=0), "victory points", optional=True),
+    Field("Rohstoffe", ROHSTOFFE_OBJEKT, "resources; of others the total", optional=True),
+    Field("Rittermacht", Whole(), "knights that were played", optional=True),
+    Field("Entwicklungskarten", KARTEN_OBJEKT, "development cards; of others the total", optional=True),
+    Field(GRÖSSTE_RITTERMACHT, TRUTH, "has the largest army", optional=True),
+    Field(LÄNGSTE_HANDELSSTRASSE, TRUTH, "has the longest road", optional=True),
+)
+
+# 10.2 Würfeln
+WURF = ListOf(Whole(1, 6, title="pips from 1 to 6"), "two dice", least=2, most=2)
+
+OBJECTS = {
+    "Feld": FELD,
+    "Gebäude": GEBÄUDE_OBJEKT,
+    "Hafen": HAFEN_OBJEKT,
+    "Karte": KARTE,
+    "Spieler": SPIELER,
+}
+"""The objects with attributes of their own, by the specification's name."""

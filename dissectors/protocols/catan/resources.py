@@ -1,0 +1,183 @@
+"""Why resources come and go: what is told as Ertrag and Kosten, clauses 10.3 and 10.4; trade overseas.
+
+What they are for stands in the ledger, or is guessed from the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
+from kiebitz.dissectors.protocols.catan.hand import Counts, plain, total
+from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
+from kiebitz.dissectors.protocols.catan.phrases import words
+from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
+
+_COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}
+
+
+class Resources:
+    """Takes the gains and the payments."""
+
+    def __init__(self, play: Play) -> None:
+        self._play = play
+
+    def ertrag(self, fact: Fact) -> None:
+        """A player gains resources."""
+        self._enter(fact, 1)
+
+    def kosten(self, fact: Fact) -> None:
+        """A player pays, or loses, resources."""
+        self._enter(fact, -1)
+
+    def claim(self, *claims: Claim) -> None:
+        """Something must, or may, come or go; several claims together are of one fact."""
+        game = self._play.game
+        if game is not None:
+            found = [(entry, claim) for claim in claims for entry in game.ledger.claim(claim)]
+            # Only the last can complete what was claimed.
+            for entry, claim in found[-1:]:
+                self._explained(entry, claim)
+
+    def _enter(self, fact: Fact, sign: int) -> None:
+        play = self._play
+        player = play.player(fact.fields["Spieler"])
+        counts: Counts = fact.fields["Rohstoffe"]
+        if not (counts if isinstance(counts, int) else any(counts.values())):
+            # Some servers tell every player what he gains, even if it is nothing.
+            if play.game is not None:
+                fact.event = play.game.roll
+            return
+        if not isinstance(counts, int):
+            counts = plain(counts)
+        kind = "gained" if sign > 0 else "paid"
+        if play.game is None:
+            play.tell(fact, kind, player, {"resources": counts})
+            return
+        data: dict[str, Any] = {"resources": counts}
+        if isinstance(counts, int):
+            expected = play.game.ledger.expected(player.id, sign, counts)
+            if expected is not None and not isinstance(expected, int):
+                counts = dict(expected)
+                data = {"resources": counts, "inferred": True}
+        if sign < 0:
+            play.game.yielding = False
+            if player.id == play.game.turn:
+                # Whoever trades or builds has got already what he could.
+                play.game.ledger.forget(ROBBER)
+                play.game.ledger.forget(MONOPOLY)
+        entry = Entry(fact, player.id, sign, counts, of_roll=play.game.yielding)
+        claim = play.game.ledger.enter(entry)
+        if sign > 0:
+            player.hand.gain(counts)
+        elif not player.hand.pay(counts) and play.game.whole:
+            play.flaw_of(fact, "below-zero", "Rohstoffe", player=player.name, counts=words(counts))
+        play.put_hand(player)
+        why = entry.why or _likely(play.game, player, sign, counts)
+        if why == ROBBER:
+            # The two of them see it, nobody else.
+            play.game.robbed = player.id if sign < 0 else play.game.robbed
+            both = (play.game.turn, play.game.robbed, player.id)
+            names = sorted({name for name in map(play.name, both) if name is not None})
+            data |= {"known_to": names, "others_see": {"resources": total(counts)}}
+        elif why is None and any(isinstance(copy.fields.get("Rohstoffe"), int) for copy in fact.messages):
+            # Nothing that the others see explains it.
+            data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
+        if why == DISCARD:
+            player.discard = None
+            data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
+            play.tell(fact, "discarded", player, data)
+        else:
+            play.tell(fact, kind, player, {**data, "why": why})
+        if claim is not None:
+            self._explained(entry, claim)
+        else:
+            self._overseas(play.game, entry)
+
+    # Trade overseas: no message of the server's says that it was one.
+
+    def _explained(self, entry: Entry, claim: Claim) -> None:
+        game = self._play.game
+        if claim.why != "sea trade" or game is None:
+            return
+        if all(other.fact is not claim.fact for other in game.ledger.claims):
+            wanted = claim.fact.fields
+            self._sea_trade(game, entry, plain(wanted["Angebot"]), plain(wanted["Nachfrage"]))
+
+    def _overseas(self, game: CatanGame, entry: Entry) -> None:
+        """Whether this and what was told before are the two halves of a trade overseas."""
+        for other in game.ledger.entries:
+            if other.player != entry.player or other.sign == entry.sign:
+                continue
+            given, taken = (entry, other) if entry.sign < 0 else (other, entry)
+            if isinstance(given.counts, int) or isinstance(taken.counts, int):
+                continue
+            if len(given.counts) == 1 and total(given.counts) >= 2 * total(taken.counts) > 0:
+                if any(
+                    trade.player == entry.player and trade.offer == given.counts and trade.accepted
+                    for trade in game.trades.values()
+                ):
+                    continue
+                game.ledger.entries.remove(entry)
+                game.ledger.entries.remove(other)
+                self._sea_trade(game, entry, given.counts, taken.counts)
+                return
+
+    def _sea_trade(
+        self, game: CatanGame, entry: Entry, paid: Mapping[str, int], gained: Mapping[str, int]
+    ) -> None:
+        play = self._play
+        player = play.player(entry.player)
+        play.tell(entry.fact, "sea_trade", player, {"paid": paid, "gained": gained})
+        if game.board is None or not game.whole:
+            return
+        rates = game.board.rates(game.towns(player.id))
+        worth = sum(count // rates[kind] for kind, count in paid.items())
+        if total(gained) > worth:
+            best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)
+            play.flaw_of(
+                entry.fact,
+                "trade-rate",
+                "Rohstoffe",
+                player=player.name,
+                gained=words(gained),
+                paid=words(paid),
+                rates=best,
+            )
+
+
+def _likely(game: CatanGame, player: Player, sign: int, counts: Counts) -> str | None:
+    """The likely reason for a change of resources that is announced before its cause."""
+    if game.in_setup:
+        return "start" if sign > 0 else None
+    if any(_is_traded(trade, player.id, sign, counts) for trade in game.trades.values()):
+        return "trade"
+    turn = game.players.get(game.turn) if game.turn is not None else None
+    if turn is not None and total(counts) == 1:
+        # What somebody else pays, and whose turn it is then gains, is stolen.
+        stolen = (
+            player is not turn if sign < 0 else any(_is_theft(game, entry) for entry in game.ledger.entries)
+        )
+        if turn.status == RÄUBER_VERSETZEN or stolen:
+            return ROBBER
+    if sign < 0:
+        if player.status == KARTEN_ABGEBEN:
+            return DISCARD
+        return next((why for why, cost in _COSTS.items() if cost == counts), None)
+    return None
+
+
+def _is_theft(game: CatanGame, entry: Entry) -> bool:
+    """Whether an entry without a claim is one card that somebody pays whose turn it is not."""
+    return entry.sign < 0 and entry.player != game.turn and total(entry.counts) == 1
+
+
+def _is_traded(trade: Trade, player: int, sign: int, counts: Counts) -> bool:
+    """Whether this is what a player pays or gains by a trade that somebody would take."""
+    if not trade.accepted or player not in (trade.player, *trade.accepted):
+        return False
+    gives = (player == trade.player) == (sign < 0)
+    return counts == (trade.offer if gives else trade.demand)

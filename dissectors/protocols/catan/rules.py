@@ -1,0 +1,175 @@
+"""What the table of a Catan server checks: a row for each rule."""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, Rule
+
+_GAME = "14 Hinweise"
+"""The clause that refers to the rules of the game."""
+_BOTH = f"{OWN_CLAUSE}; {_GAME}"
+_YIELD, _COST = "10.3 Ertrag", "10.4 Kosten"
+
+RULES = (
+    # Requests that are refused.
+    Rule("out-of-turn/asked", None, "{request}: it is {whose}'s turn", severity="warning"),
+    Rule("not-now", None, '{request}: the server expects "{status}"', severity="warning"),
+    Rule(
+        "cannot-pay",
+        None,
+        "{request}: that takes {cost}, and there is not as much {missing}",
+        severity="warning",
+    ),
+    Rule("bad-place/asked", None, "{request}: {problem}", severity="warning"),
+    Rule("bad-target/asked", None, "{request}: player {target} has nothing there", severity="warning"),
+    Rule("card-not-allowed/asked", None, "{request}: {problem}", severity="warning"),
+    Rule(
+        "trade-rate/asked",
+        "Seehandel",
+        "{request}: {offer} for {demand} is too little; {rates}",
+        severity="warning",
+    ),
+    Rule("no-trade/asked", None, "{request}: no trade {number} is open", severity="warning"),
+    Rule(
+        "wrong-count",
+        "Karten abgeben",
+        "{request}: half of {held} cards is {half}, not {count}",
+        severity="warning",
+    ),
+    # Turns.
+    Rule(
+        "out-of-turn/roll", "Würfelwurf", "{player} rolls, but it is {whose}'s turn", "{next}", clause=_GAME
+    ),
+    Rule(
+        "robber-stays",
+        "Räuber versetzt",
+        "the robber goes to {place}: it stands there already",
+        "another field",
+        severity="warning",
+        clause=_GAME,
+    ),
+    Rule(
+        "bad-place/robber",
+        "Räuber versetzt",
+        "the robber goes to {place}: that is no field of the island",
+        "another field",
+        severity="warning",
+        clause=_GAME,
+    ),
+    Rule(
+        "bad-target",
+        "Räuber versetzt",
+        "{player} is robbed, and has nothing beside {place}",
+        "a player with a village or city there",
+        clause="11.3 Räuber versetzen",
+    ),
+    Rule(
+        "untold-discard",
+        "Statusupdate",
+        "the server tells nobody what is given up because of the robber",
+        "Kosten",
+        group="state",
+        severity="note",
+        clause="11.2 Räuber: Rohstoffe abgeben",
+    ),
+    # Buildings.
+    Rule(
+        "bad-place",
+        "Bauvorgang",
+        "{player} builds {piece} at {place}: {problem}",
+        "a place where it may stand",
+        clause=_BOTH,
+    ),
+    Rule(
+        "road-through",
+        "Bauvorgang",
+        "{player} builds {piece} at {place}: {problem}",
+        severity="warning",
+        clause=_BOTH,
+    ),
+    Rule(
+        "out-of-turn/build",
+        "Bauvorgang",
+        "{player} builds, but it is {whose}'s turn",
+        "{roller}",
+        clause=_GAME,
+    ),
+    Rule(
+        "too-many-pieces",
+        "Bauvorgang",
+        "{player} builds {piece}, and has {most} already",
+        "at most {most}",
+        severity="warning",
+        clause=_GAME,
+    ),
+    Rule("longest-road", "Längste Handelsstraße", "{holder}, but {others} {longest}", "{expected}"),
+    # Development cards.
+    Rule(
+        "card-not-allowed",
+        None,
+        "{player} plays {card}: {problem}",
+        "{allowed}",
+        severity="warning",
+        clause="13 Entwicklungskarten ausspielen",
+    ),
+    Rule("largest-army", "Größte Rittermacht", "{player} has played {knights} knights", "at least {least}"),
+    # Resources.
+    Rule("wrong-yield", None, "{player} must gain {due} ({why}), but it is {counts}", "{due}", clause=_YIELD),
+    # What yields nothing may do so by a server's own rules: where its robber stands, how much there is.
+    Rule(
+        "missing-yield",
+        None,
+        "{player} must gain {due} ({why}), but nothing came of it",
+        "{due}",
+        severity="warning",
+        clause=_YIELD,
+    ),
+    Rule("wrong-cost", None, "{player} must pay {due} ({why}), but it is {counts}", "{due}", clause=_COST),
+    Rule(
+        "missing-cost", None, "{player} must pay {due} ({why}), but nothing came of it", "{due}", clause=_COST
+    ),
+    Rule(
+        "unexplained-gain",
+        "Ertrag",
+        "{player} gains {counts}, and no rule says why",
+        severity="warning",
+        clause=_BOTH,
+    ),
+    Rule(
+        "unexplained-cost",
+        "Kosten",
+        "{player} pays {counts}, and no rule says why",
+        severity="warning",
+        clause=_BOTH,
+    ),
+    Rule(
+        "no-start-yield",
+        None,
+        "{player} gains nothing for the second village",
+        "{counts}",
+        severity="warning",
+        clause=_GAME,
+    ),
+    Rule(
+        "below-zero",
+        "Kosten",
+        "{player} pays {counts}, and has not got as many",
+        severity="warning",
+        clause=_BOTH,
+    ),
+    Rule(
+        "total-mismatch",
+        "Statusupdate",
+        "{player} has {told}, but by all that was told {known}",
+        "{count}",
+        group="state",
+        severity="warning",
+    ),
+    # Trades.
+    Rule("trade-rate", None, "{player} gets {gained} for {paid}", "{rates}", clause="11.8 Seehandel"),
+    Rule(
+        "no-trade",
+        "Handel ausgeführt",
+        "{player} and {partner} trade, but no offer of his is open",
+        "Handelsangebot",
+    ),
+)

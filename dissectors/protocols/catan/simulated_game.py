@@ -1,0 +1,390 @@
+"""A game of Catan as a server leads it: what each player may do now, and what comes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kiebitz.dissectors.protocols.catan.board import Place, Spot, at, spot
+from kiebitz.dissectors.protocols.catan.game import BANK, CARD_COST, COSTS, Building
+from kiebitz.dissectors.protocols.catan.granting import Refused, require
+from kiebitz.dissectors.protocols.catan.island import Island
+from kiebitz.dissectors.protocols.catan.made_map import made_map
+from kiebitz.dissectors.protocols.catan.roads import longest_road
+from kiebitz.dissectors.protocols.catan.simulated_trade import TRADING, Market
+from kiebitz.dissectors.protocols.catan.words import (
+    DORF,
+    DORF_BAUEN,
+    GRÖSSTE_RITTERMACHT,
+    HANDELN_ODER_BAUEN,
+    KARTEN_ABGEBEN,
+    LAND,
+    LÄNGSTE_HANDELSSTRASSE,
+    ROHSTOFFE,
+    RÄUBER_VERSETZEN,
+    STADT,
+    STRASSE,
+    STRASSE_BAUEN,
+    WARTEN,
+    WÜRFELN,
+)
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.protocols.catan.simulated_server import CatanHost
+
+Fields = Mapping[str, Any]
+Counts = Mapping[str, int]
+
+POINTS = 10
+_MOST_TURNS = 200
+"""Then the game is over, and who has most points has won."""
+
+_ARMY = 3
+_LONG_ROAD = 5
+_DECK = (
+    *("Ritter",) * 14,
+    *("Siegpunkt",) * 5,
+    *("Straßenbau", "Monopol", "Erfindung") * 2,
+)
+
+
+class Owner:
+    """What a player has."""
+
+    def __init__(self) -> None:
+        self.hand: Counter[str] = Counter()
+        self.cards: Counter[str] = Counter()
+        self.new: Counter[str] = Counter()
+        """Cards bought in this turn."""
+        self.knights = 0
+
+
+class HostedGame:
+    """One game, from its map on."""
+
+    def __init__(self, host: CatanHost, players: list[int]) -> None:
+        self._host = host
+        self._chance = host.random
+        self.karte = made_map(self._chance)
+        self.owners = {player: Owner() for player in players}
+        self.winner: int | None = None
+        self.longest: int | None = None
+        self.army: int | None = None
+        self._island = Island(self.karte)
+        self._order = self._chance.sample(players, len(players))
+        self._founding = [*self._order, *reversed(self._order)]
+        self._village: Spot = ()
+        self._deck = self._chance.sample(_DECK, len(_DECK))
+        self._played = False
+        self.turn = self._order[0]
+        self._turns = 0
+        self._owing: dict[int, int] = {}
+        self._market = Market(host, self)
+
+    def begin(self) -> None:
+        """The dice say who begins, with a village."""
+        for number, player in enumerate(self._order):
+            self._host.tell("Würfelwurf", Spieler=player, Wurf=[6 - number, 1])
+        self._host.statuses |= dict.fromkeys(self._order, WARTEN)
+        self._host.statuses[self._founding[0]] = DORF_BAUEN
+
+    def points(self, player: int) -> int:
+        """All points of a player, those that others do not see among them."""
+        return self.seen_points(player) + self.owners[player].cards["Siegpunkt"]
+
+    def seen_points(self, player: int) -> int:
+        """What others see of them."""
+        towns = len(self._island.owned(player, DORF)) + 2 * len(self._island.owned(player, STADT))
+        return towns + 2 * (self.longest == player) + 2 * (self.army == player)
+
+    def request(self, player: int, name: str, fields: Fields) -> None:
+        """A player asks for something. Raises Refused."""
+        if name in _REQUESTS:
+            _REQUESTS[name](self, player, fields)
+        elif name in TRADING:
+            TRADING[name](self._market, player, fields)
+        else:
+            raise Refused(f"{name} geht jetzt nicht")
+        self._judge(player)
+
+    # What is asked before something is done.
+
+    def may(self, player: int, *statuses: str) -> None:
+        """Raises Refused unless the player is waited for like this."""
+        require(self._host.statuses[player] in statuses, "Du bist nicht an der Reihe")
+
+    def _can_pay(self, player: int, counts: Counts) -> bool:
+        return self.owners[player].hand >= Counter(counts)
+
+    def afford(self, player: int, counts: Counts) -> None:
+        """Raises Refused unless the player can pay this."""
+        require(self._can_pay(player, counts), "Zu wenig Rohstoffe")
+
+    def left(self, kind: str) -> int:
+        """How many of a resource the bank has."""
+        return BANK - sum(owner.hand[kind] for owner in self.owners.values())
+
+    def rates(self, player: int) -> dict[str, int]:
+        """At which rates a player trades with the bank."""
+        return self._island.board.rates(self._island.towns(player))
+
+    # What comes of it.
+
+    def gain(self, player: int, counts: Counts) -> None:
+        """A player gets resources, and all are told."""
+        counts = {kind: count for kind, count in counts.items() if count}
+        if counts:
+            self.owners[player].hand.update(counts)
+            self._host.tell("Ertrag", Spieler=player, Rohstoffe=counts)
+
+    def pay(self, player: int, counts: Counts, is_open: bool = True) -> None:
+        """A player pays; to others it is told how much in all, unless it is open."""
+        self.owners[player].hand.subtract(counts)
+        shown_to = None if is_open else [player]
+        self._host.tell("Kosten", shown_to, Spieler=player, Rohstoffe=dict(counts))
+
+    def _built(self, player: int, typ: str, where: Spot) -> None:
+        self._island.buildings[where] = Building(player, typ)
+        told = {"Eigentümer": player, "Typ": typ, "Ort": [_ort(place) for place in where]}
+        self._host.tell("Bauvorgang", **{"Gebäude": told})
+
+    def _judge(self, player: int) -> None:
+        """Who has most may have changed, and the player may have won."""
+        lengths = {one: longest_road(self._island, self._island.board, one) or 0 for one in self.owners}
+        best = max(lengths.values())
+        ahead = [one for one, length in lengths.items() if length == best]
+        holder = self.longest if self.longest in ahead else ahead[0] if len(ahead) == 1 else None
+        holder = holder if best >= _LONG_ROAD else None
+        if holder != self.longest:
+            self.longest = holder
+            self._host.tell(LÄNGSTE_HANDELSSTRASSE, **({} if holder is None else {"Spieler": holder}))
+        knights = self.owners[player].knights
+        most = self.owners[self.army].knights if self.army is not None else _ARMY - 1
+        if knights > most and self.army != player:
+            self.army = player
+            self._host.tell(GRÖSSTE_RITTERMACHT, Spieler=player)
+        if not self._founding and player == self.turn and self.points(player) >= POINTS:
+            self.winner = player
+
+    # Turns.
+
+    def _roll(self, player: int, fields: Fields) -> None:
+        self.may(player, WÜRFELN)
+        dice = [self._chance.randint(1, 6), self._chance.randint(1, 6)]
+        self._host.tell("Würfelwurf", Spieler=player, Wurf=dice)
+        if sum(dice) != 7:
+            for owner, counts in self._dues(sum(dice)).items():
+                self.gain(owner, counts)
+            self._host.statuses[player] = HANDELN_ODER_BAUEN
+            return
+        totals = {one: owner.hand.total() for one, owner in self.owners.items()}
+        self._owing = {one: total // 2 for one, total in totals.items() if total > 7}
+        self._host.statuses[player] = WARTEN
+        self._host.statuses |= dict.fromkeys(self._owing, KARTEN_ABGEBEN)
+        self._robber_next()
+
+    def _dues(self, number: int) -> dict[int, Counter[str]]:
+        """What a roll yields; of what the bank has too little, nobody gets any."""
+        island = self._island
+        dues: dict[int, Counter[str]] = {}
+        for where, (owner, typ) in _towns(island):
+            for place in where:
+                if island.board.numbers.get(place) == number and place != island.robber:
+                    kind = LAND[island.board.fields[place]]
+                    dues.setdefault(owner, Counter())[kind] += 2 if typ == STADT else 1
+        for kind in ROHSTOFFE:
+            if sum(due[kind] for due in dues.values()) > self.left(kind):
+                for due in dues.values():
+                    del due[kind]
+        return dues
+
+    def _robber_next(self) -> None:
+        if not self._owing:
+            self._host.statuses[self.turn] = RÄUBER_VERSETZEN
+
+    def _discard(self, player: int, fields: Fields) -> None:
+        self.may(player, KARTEN_ABGEBEN)
+        counts: Counts = fields["Abgeben"]
+        require(sum(counts.values()) == self._owing.get(player), "Falsche Anzahl")
+        self.afford(player, counts)
+        self.pay(player, counts, is_open=False)
+        del self._owing[player]
+        self._host.statuses[player] = WARTEN
+        self._robber_next()
+
+    def _end_turn(self, player: int, fields: Fields) -> None:
+        self.may(player, HANDELN_ODER_BAUEN)
+        self._market.close(player)
+        self._host.statuses[player] = WARTEN
+        self._next(self._order[(self._order.index(player) + 1) % len(self._order)])
+
+    def _next(self, player: int) -> None:
+        self.turn, self._played = player, False
+        self.owners[player].new.clear()
+        self._turns += 1
+        if self._turns > _MOST_TURNS:
+            self.winner = max(self.owners, key=self.points)
+        else:
+            self._host.statuses[player] = WÜRFELN
+
+    # The robber.
+
+    def _move_robber(self, player: int, fields: Fields) -> None:
+        self.may(player, RÄUBER_VERSETZEN)
+        to, target = self._robbed(player, fields)
+        self._host.statuses[player] = HANDELN_ODER_BAUEN
+        self._host.tell("Räuber versetzt", Spieler=player, Ort=_ort(to), **_target(target))
+        self._steal(player, to, target)
+
+    def _robbed(self, player: int, fields: Fields) -> tuple[Place, int | None]:
+        to, target = at(fields["Ort"]), fields.get("Ziel")
+        require(to in self._island.land and to != self._island.robber, "Dort kann der Räuber nicht hin")
+        require(target is None or target in self._island.robbable(player, to), "Dort wohnt niemand")
+        return to, target
+
+    def _steal(self, player: int, to: Place, target: int | None) -> None:
+        self._island.robber = to
+        held = sorted(self.owners[target].hand.elements()) if target is not None else []
+        if target is None or not held:
+            return
+        stolen = {self._chance.choice(held): 1}
+        self.owners[target].hand.subtract(stolen)
+        self.owners[player].hand.update(stolen)
+        both = [player, target]
+        self._host.tell("Kosten", both, Spieler=target, Rohstoffe=stolen)
+        self._host.tell("Ertrag", both, Spieler=player, Rohstoffe=stolen)
+
+    # Building.
+
+    def _build(self, player: int, fields: Fields) -> None:
+        where, typ = spot(map(at, fields["Ort"])), fields["Typ"]
+        if self._founding:
+            self._found(player, typ, where)
+            return
+        self.may(player, HANDELN_ODER_BAUEN)
+        self.afford(player, COSTS[typ])
+        require(where in self._island.free(player, typ), "Dort kann nicht gebaut werden")
+        self.pay(player, COSTS[typ])
+        self._built(player, typ, where)
+
+    def _found(self, player: int, typ: str, where: Spot) -> None:
+        island = self._island
+        self.may(player, DORF_BAUEN if typ == DORF else STRASSE_BAUEN)
+        is_free = where in island.free(player, typ)
+        is_there = typ == DORF or where in island.board.edges_at(self._village)
+        require(is_free and is_there, "Dort kann nicht gebaut werden")
+        self._built(player, typ, where)
+        if typ == DORF:
+            self._village = where
+            if len(island.towns(player)) == 2:
+                kinds = (LAND.get(island.board.fields.get(place, "")) for place in where)
+                self.gain(player, Counter(kind for kind in kinds if kind is not None))
+            self._host.statuses[player] = STRASSE_BAUEN
+            return
+        self._host.statuses[player] = WARTEN
+        self._founding.pop(0)
+        if self._founding:
+            self._host.statuses[self._founding[0]] = DORF_BAUEN
+        else:
+            island.in_setup = False
+            self._next(self._order[0])
+
+    # Cards.
+
+    def _buy(self, player: int, fields: Fields) -> None:
+        self.may(player, HANDELN_ODER_BAUEN)
+        self.afford(player, CARD_COST)
+        require(bool(self._deck), "Keine Karten mehr")
+        card = self._deck.pop()
+        self.pay(player, CARD_COST)
+        self.owners[player].cards[card] += 1
+        self.owners[player].new[card] += 1
+        self._host.tell("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
+
+    def _card(self, player: int, card: str) -> None:
+        """Whether a player may play this card now. Raises Refused if not."""
+        self.may(player, HANDELN_ODER_BAUEN, *([WÜRFELN] if card == "Ritter" else []))
+        owner = self.owners[player]
+        require(not self._played and owner.cards[card] > owner.new[card], "Diese Karte geht nicht")
+
+    def _play(self, player: int, card: str) -> None:
+        self._played = True
+        self.owners[player].cards[card] -= 1
+
+    def _knight(self, player: int, fields: Fields) -> None:
+        self._card(player, "Ritter")
+        to, target = self._robbed(player, fields)
+        self._play(player, "Ritter")
+        self.owners[player].knights += 1
+        self._host.tell("Ritter ausspielen", Spieler=player, Ort=_ort(to), **_target(target))
+        self._steal(player, to, target)
+
+    def _roads(self, player: int, fields: Fields) -> None:
+        self._card(player, "Straßenbau")
+        roads = [spot(map(at, fields[key])) for key in ("Straße 1", "Straße 2") if key in fields]
+        laid: list[Spot] = []
+        for road in roads:
+            if road in self._island.free(player, STRASSE):
+                self._island.buildings[road] = Building(player, STRASSE)
+                laid.append(road)
+        if laid != roads:
+            for road in laid:
+                del self._island.buildings[road]
+            raise Refused("Dort kann nicht gebaut werden")
+        self._play(player, "Straßenbau")
+        self._host.tell("Straßenbaukarte ausspielen", **{"Spieler": player, **fields})
+        for road in roads:
+            self._built(player, STRASSE, road)
+
+    def _monopoly(self, player: int, fields: Fields) -> None:
+        self._card(player, "Monopol")
+        self._play(player, "Monopol")
+        kind = fields["Rohstoff"]
+        self._host.tell("Monopol", Spieler=player, Rohstoff=kind)
+        taken = 0
+        for other, owner in self.owners.items():
+            count = owner.hand[kind]
+            if other != player and count:
+                self.pay(other, {kind: count})
+                taken += count
+        self.gain(player, {kind: taken})
+
+    def _invent(self, player: int, fields: Fields) -> None:
+        self._card(player, "Erfindung")
+        counts: Counts = fields["Rohstoffe"]
+        require(sum(counts.values()) == 2, "Zwei Rohstoffe")
+        require(all(self.left(kind) >= count for kind, count in counts.items()), "Nicht genug da")
+        self._play(player, "Erfindung")
+        self._host.tell("Erfindung", Spieler=player, Rohstoffe=dict(counts))
+        self.gain(player, counts)
+
+
+_REQUESTS: dict[str, Callable[[HostedGame, int, Fields], None]] = {
+    "Würfeln": HostedGame._roll,
+    "Karten abgeben": HostedGame._discard,
+    "Räuber versetzen": HostedGame._move_robber,
+    "Zug beenden": HostedGame._end_turn,
+    "Bauen": HostedGame._build,
+    "Entwicklungskarte kaufen": HostedGame._buy,
+    "Ritter ausspielen": HostedGame._knight,
+    "Straßenbaukarte ausspielen": HostedGame._roads,
+    "Monopol": HostedGame._monopoly,
+    "Erfindung": HostedGame._invent,
+}
+
+
+def _towns(island: Island) -> list[tuple[Spot, tuple[int, str]]]:
+    return [
+        (where, (building.owner, building.typ))
+        for where, building in island.buildings.items()
+        if building.typ != STRASSE
+    ]
+
+
+def _ort(place: Place) -> dict[str, int]:
+    return {"x": place[0], "y": place[1]}
+
+
+def _target(target: int | None) -> dict[str, int]:
+    return {} if target is None else {"Ziel": target}

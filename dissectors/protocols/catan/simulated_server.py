@@ -1,0 +1,176 @@
+"""A simple Catan server: connections, the lobby and the chat; `simulated_game.py` has the game."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import count
+from typing import Any
+
+from kiebitz.dissectors.conformance.bots import Hang, Host, Say
+from kiebitz.dissectors.protocols.catan.granting import Refused
+from kiebitz.dissectors.protocols.catan.simulated_game import Fields, HostedGame
+from kiebitz.dissectors.protocols.catan.words import (
+    FARBEN,
+    GRÖSSTE_RITTERMACHT,
+    LÄNGSTE_HANDELSSTRASSE,
+    SPIEL_STARTEN,
+    VERBINDUNG_VERLOREN,
+    WARTET_AUF_BEGINN,
+)
+
+_FEWEST, _MOST = 3, 4
+
+
+class CatanHost(Host):
+    """Begins once all who are there are ready, so many players at least."""
+
+    def __init__(self, players: int = _FEWEST, seed: int = 1, games: int = 0) -> None:
+        super().__init__(max(players, _FEWEST), seed, games)
+        self.statuses: dict[int, str] = {}
+        self._numbers_at: dict[int, int] = {}
+        """By connection the number of each player."""
+        self._ids = count(1)
+        self._names: dict[int, str] = {}
+        self._colours: dict[int, str] = {}
+        self._shown: dict[int, dict[str, Any]] = {}
+        self._game: HostedGame | None = None
+
+    # Connections.
+
+    def _came(self, connection: int, door: int) -> None:
+        self._tell(connection, "Hallo", Version="Kiebitz 1.0 (Probe)", Protokoll="1.0")
+
+    def _gone(self, connection: int) -> None:
+        player = self._numbers_at.pop(connection, None)
+        if player is None:
+            return
+        self.statuses[player] = VERBINDUNG_VERLOREN
+        self._update()
+        for known in (self.statuses, self._names, self._colours, self._shown):
+            known.pop(player, None)
+        if self._game is not None:
+            winner = max(self.statuses, key=self._game.points, default=player)
+            self._end("Die Verbindung zu einem Spieler ist verloren.", winner)
+
+    def _hear(self, connection: int, name: str, fields: Fields) -> None:
+        player = self._numbers_at.get(connection)
+        if player is None:
+            if name == "Hallo":
+                self._join(connection)
+            return
+        try:
+            self._request(player, name, fields)
+        except Refused as refusal:
+            self._tell(connection, "Fehler", Meldung=str(refusal))
+            return
+        self._update()
+        self._tell(connection, "OK")
+        game = self._game
+        ready = [self.statuses[one] == WARTET_AUF_BEGINN for one in self._numbers_at.values()]
+        if game is not None and game.winner is not None:
+            name_of = self._names.get(game.winner, str(game.winner))
+            self._end(f"Spieler {name_of} hat das Spiel gewonnen.", game.winner)
+        elif game is None and len(ready) >= self.players and all(ready):
+            self._begin()
+
+    def _request(self, player: int, name: str, fields: Fields) -> None:
+        """Do what a player asks for. Raises Refused."""
+        match name:
+            case "Chatnachricht senden":
+                self.tell("Chatnachricht", Absender=player, Nachricht=fields["Nachricht"])
+            case "Spieler" if self.statuses[player] == SPIEL_STARTEN:
+                self._names[player] = fields.get("Name", self._names.get(player, ""))
+                self._colours[player] = fields.get("Farbe", self._colours.get(player, FARBEN[0]))
+            case "Spiel starten" if self.statuses[player] == SPIEL_STARTEN:
+                self._make_ready(player)
+            case _ if self._game is not None:
+                self._game.request(player, name, fields)
+            case _:
+                raise Refused(f"{name} geht jetzt nicht")
+
+    # The lobby.
+
+    def _join(self, connection: int) -> None:
+        if self._game is not None or len(self._numbers_at) >= _MOST:
+            self._tell(connection, "Fehler", Meldung="Das Spiel hat schon begonnen, oder es sind alle da")
+            self._may(Hang(connection))
+            return
+        player = next(self._ids)
+        self._numbers_at[connection] = player
+        self.statuses[player] = SPIEL_STARTEN
+        self._tell(connection, "Willkommen", id=player)
+        for other in self.statuses:
+            if other != player:
+                self._tell(connection, "Statusupdate", Spieler=self._spieler(other, is_open=False))
+        self._update()
+
+    def _make_ready(self, player: int) -> None:
+        others = [other for other in self.statuses if self.statuses[other] == WARTET_AUF_BEGINN]
+        if self._colours.get(player) in (None, *(self._colours[other] for other in others)):
+            raise Refused("Farbe bereits vergeben")
+        self.statuses[player] = WARTET_AUF_BEGINN
+
+    def _begin(self) -> None:
+        self._game = HostedGame(self, [*self._numbers_at.values()])
+        self.tell("Spiel gestartet", Karte=self._game.karte)
+        self._game.begin()
+        self._update()
+
+    def _end(self, why: str, winner: int) -> None:
+        self._game = None
+        self.tell("Spiel beendet", Nachricht=why, Sieger=winner)
+        self.games += 1
+        if self.had_enough:
+            for connection in self._numbers_at:
+                self._may(Hang(connection))
+            return
+        self.statuses = dict.fromkeys(self.statuses, SPIEL_STARTEN)
+        self._update()
+
+    # What is said.
+
+    def tell(self, name: str, shown_to: Collection[int] | None = None, /, **fields: Any) -> None:
+        """Tell everybody; where cards are hidden, they are shown to these alone."""
+        for connection, player in self._numbers_at.items():
+            is_open = shown_to is None or player in shown_to
+            self._may(Say(name, fields if is_open else _hidden(fields), connection))
+
+    def _update(self) -> None:
+        """Tell of each player who is another than before."""
+        for player in [*self.statuses]:
+            now = self._spieler(player, is_open=True)
+            if now != self._shown.get(player):
+                self._shown[player] = now
+                for connection, other in self._numbers_at.items():
+                    shown = now if other == player else self._spieler(player, is_open=False)
+                    self._tell(connection, "Statusupdate", Spieler=shown)
+
+    def _spieler(self, player: int, is_open: bool) -> dict[str, Any]:
+        """A player as he is told: openly only to himself."""
+        shown: dict[str, Any] = {"id": player, "Status": self.statuses[player]}
+        if player in self._names:
+            shown |= {"Name": self._names[player], "Farbe": self._colours[player]}
+        game = self._game
+        if game is None or player not in game.owners:
+            return shown
+        owner = game.owners[player]
+        shown |= {
+            "Siegpunkte": game.points(player) if is_open else game.seen_points(player),
+            "Rohstoffe": {kind: number for kind, number in owner.hand.items() if number},
+            "Rittermacht": owner.knights,
+            "Entwicklungskarten": {card: number for card, number in owner.cards.items() if number},
+            GRÖSSTE_RITTERMACHT: game.army == player,
+            LÄNGSTE_HANDELSSTRASSE: game.longest == player,
+        }
+        return shown if is_open else _hidden(shown)
+
+
+def _hidden(fields: Fields) -> dict[str, Any]:
+    """The same with totals in place of cards."""
+    hidden = dict(fields)
+    for key in ("Rohstoffe", "Entwicklungskarten"):
+        if key in hidden:
+            hidden[key] = sum(hidden[key].values())
+    if "Entwicklungskarte" in hidden:
+        hidden["Entwicklungskarte"] = 1
+    return hidden

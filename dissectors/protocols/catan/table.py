@@ -1,0 +1,321 @@
+"""The Catan table: from messages to players, games, dice, buildings, resources and trades.
+
+`hearing.py` makes one fact of all copies of a broadcast; here each fact, and each client's request, is taken
+in order. What it means is told by `lobby.py`, `turns.py`, `resources.py`,
+`building.py`, `cards.py` and `trading.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from kiebitz.dissectors.game.observation_merge import Fact, Hearing
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocols.catan.board import Board, at, spot
+from kiebitz.dissectors.protocols.catan.building import Builder
+from kiebitz.dissectors.protocols.catan.cards import Cards
+from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.conversation import Conversation, Request
+from kiebitz.dissectors.protocols.catan.game import Building, place_text
+from kiebitz.dissectors.protocols.catan.grammar import Nachricht
+from kiebitz.dissectors.protocols.catan.hand import Hand, plain
+from kiebitz.dissectors.protocols.catan.hearing import OVERTAKEN_NS, Refusal, Versions
+from kiebitz.dissectors.protocols.catan.ledger import Claim
+from kiebitz.dissectors.protocols.catan.lobby import Lobby
+from kiebitz.dissectors.protocols.catan.requests import against
+from kiebitz.dissectors.protocols.catan.resources import Resources
+from kiebitz.dissectors.protocols.catan.trading import Trading
+from kiebitz.dissectors.protocols.catan.turns import Turns
+from kiebitz.dissectors.protocols.catan.verdict import Verdicts
+from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
+
+_OF_A_GAME = frozenset(
+    ("Würfelwurf", "Ertrag", "Kosten", "Bauvorgang", "Räuber versetzt", "Handelsangebot", "Handel ausgeführt")
+)
+"""What is only told in a game: whoever hears it without a beginning has missed that."""
+
+
+class CatanTable(GameTable):
+    """One Catan server: its players, and game after game."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        self._play = play = Play(info, ids, findings)
+        super().__init__(play)
+        self._hearing = Hearing(self._take, self._may_reveal, OVERTAKEN_NS)
+        self._versions = Versions()
+        self._lobby = Lobby(play)
+        self._resources = resources = Resources(play)
+        builder = Builder(play, resources)
+        turns = Turns(play, resources, builder, Verdicts(play))
+        cards = Cards(play, resources, turns, builder)
+        trading = Trading(play, resources)
+        self._asking: dict[int, Request] = {}
+        """By the id of its message, each request that is not taken yet."""
+        self._refusals: dict[int, Request | None] = {}
+        """By the id of its message, what a refusal that is not taken yet refuses."""
+        self._handlers: dict[str, Callable[[Fact], None]] = {
+            "Hallo": self._lobby.hallo,
+            "Willkommen": self._lobby.willkommen,
+            "Statusupdate": self._lobby.statusupdate,
+            "Chatnachricht": self._lobby.chat,
+            "Fehler": self._refused,
+            "Serverantwort": self._refused,
+            "Spiel gestartet": self._started,
+            "Spiel beendet": self._ended,
+            "Würfelwurf": turns.rolled,
+            "Ertrag": resources.ertrag,
+            "Kosten": resources.kosten,
+            "Räuber versetzt": turns.robber,
+            "Bauvorgang": builder.bauvorgang,
+            "Längste Handelsstraße": builder.longest,
+            "Größte Rittermacht": cards.army,
+            "Entwicklungskarte gekauft": cards.bought,
+            "Ritter ausspielen": cards.ritter,
+            "Straßenbaukarte ausspielen": cards.straßenbau,
+            "Monopol": cards.monopol,
+            "Erfindung": cards.erfindung,
+            "Handelsangebot": trading.offered,
+            "Handelsangebot angenommen": trading.accepted,
+            "Handelsangebot abgebrochen": trading.cancelled,
+            "Handel ausgeführt": trading.done,
+        }
+
+    # What comes in.
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        assert isinstance(row, Nachricht)
+        stream = message.stream
+        conversation = self._play.conversation(stream)
+        self._play.remark_dialect(message, row)
+        if not sound:
+            self.unreadable(stream, message.direction)
+            return
+        if message.direction == "c2s":
+            if message.name != "Hallo":
+                self._asking[message.id] = conversation.asks(message)
+            self._hearing.hear(message, row, frame)
+            return
+        conversation.in_hole = False
+        conversation.told_ns = message.ts_ns
+        self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+
+    def _version(self, message: Message, row: Nachricht, conversation: Conversation) -> Hashable:
+        """What makes messages copies of each other; None for one that is told to one client alone."""
+        name = message.name
+        if name == "Willkommen":
+            conversation.player = message.fields["id"]
+        elif _confirms(message):
+            conversation.confirmed()
+        elif name in ("Fehler", "Serverantwort"):
+            return self._refusal(message, conversation)
+        elif row.broadcast:
+            conversation.hears(message)
+            return self._versions.of(message)
+        return None
+
+    def _refusal(self, message: Message, conversation: Conversation) -> Hashable:
+        """A refusal is told to whoever has asked; by some servers to everybody."""
+        asker = conversation
+        if conversation.waiting() is None:
+            told = Refusal(message.fields["Meldung"], None)
+            if self._hearing.has(told, message):
+                # A copy of what others were told first.
+                return told
+            asking = [other for other in self._play.conversations.values() if other.waiting() is not None]
+            asker = max(asking, key=lambda other: other.latest(), default=conversation)
+        self._refusals[message.id] = asker.refused()
+        return Refusal(message.fields["Meldung"], asker.stream_id)
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        # What a client has not said right is refused; what the server has, others were told, too.
+        if direction == "s2c":
+            self.missing(stream, direction)
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        conversation = self._play.conversation(stream)
+        if direction == "c2s":
+            return
+        conversation.whole = False
+        conversation.in_hole = True
+        conversation.hole_ns = conversation.told_ns
+        self._hearing.silence(stream.id)
+        # What is missing here the others were told at about the same time.
+        since = conversation.told_ns - OVERTAKEN_NS
+        players = [other for other in self._play.conversations.values() if other.player is not None]
+        if all(other.hole_ns is not None and other.hole_ns >= since for other in players):
+            self._unsure()
+
+    def _unsure(self) -> None:
+        """Something is missing that nobody else was heard to be told: from here on counts are not known."""
+        self._hearing.finish()
+        game = self._play.game
+        if game is None:
+            return
+        game.whole = False
+        for player in game.players.values():
+            player.hand, player.cards = Hand(ROHSTOFFE, False), Hand(KARTEN, False)
+            self._play.put_hand(player)
+            self._play.put_cards(player)
+        self._play.put_in(["resources", "cards"], "unknown")
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        self._hearing.forget(stream.id)
+        conversation = self._play.conversations.get(stream.id)
+        if conversation is None:
+            return
+        if conversation.player is not None:
+            # What was told before is taken while he is still among the conversations.
+            self._hearing.finish()
+        del self._play.conversations[stream.id]
+        if conversation.player is None:
+            return
+        known = self._play.players.get(conversation.player)
+        game = self._play.game
+        if known is not None and not known.gone:
+            data = {"player": known.id, "name": known.name, "reason": stream.close_reason}
+            self._lobby.remove(known.id)
+            self._play.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
+        if game is not None and all(
+            talk.player not in game.players for talk in self._play.conversations.values()
+        ):
+            self._play.abort(ts_ns, LOST)
+            self._play.leave_state()
+        if not self._play.conversations:
+            # Whoever comes next may find a server that was started anew, with others under these numbers.
+            self._hearing.clear()
+            self._play.players.clear()
+
+    def undecided(self) -> int | None:
+        return self._hearing.first_waiting()
+
+    def finish(self, ts_ns: int) -> None:
+        self._hearing.finish()
+
+    def _may_reveal(self, fact: Fact) -> set[int]:
+        """On which streams a copy may come that hides nothing."""
+        fields = fact.fields
+        owner = fields["Spieler"]["id"] if fact.name == "Statusupdate" else fields["Spieler"]
+        # What is stolen is seen by both.
+        by_both = fact.name in ("Ertrag", "Kosten") and fields["Rohstoffe"] == 1
+        return {
+            talk.stream_id
+            for talk in self._play.conversations.values()
+            if talk.whole and (talk.player == owner or (by_both and talk.player is not None))
+        }
+
+    # What is taken, in order.
+
+    def _take(self, fact: Fact) -> None:
+        if fact.message.direction == "c2s":
+            self._asked(fact)
+        else:
+            if self._play.game is None and fact.name in _OF_A_GAME:
+                self._met(fact)
+            handler = self._handlers.get(fact.name)
+            if handler is not None:
+                handler(fact)
+        if self._play.game is not None:
+            fact.game_id = self._play.game.game.id
+
+    def _asked(self, fact: Fact) -> None:
+        """A client asks for something; some of it the server will not tell as it was asked."""
+        request = self._asking.pop(fact.message.id, None)
+        number = self._play.conversation(fact.message.stream).player
+        game = self._play.game
+        if request is None or game is None or number not in game.players:
+            return
+        player = game.players[number]
+        request.fact, request.objection = fact, against(fact, game, player, request.told_ns)
+        if fact.name == "Karten abgeben":
+            player.discard = plain(fact.fields["Abgeben"])
+        elif fact.name == "Seehandel":
+            self._resources.claim(
+                *(
+                    Claim(fact, number, sign, plain(counts), "sea trade", firm=False)
+                    for sign, counts in ((-1, fact.fields["Angebot"]), (1, fact.fields["Nachfrage"]))
+                )
+            )
+
+    def _refused(self, fact: Fact) -> None:
+        request = self._refusals.pop(fact.messages[0].id, None)
+        if _confirms(fact.message):
+            return
+        asked = request.message if request is not None else None
+        number = self._play.conversation(asked.stream if asked is not None else fact.message.stream).player
+        if asked is not None and self._play.game is not None:
+            self._play.game.ledger.refuse(asked)
+        self._lobby.refused(fact, number, asked)
+        if request is not None and request.fact is not None and request.objection is not None:
+            key, path, values = request.objection
+            self._play.flaw_of(request.fact, key, *path, request=request.message.name, **values)
+
+    # Games.
+
+    def _started(self, fact: Fact) -> None:
+        """A game begins."""
+        self._play.abort(fact.ts_ns, "another game began")
+        self._play.leave_state()
+        for talk in self._play.conversations.values():
+            # What was missing before does not matter any more.
+            talk.whole = not talk.in_hole
+        game = self._play.begin(fact.ts_ns, whole=True)
+        karte = fact.fields["Karte"]
+        board = game.board = Board.from_karte(karte)
+        self._play.put_in(
+            {
+                "fields": [
+                    {
+                        "at": list(place),
+                        "type": typ,
+                        **({"number": board.numbers[place]} if place in board.numbers else {}),
+                    }
+                    for place, typ in board.fields.items()
+                ],
+                "harbours": [
+                    {"at": [list(place) for place in edge], "type": typ}
+                    for edge, typ in board.harbours.items()
+                ],
+                "slant": board.slant,
+            },
+            "board",
+        )
+        if "Räuber" in karte:
+            game.robber = at(karte["Räuber"])
+            self._play.put_in(list(game.robber), "robber")
+        for told in karte.get("Gebäude", ()):
+            where = spot(map(at, told["Ort"]))
+            owner, typ = told["Eigentümer"], told["Typ"]
+            game.buildings[where] = Building(owner, typ)
+            self._play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+        self._play.tell(fact, "started", None, {"map": karte})
+
+    def _met(self, fact: Fact) -> None:
+        """A game is met in its middle, if its beginning can have been missed."""
+        if any(not talk.whole for talk in self._play.conversations.values()):
+            self._play.begin(fact.ts_ns, whole=False)
+
+    def _ended(self, fact: Fact) -> None:
+        """The game is over; some servers go on, and some say so again."""
+        winner: int = fact.fields["Sieger" if "Sieger" in fact.fields else "Spieler"]
+        game = self._play.game
+        if game is None or game.ended:
+            return
+        if winner < 0:
+            self._play.abort(fact.ts_ns, fact.fields.get("Nachricht", LOST)[:200])
+            self._play.tell(fact, "ended", None, {"winner": None, "name": None})
+            return
+        game.ended = True
+        game.game.ended_ns = fact.ts_ns
+        game.winner = winner
+        self._play.put_in(winner, "winner")
+        points = self._play.count_points()
+        self._play.tell(fact, "ended", self._play.player(winner), {"winner": winner, "points": points})
+
+
+def _confirms(message: Message) -> bool:
+    """Whether a message says that a request was all right; some servers say it in an answer's words."""
+    return message.name == "OK" or (
+        message.name == "Serverantwort" and message.fields["Meldung"].casefold() == "ok"
+    )

@@ -1,0 +1,154 @@
+"""Dice, whose turn it is, what a roll yields, and the robber: clauses 10.2, 10.5 and 11.3."""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.protocols.catan.board import at
+from kiebitz.dissectors.protocols.catan.building import Builder
+from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
+from kiebitz.dissectors.protocols.catan.ledger import DISCARD, ROBBER, ROLL, Claim
+from kiebitz.dissectors.protocols.catan.phrases import where_words
+from kiebitz.dissectors.protocols.catan.resources import Resources
+from kiebitz.dissectors.protocols.catan.verdict import Verdicts
+from kiebitz.dissectors.protocols.catan.words import DORF, LAND, STADT
+
+_YIELD = {DORF: 1, STADT: 2}
+
+
+class Turns:
+    """Takes the dice, and the moves of the robber; and sees to the verdicts when a turn is over."""
+
+    def __init__(self, play: Play, resources: Resources, builder: Builder, verdicts: Verdicts) -> None:
+        self._play = play
+        self._resources = resources
+        self._builder = builder
+        self._verdicts = verdicts
+
+    # Dice.
+
+    def rolled(self, fact: Fact) -> None:
+        """Somebody has rolled: for the order of the turns, or in his turn."""
+        play = self._play
+        game = play.game
+        player = play.player(fact.fields["Spieler"])
+        dice: list[int] = fact.fields["Wurf"]
+        if game is None:
+            play.tell(fact, "rolled", player, {"dice": dice})
+            return
+        if game.in_setup and game.buildings:
+            game.in_setup = False
+        if not game.in_setup:
+            game.moved = None
+            self._verdicts.close(game)
+            if game.whole:
+                self._builder.verdict(game)
+            self._order(fact, game, player)
+            for other in game.players.values():
+                other.bought, other.played, other.free_roads = {}, 0, 0
+            game.trades.clear()
+            play.put_in(None, "trades")
+            game.roller = player.id
+            game.has_turn(player, fact.ts_ns)
+            play.put_in(player.id, "turn")
+        play.put_in(dice, "dice")
+        event = play.tell(fact, "rolled", player, {"dice": dice})
+        game.roll = event
+        if not game.in_setup:
+            game.yielding = True
+            self._due(fact, game, sum(dice))
+
+    def _order(self, fact: Fact, game: CatanGame, player: Player) -> None:
+        """A turn belongs to its player: all take turns in the same order."""
+        order = game.order
+        if not game.order_known:
+            if player.id not in order:
+                order.append(player.id)
+            game.order_known = len(order) == len(game.players) or player.id == order[0] != order[-1]
+            return
+        if game.roller not in order or player.id not in order:
+            return
+        expected = order[(order.index(game.roller) + 1) % len(order)]
+        if player.id != expected and game.whole:
+            whose = self._play.name(expected)
+            self._play.flaw_of(
+                fact, "out-of-turn/roll", "Spieler", player=player.name, whose=whose, next=expected
+            )
+
+    def _due(self, fact: Fact, game: CatanGame, number: int) -> None:
+        """What the roll makes everybody gain, or give up."""
+        board = game.board
+        if board is None or not game.whole:
+            return
+        if number == 7:
+            for player in game.players.values():
+                held = player.hand.total
+                if held is not None and held > 7:
+                    self._resources.claim(Claim(fact, player.id, -1, held // 2, DISCARD, firm=False))
+            return
+        dues: dict[int, dict[str, int]] = {}
+        for where, building in game.buildings.items():
+            for place in where if building.typ in _YIELD else ():
+                if board.numbers.get(place) != number or place == game.robber:
+                    continue
+                kind = LAND.get(board.fields.get(place, ""))
+                if kind is not None:
+                    due = dues.setdefault(building.owner, {})
+                    due[kind] = due.get(kind, 0) + _YIELD[building.typ]
+        if not dues:
+            return
+        bank = game.bank()
+        short = set()
+        for kind in LAND.values():
+            wanted = sum(due.get(kind, 0) for due in dues.values())
+            left = bank.get(kind)
+            if wanted and (left is None or wanted > (left[0] if isinstance(left, list) else left)):
+                # There may be too few of them: then how they are shared out is the server's rule.
+                short.add(kind)
+        for owner, due in dues.items():
+            self._resources.claim(Claim(fact, owner, 1, due, ROLL, partly=True, short=frozenset(short)))
+
+    # The robber.
+
+    def robber(self, fact: Fact) -> None:
+        """The robber was moved; after a 7, or by a knight."""
+        play = self._play
+        fields = fact.fields
+        number = fields.get("Spieler", play.game.turn if play.game is not None else None)
+        player = play.player(number) if number is not None else None
+        target: int | None = fields.get("Ziel")
+        moved = (number, at(fields["Ort"]), target)
+        data = {"to": fields["Ort"], "from_player": target, "from_name": play.name(target)}
+        if play.game is not None:
+            if play.game.moved != moved:
+                self.move_robber(fact, player, fields["Ort"], target)
+            play.game.moved = None
+        play.tell(fact, "robber", player, data)
+
+    def move_robber(self, fact: Fact, player: Player | None, ort: dict[str, int], target: int | None) -> None:
+        """The robber goes to a field, and whoever is robbed loses one card to whoever moves it."""
+        play = self._play
+        game = play.game
+        if game is None:
+            return
+        place = at(ort)
+        board = game.board
+        if board is not None and game.whole:
+            where = where_words((place,))
+            if place == game.robber:
+                play.flaw_of(fact, "robber-stays", "Ort", place=where)
+            elif not board.is_land(place):
+                play.flaw_of(fact, "bad-place/robber", "Ort", place=where)
+            elif target is not None and target >= 0 and not game.lives_at(target, place):
+                play.flaw_of(fact, "bad-target", "Ziel", player=play.name(target), place=where)
+        game.robber = place
+        game.robbed_by = player.id if player is not None else None
+        play.put_in(list(place), "robber")
+        game.robbed = target
+        if target is None or target < 0 or player is None:
+            return
+        was_told = any(entry.player == target and entry.sign < 0 for entry in game.ledger.entries)
+        if was_told or play.player(target).hand.total != 0:
+            # Some servers tell only those two what is stolen, so it need not come.
+            self._resources.claim(Claim(fact, target, -1, 1, ROBBER, firm=False))
+            self._resources.claim(Claim(fact, player.id, 1, 1, ROBBER, firm=False))

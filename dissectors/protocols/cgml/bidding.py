@@ -1,0 +1,314 @@
+"""From the deal to the first card: cards, bids, the talon, trumps and the second colour, doubling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.model import OPPOSITE
+from kiebitz.dissectors.protocols.cgml.cards import (
+    HAND,
+    LADDER,
+    TALON,
+    WITH_A_SEVEN,
+    WITH_TWO_SEVENS,
+    has_trumps,
+)
+from kiebitz.dissectors.protocols.cgml.context import Groups, private
+from kiebitz.dissectors.protocols.cgml.hand import MOST_TOLD, Hand, level_of
+
+
+class Bidding:
+    """What messages before the first card mean. Each method takes one fact and its hand."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+
+    # The deal.
+
+    def dealt(self, fact: Fact, hand: Hand, player: int | None) -> None:
+        """Cards from the desk, in one packet or in several."""
+        cards: list[str | None] = fact.fields["card"]
+        if fact.fields["to"] == "talon":
+            self._groups.put_in(hand, len(cards), "talon")
+            return
+        if player is None or fact.fields["to"] != "hand" or len(hand.dealt) > len(hand.seats):
+            return
+        for place, card in enumerate(cards):
+            if card is not None and hand.whole:
+                whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
+                if whose is not None:
+                    self._groups.flaw_of(fact, "dealt-twice", part="text", path=(place,), card=card)
+        held = hand.dealt.setdefault(player, [])
+        held += cards[: HAND + TALON]
+        if len(held) >= HAND:
+            self._all_dealt(fact, hand, player)
+
+    def _all_dealt(self, fact: Fact, hand: Hand, player: int) -> None:
+        key = ("dealt", player)
+        if self._groups.told_before(hand, key, fact):
+            return
+        cards = hand.dealt[player]
+        if len(cards) > HAND and hand.whole:
+            self._groups.flaw_of(fact, "wrong-count/more", player=player, count=len(cards))
+        self._groups.put_in(hand, len(cards), "hands", str(player))
+        if None not in cards:
+            self._groups.put_in(hand, cards.copy(), "private", str(player), "hand")
+        data = {"player": player, "cards": cards.copy()}
+        if None not in cards:
+            data |= private(player, cards=[None] * len(cards))
+        hand.told[key] = self._groups.tell(fact, "dealt", player, data, hand)
+
+    def deal_is_over(self, fact: Fact, hand: Hand) -> None:
+        """Something else is told: whoever has fewer cards than he should gets no more."""
+        if not hand.dealing:
+            return
+        for player, cards in hand.dealt.items():
+            if len(cards) < HAND and ("dealt", player) not in hand.told:
+                if hand.whole:
+                    self._groups.flaw_of(fact, "wrong-count/fewer", player=player, count=len(cards))
+                self._all_dealt(fact, hand, player)
+        hand.dealing = False
+
+    # Bids.
+
+    def answers(self, fact: Fact, hand: Hand, player: int, asked: str | None) -> None:
+        """A client bids; to a bid of another he may only say yes or no. `asked` is None if not known."""
+        answer: str = fact.fields["licite"]
+        if asked is None and answer == "YES":
+            # The server will tell what he has said yes to.
+            return
+        if asked and answer not in ("YES", "NO"):
+            self._groups.flaw_of(fact, "wrong-answer/bid", part="text", answer=answer, asked=asked)
+            return
+        if asked == "" and answer in ("YES", "NO"):
+            self._groups.flaw_of(fact, "wrong-answer/no-bid", part="text", answer=answer)
+            return
+        call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
+        if self._groups.foretold(hand, ("bid", player, call), fact):
+            return
+        standing = _standing(hand)
+        if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
+            higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
+            self._groups.flaw_of(
+                fact, "bid-not-higher", part="text", call=call, standing=standing, higher=higher
+            )
+        self._bid(fact, hand, player, call)
+
+    def told(self, fact: Fact, hand: Hand) -> None:
+        """The server tells what somebody has bid."""
+        player: int = fact.fields["playerid"]
+        said: str = fact.fields["licite"]
+        call = {"YES": _standing(hand) or said, "NO": "PASS"}.get(said, said)
+        heard = [bid for bid in hand.bids if bid[0] == player]
+        if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
+            bid = heard[-1][1]
+            self._groups.flaw_of(fact, "told-otherwise/bid", part="text", call=call, player=player, bid=bid)
+        hand.awaited.discard(player)
+        self._bid(fact, hand, player, call, by_server=True)
+
+    def _bid(self, fact: Fact, hand: Hand, player: int, call: str, by_server: bool = False) -> None:
+        key = ("bid", player, call)
+        if self._groups.told_before(hand, key, fact):
+            return
+        hand.bids.append((player, call))
+        bids = self._groups.part(hand).get("bidding", ())
+        self._groups.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
+        self._groups.put_in(hand, None, "turn")
+        hand.told[key] = self._groups.tell(fact, "bid", player, {"player": player, "call": call}, hand)
+        if by_server:
+            hand.foretold.add(key)
+        else:
+            hand.awaited.add(player)
+
+    def result(self, fact: Fact, hand: Hand) -> None:
+        player: int = fact.fields["playerid"]
+        game: str = fact.fields["licite"]
+        if self._groups.told_before(hand, "contract", fact):
+            return
+        # Where all pass, a server may let somebody play all the same.
+        if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
+            bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
+            self._groups.flaw_of(fact, "not-bid", part="text", player=player, game=game, bids=bids)
+        hand.declarer = player
+        self._contract(hand, player, game)
+        data = {"player": player, "game": game}
+        hand.told["contract"] = self._groups.tell(fact, "contract", player, data, hand)
+
+    def _contract(self, hand: Hand, player: int, game: str) -> None:
+        hand.contract = game
+        self._groups.put_in(hand, player, "declarer")
+        self._groups.put_in(hand, game, "contract")
+        self._groups.put_known(hand, "contract")
+
+    # The talon.
+
+    def takes_talon(self, fact: Fact, hand: Hand, player: int | None) -> None:
+        if player is None or self._groups.told_before(hand, "talon", fact):
+            return
+        cards: list[str | None] = fact.fields["card"]
+        if hand.whole and len(cards) != TALON:
+            self._groups.flaw_of(fact, "wrong-count/talon", count=len(cards))
+        if hand.whole and hand.declarer not in (None, player):
+            self._groups.flaw_of(fact, "wrong-player", player=player, declarer=hand.declarer)
+        hand.talon = cards.copy()
+        self._groups.put_in(hand, None, "talon")
+        data: dict[str, Any] = {"player": player, "cards": cards.copy()}
+        if None not in cards:
+            data |= private(player, cards=[None] * len(cards))
+        self._groups.put_hands(hand, player)
+        hand.told["talon"] = self._groups.tell(fact, "talon_taken", player, data, hand)
+
+    def discards(self, fact: Fact, hand: Hand, player: int) -> None:
+        """Two cards go to the talon: whoever discards says which, the others are told that he did."""
+        cards: list[str | None] = fact.fields["card"]
+        if self._groups.told_before(hand, "discards", fact):
+            if hand.discards is not None and None in hand.discards and None not in cards:
+                # The others were heard to be told before the player was heard to say which.
+                self._put_discards(hand, player, cards)
+                self._groups.put_hands(hand, player)
+            return
+        held = hand.cards_of(player)
+        if len(cards) != TALON:
+            self._groups.flaw_of(fact, "wrong-count/discards", count=len(cards))
+            if len(cards) > TALON:
+                return
+        for place, card in enumerate(cards):
+            if hand.whole and held is not None and card is not None and card not in held:
+                self._groups.flaw_of(
+                    fact,
+                    "not-in-hand/discarded",
+                    part="text",
+                    path=(place,),
+                    card=card,
+                    player=player,
+                    held=", ".join(held),
+                )
+                return
+        data: dict[str, Any] = {"player": player, "cards": cards.copy()}
+        self._groups.put_in(hand, len(cards), "talon")
+        self._put_discards(hand, player, cards)
+        if None not in cards:
+            data |= private(player, cards=[None] * len(cards))
+        self._groups.put_hands(hand, player)
+        hand.told["discards"] = self._groups.tell(fact, "discarded", player, data, hand)
+
+    def _put_discards(self, hand: Hand, player: int, cards: list[str | None]) -> None:
+        hand.discards = cards.copy()
+        if None not in cards:
+            self._groups.put_in(hand, cards.copy(), "private", str(player), "talon")
+
+    # Trumps.
+
+    def names(self, fact: Fact, hand: Hand) -> None:
+        """The declarer says what is trumps; the server tells it then to everybody."""
+        hand.named = True
+        self._fits_the_game(fact, hand)
+
+    def _fits_the_game(self, fact: Fact, hand: Hand) -> None:
+        game: str = fact.fields["licite"]
+        trumf: str = fact.fields.get("trumf", "")
+        # In the better games red is trumps, which need not be said.
+        if has_trumps(game) and not trumf and not game.startswith("B"):
+            broken = "no-trumps"
+        elif trumf and not has_trumps(game):
+            broken = "needless-trumps"
+        elif trumf and (":" in trumf) != (game in WITH_TWO_SEVENS):
+            broken = "second-colour/lacking" if game in WITH_TWO_SEVENS else "second-colour/needless"
+        else:
+            return
+        part, path = ("text", (1,)) if trumf else ("tag", (0,))
+        self._groups.flaw_of(fact, broken, part=part, path=path, game=game)
+
+    def game(self, fact: Fact, hand: Hand) -> None:
+        """The server tells what is played: once when trumps are named, once more before the first card."""
+        player: int = fact.fields["playerid"]
+        game: str = fact.fields["licite"]
+        trump, _, second = fact.fields.get("trumf", "").upper().partition(":")
+        said = {"player": player, "game": game, "trump": trump or None, "second": second or None}
+        if "flek" in fact.fields:
+            self._summary(fact, hand, said)
+        key = "trump"
+        before = hand.told.get(key)
+        if before is not None and hand.whole and any(before.data[name] != said[name] for name in said):
+            now, then = _spoken(said), _spoken(before.data)
+            self._groups.flaw_of(fact, "told-otherwise/trumps", said=now, before=then)
+        if self._groups.told_before(hand, key, fact):
+            return
+        if hand.whole and not hand.named:
+            self._fits_the_game(fact, hand)
+        hand.declarer = player
+        hand.trump, hand.second = trump or None, second or None
+        self._contract(hand, player, game)
+        self._groups.put_in(hand, hand.trump, "trump")
+        self._groups.put_in(hand, hand.second, "second")
+        self._groups.put_known(hand, "trump")
+        self._groups.put_hands(hand, player)
+        hand.told[key] = self._groups.tell(fact, "trump", player, said, hand)
+
+    def _summary(self, fact: Fact, hand: Hand, said: dict[str, Any]) -> None:
+        level = level_of(fact.fields["flek"])
+        if hand.whole and level != hand.level:
+            path = (2 if said["trump"] is not None else 1,)
+            told, known = fact.fields["flek"], _written(hand.level)
+            self._groups.flaw_of(
+                fact, "told-otherwise/level", part="text", path=path, level=told, known=known
+            )
+        hand.level = level
+        self._groups.put_in(hand, fact.fields["flek"], "flek")
+
+    # Doubling.
+
+    def doubles(self, fact: Fact, hand: Hand, player: int, asked: str | None) -> None:
+        """A client answers how often the game, and the game against, is doubled."""
+        text: str = fact.fields["flek"]
+        level, before = level_of(text), level_of(asked or "0:0")
+        if level[0] < before[0] or level[1] < before[1]:
+            self._groups.flaw_of(fact, "flek-lowered", part="text", level=text, asked=asked)
+            return
+        without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
+        if hand.whole and without and ":" in text and ":" not in (asked or ":"):
+            self._groups.flaw_of(fact, "flek-against", part="text", game=hand.contract)
+            return
+        self._level(fact, hand, player, text)
+
+    def level(self, fact: Fact, hand: Hand) -> None:
+        self._level(fact, hand, fact.fields["playerid"], fact.fields["flek"])
+
+    def _level(self, fact: Fact, hand: Hand, player: int, text: str) -> None:
+        # The same player may say the same again, once the others have had their say: so it is counted how
+        # often he has said it, and how often the server has told it.
+        direction = fact.message.direction
+        told = hand.fleks.setdefault((direction, player, text), [])
+        by_the_other = hand.fleks.get((OPPOSITE[direction], player, text), [])
+        if len(by_the_other) > len(told):
+            fact.event = by_the_other[len(told)]
+            fact.game_id = fact.event.game_id
+        elif hand.ended or len(hand.fleks) >= MOST_TOLD or len(told) >= MOST_TOLD:
+            return
+        else:
+            hand.level = level_of(text)
+            fleks = self._groups.part(hand).get("fleks", ())
+            self._groups.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
+            self._groups.put_in(hand, text, "flek")
+            self._groups.put_in(hand, None, "turn")
+            self._groups.tell(fact, "flek", player, {"player": player, "level": text}, hand)
+        assert fact.event is not None
+        told.append(fact.event)
+
+
+def _standing(hand: Hand) -> str | None:
+    """The bid that stands."""
+    return next((call for _, call in reversed(hand.bids) if call != "PASS"), None)
+
+
+def _is_higher(call: str, standing: str) -> bool:
+    return LADDER.index(call) > LADDER.index(standing)
+
+
+def _spoken(said: dict[str, Any]) -> str:
+    return f"{said['game']} of {said['player']} with {said['trump'] or 'no'} trumps"
+
+
+def _written(level: tuple[int, int]) -> str:
+    return f"{level[0]}:{level[1]}" if level[1] > 1 else str(level[0])

@@ -1,0 +1,399 @@
+"""What the specification of CGML wants of peers that are sent something odd, and how rules are broken.
+
+It says what messages mean, and hardly ever what is to be done with one that is none. A breach of the game's
+rules is told by <renonc>: that is what the message is there for, but no sentence makes it a duty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kiebitz.dissectors.conformance.expectations import (
+    Breach,
+    Demand,
+    Fields,
+    NotHere,
+    Reactions,
+    Refusal,
+    Role,
+    Situation,
+    Spelling,
+)
+from kiebitz.dissectors.protocols.cgml.cards import (
+    HAND,
+    LADDER,
+    PACK,
+    WITH_A_SEVEN,
+    WITH_TWO_SEVENS,
+    Rules,
+    has_trumps,
+)
+
+_RENONC = "4 Řídící zprávy: RENONC"
+_OF_RENONC = "Oznámení od Superhracího serveru hráčům a botům o porušení pravidel hry."
+_BREACHED = (Refusal("renonc"), Refusal("disconnect"))
+
+_HARMLESS = ("whole", "bytewise", "in-two", "slowly", "joined", "spelling/*")
+
+
+def _with_form(name: str) -> str:
+    return " ".join(f"{name}/{form}" for form in _HARMLESS)
+
+
+_LAST: tuple[tuple[str, Role, str, str], ...] = (
+    (
+        "connect",
+        "client",
+        "2 Přihlášení hráčů a zahájení nové hry: Ohlášení nové hry",
+        "kam se má klient připojit.",
+    ),
+    (
+        "abort",
+        "client",
+        "4 Řídící zprávy: ABORT",
+        "předčasné ukončení rozehrané hry",
+    ),
+    (
+        "disconnect",
+        "client",
+        "4 Řídící zprávy: DISCONNECT",
+        "Oznámení fatální chyby, kvůli které se ukončuje spojení.",
+    ),
+    (
+        "newgroup.reject",
+        "server",
+        "2 Přihlášení hráčů a zahájení nové hry",
+        "zruší (někdo odmítl účast) novou hru",
+    ),
+)
+
+DEMANDS = (
+    # After these a client goes elsewhere, or ends; and who has refused is told nothing.
+    *(
+        Demand(_with_form(name), of, "must", ("answers", "ignores", "closes"), clause, quote)
+        for name, of, clause, quote in _LAST
+    ),
+    # What may be left out.
+    Demand(
+        "connect.active/opponent/left-out connect.passive/opponent/left-out",
+        "server",
+        "must",
+        ("answers",),
+        "2 Přihlášení hráčů a zahájení nové hry: Přihlášení hráče nebo bota",
+        "Nepovinná položka, jenž oznamuje Přihlašovacímu serveru s kterými protihráči má hráč zájem hrát.",
+    ),
+    Demand(
+        "pause.start/message/left-out",
+        "server",
+        "must",
+        ("answers",),
+        "4 Řídící zprávy: PAUSE -- zahájení",
+        "Nepovinná zpráva pro ostatní hráče s popisem důvodu přerušení hry.",
+    ),
+    *(
+        Demand(
+            f"pause.{kind}/whole",
+            "server",
+            "must",
+            ("answers", "ignores"),
+            "4 Řídící zprávy: PAUSE",
+            "Superhrací server po přijetí této zprávy odešle identickou zprávu i ostatním hráčům ve hře",
+            others_hear="pause",
+        )
+        for kind in ("start", "finish")
+    ),
+    *(
+        Demand(
+            "version/left-out",
+            role,
+            "must",
+            ("answers",),
+            "1 Základní struktura datové zprávy",
+            "Pokud není uveden, předpokládá se implicitně verze 1.0.",
+        )
+        for role in ("server", "client")
+    ),
+    Demand("playcard/rule/*", "server", "should", ("refuses",), _RENONC, _OF_RENONC, _BREACHED),
+    Demand(
+        "licite/rule/wrong-answer/*",
+        "server",
+        "should",
+        ("refuses", "closes"),
+        "3 Průběh jednotlivých her: Licitace -- nabídka hry",
+        "může hráč odpovědět pouze YES (ano, mám tuto hru) nebo NO (ne, nemám tuto hru).",
+        _BREACHED,
+    ),
+)
+
+_BETWEEN_TAGS = re.compile(rb">[ \t\r\n]+<")
+_ATTRIBUTE = re.compile(rb'="([^"\']*)"')
+
+
+def _around(frame: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """The element changed, and what ends the message left as it is."""
+    body = frame.rstrip(b"\r\n")
+    return change(body) + frame[len(body) :]
+
+
+def _on_one_line(frame: bytes) -> bytes:
+    return _around(frame, lambda body: _BETWEEN_TAGS.sub(b"><", body))
+
+
+def _in_an_envelope(frame: bytes) -> bytes:
+    if b"<cgml" in frame:
+        return frame
+    return _around(frame, lambda body: b'<cgml version="1.19">\r\n%b\r\n</cgml>' % body)
+
+
+def _with_comment(frame: bytes) -> bytes:
+    return _around(frame, lambda body: body.replace(b">", b"><!-- Kiebitz -->", 1))
+
+
+SPELLINGS = (
+    Spelling("one-line", "on one line", _on_one_line),
+    Spelling(
+        "single-quotes",
+        "with single quotes around attributes",
+        lambda frame: _ATTRIBUTE.sub(rb"='\1'", frame),
+    ),
+    Spelling("comment", "with a comment in it", _with_comment),
+    Spelling(
+        "declaration", "with an XML declaration before it", lambda frame: b'<?xml version="1.0"?>' + frame
+    ),
+    Spelling(
+        "empty-tag",
+        "with an empty element as one tag",
+        lambda frame: frame.replace(b"<card></card>", b"<card/>"),
+    ),
+)
+
+# What a player says.
+
+
+def _hand(at: Situation) -> Mapping[str, Any]:
+    games = at.state["games"]
+    found: Mapping[str, Any] = games[max(games, key=int)]
+    return found
+
+
+def _number(at: Situation) -> str:
+    players: Mapping[str, Any] = at.state["players"]
+    return next(number for number, about in players.items() if about["name"] == at.player)
+
+
+def _held(at: Situation) -> list[str]:
+    held = _hand(at)["private"][_number(at)]["hand"]
+    if not held:
+        raise NotHere("it is not known what this player holds")
+    return list(held)
+
+
+def _not_held(at: Situation) -> str:
+    return next(card for card in PACK if card not in _held(at))
+
+
+def _to(fields: Fields, place: str) -> None:
+    if fields["to"] != place:
+        raise NotHere(f"these cards do not go to the {place}")
+
+
+def _played(fields: Fields, cards: Sequence[str]) -> Fields:
+    return {**fields, "card": [*cards]}
+
+
+def _one_to_the_talon(fields: Fields, at: Situation) -> Fields:
+    _to(fields, "talon")
+    return _played(fields, fields["card"][:1])
+
+
+def _others_to_the_talon(fields: Fields, at: Situation) -> Fields:
+    _to(fields, "talon")
+    return _played(fields, [_not_held(at), *fields["card"][1:]])
+
+
+def _other_card(fields: Fields, at: Situation) -> Fields:
+    _to(fields, "desk")
+    return _played(fields, [_not_held(at)])
+
+
+def _two_cards(fields: Fields, at: Situation) -> Fields:
+    _to(fields, "desk")
+    held = _held(at)
+    if len(held) < 3:
+        raise NotHere("this player has no third card")
+    return _played(fields, held[:2])
+
+
+def _renonc(fields: Fields, at: Situation) -> Fields:
+    _to(fields, "desk")
+    hand = _hand(at)
+    rules = Rules(hand["contract"], hand.get("trump"))
+    allowed = rules.allowed([each["card"] for each in hand.get("table", ())], _held(at))
+    forbidden = [card for card in _held(at) if card not in allowed]
+    if not forbidden:
+        raise NotHere("this player may play each of their cards")
+    return _played(fields, forbidden[:1])
+
+
+def _answer(*, was: Sequence[str], then: str) -> Callable[[Fields, Situation], Fields]:
+    """A bid of another kind than the one that was asked for."""
+
+    def fields_with(fields: Fields, at: Situation) -> Fields:
+        if fields["licite"] not in was:
+            raise NotHere("something else was asked here")
+        return {**fields, "licite": then}
+
+    return fields_with
+
+
+def _lower_bid(fields: Fields, at: Situation) -> Fields:
+    bids = [LADDER.index(each["call"]) for each in _hand(at)["bidding"] if each["call"] != "PASS"]
+    if fields["licite"] not in LADDER or max(bids) < 1:
+        raise NotHere("no bid stands that a lower one could be made than")
+    return {**fields, "licite": LADDER[max(bids)]}
+
+
+def _without_trumps(fields: Fields, at: Situation) -> Fields:
+    if "trumf" not in fields or not has_trumps(fields["licite"]):
+        raise NotHere("no trumps are named here")
+    return {name: value for name, value in fields.items() if name != "trumf"}
+
+
+def _with_trumps(fields: Fields, at: Situation) -> Fields:
+    if has_trumps(fields["licite"]):
+        raise NotHere("this game has trumps")
+    return {**fields, "trumf": "r"}
+
+
+def _colours(*, second: bool) -> Callable[[Fields, Situation], Fields]:
+    """Trumps with a second colour where none belongs, or without one where one does."""
+
+    def fields_with(fields: Fields, at: Situation) -> Fields:
+        if (fields["licite"] in WITH_TWO_SEVENS) == second:
+            raise NotHere("this game has another number of colours")
+        first = fields["trumf"][0]
+        return {**fields, "trumf": f"{first}:{'b' if first != 'b' else 'r'}" if second else first}
+
+    return fields_with
+
+
+def _game_against(fields: Fields, at: Situation) -> Fields:
+    if _hand(at)["contract"] in WITH_A_SEVEN:
+        raise NotHere("this game has a seven")
+    return {**fields, "flek": "1:1"}
+
+
+# What a server tells.
+
+
+def _other_word(name: str, *words: str) -> Callable[[Fields, Situation], Fields]:
+    return lambda fields, at: {**fields, name: next(word for word in words if word != fields[name])}
+
+
+def _of_another(name: str) -> Callable[[Fields, Situation], Fields]:
+    """Another player's number."""
+    return lambda fields, at: {
+        **fields,
+        name: next(int(each) for each in at.state["players"] if int(each) != fields[name]),
+    }
+
+
+def _fewer_cards(*, of: str) -> Callable[[Fields, Situation], Fields]:
+    def fields_with(fields: Fields, at: Situation) -> Fields:
+        if fields["from"] != of:
+            raise NotHere(f"these cards do not come from the {of}")
+        return _played(fields, fields["card"][:-1])
+
+    return fields_with
+
+
+def _more_cards(fields: Fields, at: Situation) -> Fields:
+    more = [card for card in PACK if card not in fields["card"]]
+    return _played(fields, [*fields["card"], *more][: HAND + 2])
+
+
+def _other_trick(fields: Fields, at: Situation) -> Fields:
+    other = next(card for card in PACK if card not in fields["card"])
+    return _played(fields, [other, *fields["card"][1:]])
+
+
+def _other_number(fields: Fields, at: Situation) -> Fields:
+    return {**fields, "number": fields["number"] % HAND + 1}
+
+
+def _outcome(
+    change: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]],
+) -> Callable[[Fields, Situation], Fields]:
+    """A result with other winners and losers."""
+
+    def fields_with(fields: Fields, at: Situation) -> Fields:
+        won, lost = change([*fields["winer"]], [*fields["loser"]])
+        return {**fields, "winer": won, "loser": lost}
+
+    return fields_with
+
+
+def _richer(won: list[Any], lost: list[Any]) -> tuple[list[Any], list[Any]]:
+    first, *others = won
+    money = first["money"]
+    return [{**first, "money": {**money, "money": money["money"] + 1}}, *others], lost
+
+
+def _won_and_lost(won: list[Any], lost: list[Any]) -> tuple[list[Any], list[Any]]:
+    return won, [{**lost[0], "playerid": won[0]["playerid"]}, *lost[1:]]
+
+
+BREACHES = (
+    Breach("wrong-answer/bid", "licite", "server", _answer(was=("YES", "NO"), then="B127")),
+    Breach("wrong-answer/no-bid", "licite", "server", _answer(was=LADDER, then="YES")),
+    Breach("bid-not-higher", "licite", "server", _lower_bid),
+    Breach("wrong-count/discards", "playcard", "server", _one_to_the_talon),
+    Breach("not-in-hand/discarded", "playcard", "server", _others_to_the_talon),
+    Breach("no-trumps", "gametype", "server", _without_trumps),
+    Breach("needless-trumps", "gametype", "server", _with_trumps),
+    Breach("second-colour/lacking", "gametype", "server", _colours(second=False)),
+    Breach("second-colour/needless", "gametype", "server", _colours(second=True)),
+    Breach("flek-lowered", "flek", "server", lambda fields, at: {**fields, "flek": "0"}),
+    Breach("flek-against", "flek", "server", _game_against),
+    Breach("not-in-hand/played", "playcard", "server", _other_card),
+    Breach("not-all-cards", "playcard", "server", _two_cards),
+    Breach("renonc", "playcard", "server", _renonc),
+    Breach("wrong-count/more", "dial.cards", "client", _more_cards),
+    Breach("wrong-count/fewer", "dial.cards", "client", _fewer_cards(of="desk")),
+    Breach("wrong-count/talon", "dial.cards", "client", _fewer_cards(of="talon")),
+    Breach("told-otherwise/bid", "licite.info", "client", _other_word("licite", "B127", "127")),
+    Breach("not-bid", "licite.result", "client", _other_word("licite", "B127", "127")),
+    Breach("told-otherwise/trumps", "gametype.info", "client", _other_word("trumf", "r", "g")),
+    Breach("told-otherwise/level", "gametype.info", "client", _other_word("flek", "64", "32")),
+    Breach("told-otherwise/trick", "round", "client", _other_trick),
+    Breach("wrong-number", "round", "client", _other_number),
+    Breach("wrong-winner", "round", "client", _of_another("playerid")),
+    Breach(
+        "twice-in-result/player", "result", "client", _outcome(lambda won, lost: (won, [lost[0], lost[0]]))
+    ),
+    Breach("twice-in-result", "result", "client", _outcome(_won_and_lost)),
+    Breach("money", "result", "client", _outcome(_richer)),
+    Breach("told-otherwise/result", "result", "client", _other_word("licite", "B127", "127")),
+)
+
+REACTIONS = Reactions(
+    DEMANDS,
+    SPELLINGS,
+    BREACHES,
+    broken_by={
+        "unasked": "licite/early gametype/early flek/early playcard/early",
+        "unknown-group": "newgroup.accept/id/nobodys-group",
+        "dealt-twice": "dial.cards/twice",
+        "renonc/unsure": "playcard/rule/renonc",
+        "played-twice": "playcard.info/twice",
+    },
+    spares_others=False,
+    # 4 ABORT: the others are told of one who is gone.
+    waits_for="licite gametype flek playcard",
+    unreachable={
+        "wrong-player": "the talon goes to the client that it is sent to, and that is another one",
+        "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",
+    },
+)

@@ -1,0 +1,93 @@
+"""What happens at a CGML server: each kind of event with its data, and a sentence that tells it.
+
+A player is an id. `called` in an event's data has the names of its players as the table knows them by then.
+"""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.grammar.grammar import EventKind, Handles, KeysOf
+from kiebitz.dissectors.grammar.sentences import CALLED
+from kiebitz.dissectors.protocols.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
+
+_ANSWERS = ("newgroup", "newgame")
+_QUESTIONS = ("licite", "gametype", "flek", "playcard")
+
+EVENTS = (
+    # Of a game server there is its url in place of a name.
+    EventKind(
+        "connected",
+        ("name", "id", "role"),
+        "{name} ({role}) logs in",
+        own=("connect",),
+        introduces=True,
+    ),
+    EventKind("group_formed", ("group", "players"), "group {group}: {players}", tells=("players.{players}",)),
+    EventKind(
+        "accepted",
+        ("player", "group", "what"),
+        "{player} accepts the {what}",
+        own=_ANSWERS,
+        # The login server has named the group's players to the client.
+        tells=("groups.{group}.players", "players.{player}"),
+    ),
+    EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}", own=_ANSWERS),
+    EventKind("hand_asked", ("group", "players"), "another hand? {players}", tells=("players.{players}",)),
+    EventKind("dealt", ("player", "cards"), "{player} gets {cards}"),
+    EventKind("bid", ("player", "call"), "{player} bids {call}"),
+    EventKind("contract", ("player", "game"), "{player} has won the bidding with {game}"),
+    EventKind("talon_taken", ("player", "cards"), "{player} takes the talon: {cards}"),
+    EventKind("discarded", ("player", "cards"), "{player} discards {cards}"),
+    EventKind(
+        "trump",
+        ("player", "game", "trump", "second"),
+        "{player} plays {game}, trumps {trump}",
+    ),
+    EventKind("flek", ("player", "level"), "{player}: {level}"),
+    EventKind("turn", ("player",), "it is {player}'s turn", own=_QUESTIONS, follows="before"),
+    EventKind("played", ("player", "cards"), "{player} plays {cards}"),
+    EventKind("trick", ("number", "cards", "winner"), "trick {number} ({cards}) goes to {winner}"),
+    EventKind(
+        "result", ("game", "winners", "losers", "money"), "{game} is over; {winners} won; money: {money}"
+    ),
+    EventKind("renonc", ("player", "card", "should"), "{player} revokes: {card}, when it should be {should}"),
+    EventKind("paused", ("player", "message"), "{player} pauses: {message}"),
+    EventKind("resumed", ("player",), "{player} ends the pause"),
+    EventKind("cancelled", ("why",), "the hand is cancelled: {why}"),
+    EventKind("aborted", ("player", "why"), "the hand is broken off because of {player}: {why}"),
+    EventKind("load", ("load",), "a server of bots has a load of {load}"),
+    EventKind("left", ("player", "why"), "{player} is gone: {why}", ending="why"),
+)
+
+# What names something in the data of the events, and in the state.
+DATA_HANDLES: Handles = {
+    "actor": PLAYER,
+    "player": PLAYER,
+    "players": PLAYER,
+    "id": PLAYER,
+    "name": NAME,
+    "winner": PLAYER,
+    "winners": PLAYER,
+    "losers": PLAYER,
+    "money": KeysOf(PLAYER),
+    CALLED: KeysOf(PLAYER),
+    "group": GROUP,
+    "url": URL,
+}
+STATE_HANDLES: Handles = {
+    "players": PLAYER,
+    "name": NAME,
+    "accepted": PLAYER,
+    "seats": PLAYER,
+    "hands": KeysOf(PLAYER),
+    "private": KeysOf(PLAYER),
+    "player": PLAYER,
+    "turn": PLAYER,
+    "declarer": PLAYER,
+    "winner": PLAYER,
+    "money": KeysOf(PLAYER),
+    "groups": KeysOf(GROUP),
+    "group": GROUP,
+    "url": URL,
+    "servers": KeysOf(URL),
+    "loads": KeysOf(ADDRESS),
+}

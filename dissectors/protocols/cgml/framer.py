@@ -1,0 +1,284 @@
+"""CGML's framer: where a message, one element with what is around it, begins and ends.
+
+A message ends at the empty line behind its element. Several elements may share one empty line, or one
+envelope: each is a message of its own, and the envelope's tags belong to the first and the last. An empty
+line inside an element does not end it. What makes this more than counting tags is broken elements: one takes
+all up to the next start tag that begins a message. So the flaw takes what belongs to it, and the next message
+is whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+from kiebitz.dissectors.grammar.framing import (
+    FRAME_LIMIT,
+    GOES_ON,
+    MOST_SHORT,
+    SHORT,
+    Frame,
+    StructuredFramer,
+)
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocols.cgml.markup import (
+    BLANK_LINE,
+    BLANKS,
+    BYTE_ORDER_MARK,
+    ENVELOPE,
+    ROOTS,
+    begins_message,
+    kind_of,
+)
+
+_ROOTS = "|".join(sorted(ROOTS)).encode()
+_ONLY_ROOTS = "|".join(sorted({*ROOTS, ENVELOPE} - {"licite", "flek", "round"})).encode()
+
+_BLANK_LINE = re.compile(BLANK_LINE)
+_BLANKS = re.compile(rb"[ \t\r\n]*+")
+_WORD = re.compile(rb"[^ \t\r\n<]++")
+_BEGINNING = re.compile(
+    rb"%s|<(?:%s|(?:licite|flek)(?=\s{1,8}[a-z]))(?=[\s/>])" % (BLANK_LINE, _ONLY_ROOTS), re.I
+)
+"""After a gap, or in what is too long: where the next message can begin, be it behind an empty line."""
+_TAIL = 160
+"""What the following bytes may make such a beginning has no more bytes."""
+
+_NO_TAGS = {b"<!--": b"-->", b"<![CDATA[": b"]]>"}
+_NO_TAG_ENDS = {
+    begin: re.compile(rb"%s|(%s\s{0,64}<(?:%s)[\s/>])" % (re.escape(end), BLANK_LINE, _ROOTS), re.I)
+    for begin, end in _NO_TAGS.items()
+}
+"""How a comment or a CDATA section ends: one that has no end goes up to an empty line before a message."""
+
+_TEXT = rb"[^<]*+"
+_END_TAG = rb"</(?!(?i:cgml))[A-Za-z][^<>]*+>"
+
+
+def _element(names: bytes, inside: bytes) -> bytes:
+    """An element with one of these names, empty or with something inside."""
+    return rb"<(?:%s)(?:[\s/][^<>]*+)?(?:(?<=/)>|(?<!/)>%s%s%s)" % (names, inside, _TEXT, _END_TAG)
+
+
+_LEAF = _element(rb"card|name|race|game|url|message|money|trumf|numplayers", b"")
+_BRANCH = _element(rb"player|winer|loser", rb"(?:%s%s)*+" % (_TEXT, _LEAF))
+_TRICK = _element(rb"round", rb"(?:%s%s)*+" % (_TEXT, _LEAF))
+_SIMPLE = rb"<(?:licite|flek)>%s%s" % (_TEXT, _END_TAG)
+_START = rb"<(?:%s)(?:\s[^<>]*+)?"
+_WHOLE = re.compile(
+    rb"(?:<cgml(?:\s[^<>]*+)?>[ \t\r\n]*+)?+"
+    + rb"(?:%s(?<!/)>" % (_START % b"result|gametype")
+    + rb"(?:%s(?:%s))*+" % (_TEXT, b"|".join((_LEAF, _BRANCH, _TRICK, _SIMPLE)))
+    + rb"|%s(?<!/)>" % (_START % _ROOTS)
+    + rb"(?:%s(?:%s|%s))*+)" % (_TEXT, _LEAF, _BRANCH)
+    + _TEXT
+    + _END_TAG
+    + rb"(?:(?:\r\n</cgml>)?+\r\n\r\n|\r\n[ \t]*+(?=%s>))" % (_START % _ROOTS)
+)
+"""Most messages look like this, and are then seen at once; all others, by going from tag to tag."""
+
+_State = Literal["before", "inside", "after", "broken", "skipping", "seeking"]
+"""Where the next byte stands: before an element, in one, behind one, in what is none, in what is too long, or
+after a gap, where nothing can be told before a place where a message can begin."""
+
+
+class CgmlFramer(StructuredFramer):
+    """The messages of one direction; both directions are framed alike."""
+
+    def __init__(self, direction: Direction) -> None:
+        super().__init__(direction)
+        self._state: _State = "before"
+        self._at = 0
+        """Up to where `_held` is looked at."""
+        self._looked = 0
+        """Up to where the end of the tag that begins at `_at` is looked for."""
+        self._depth = 0
+        self._root = ""
+        self._begun: int | None = None
+        """Where in `_held` the message begins, the blanks before it being over."""
+
+    def _whole(self, data: bytes) -> Sequence[int]:
+        if self._state != "before":
+            return ()
+        return _short_ends(data) if len(data) <= SHORT <= FRAME_LIMIT else _ends(data)
+
+    def _overflow(self) -> None:
+        self._state = "skipping"
+        self._at = FRAME_LIMIT - _TAIL
+        self._place = self._begun or 0
+
+    def _seek(self) -> None:
+        self._state = "seeking"
+
+    def _frame_end(self) -> int:
+        """Look at what has come; say where in `_held` the frame ends, if that can be told."""
+        held = self._held
+        if self._state in ("skipping", "seeking"):
+            return self._next_beginning()
+        # No frame is longer: nothing beyond may have a say, as it may come at once or later.
+        limit = min(len(held), FRAME_LIMIT)
+        while True:
+            if self._state == "inside":
+                at = held.find(b"<", self._at, limit)
+                if at < 0:
+                    self._at = limit
+                    return GOES_ON
+            else:
+                blanks = _BLANKS.match(held, self._at, limit)
+                assert blanks is not None
+                at = blanks.end()
+                if self._state == "after":
+                    end = self._blank_line(self._at, at, limit)
+                    if end is not None:
+                        return end
+                elif at == limit:
+                    self._at = limit
+                    return GOES_ON
+                if held[at] != ord("<"):
+                    word = _WORD.match(held, at, limit)
+                    assert word is not None
+                    self._at = word.end()
+                    if self._begun is None:
+                        # Text behind a document type's tags still belongs to that.
+                        self._begun = at
+                        self._state = "broken"
+                    continue
+                if self._begun is None:
+                    self._begun = at
+            end = self._tag_end(at, limit)
+            if end == GOES_ON:
+                self._at = at
+                return GOES_ON
+            self._looked = 0
+            if self._take(at, end):
+                return at
+
+    def _blank_line(self, start: int, end: int, limit: int) -> int | None:
+        """Behind an element: where the frame ends, in these blanks, or that this cannot be told yet."""
+        found = _BLANK_LINE.search(self._held, start, end)
+        if found is None:
+            if end < limit:
+                return None
+            # A line end may be the first half of an empty line; keep to the last one.
+            self._at = max(start, limit - _TAIL)
+            return GOES_ON
+        if found.end() == limit < FRAME_LIMIT and _may_go_on(found[0]):
+            self._at = start
+            return GOES_ON
+        return found.end()
+
+    def _tag_end(self, at: int, limit: int) -> int:
+        """Where the tag at `at` ends; one that has no end goes up to the next."""
+        held = self._held
+        for begin, pattern in _NO_TAG_ENDS.items():
+            if held.startswith(begin, at, limit):
+                start = max(self._looked, at + len(begin))
+                found = pattern.search(held, start, limit)
+                if found is None:
+                    self._looked = max(start, limit - _TAIL)
+                    return GOES_ON
+                if found[1] is None:
+                    return found.end()
+                # It has no end: the tag at the end of what was found begins the next message.
+                return held.rfind(b"<", at, found.end())
+            if limit - at < len(begin) and begin.startswith(held[at:limit]):
+                return GOES_ON
+        start = max(self._looked, at + 1)
+        end = held.find(b">", start, limit)
+        next_tag = held.find(b"<", start, limit if end < 0 else end)
+        if next_tag >= 0:
+            return next_tag
+        if end >= 0:
+            return end + 1
+        self._looked = limit
+        return GOES_ON
+
+    def _take(self, at: int, end: int) -> bool:
+        """Take the tag at `at`; whether it rather begins the next message."""
+        tag = bytes(self._held[at:end])
+        kind, name = kind_of(tag)
+        opens = kind in ("start", "empty")
+        state = self._state
+        if state == "inside":
+            if opens and begins_message(name, tag, self._root):
+                return True
+            if kind == "start":
+                self._depth += 1
+            elif kind == "end":
+                self._depth -= 1
+                if not self._depth or name == ENVELOPE:
+                    self._state = "after"
+        elif state == "after":
+            if opens or kind == "declaration":
+                return True
+        elif state == "broken":
+            if opens and (name in ROOTS or name == ENVELOPE):
+                if self._held[:at].strip(BLANKS) != BYTE_ORDER_MARK:
+                    return True
+                self._state = "before"
+                return self._take(at, end)
+        elif opens and name != ENVELOPE:
+            self._depth = 1
+            self._root = name
+            self._state = "inside" if kind == "start" else "after"
+        elif kind == "end":
+            self._state = "after" if name == ENVELOPE else "broken"
+        elif kind == "text":
+            self._state = "broken"
+        if tag[:2] == b"<!" and state != "after" and not tag.endswith(_NO_TAGS.get(_begin_of(tag), b"")):
+            # A comment without an end.
+            self._state = "broken"
+        self._at = at + 1 if kind == "text" else end
+        return False
+
+    def _next_beginning(self) -> int:
+        """Where what is too long, or follows a gap, is over."""
+        held = self._held
+        certain = max(self._at, len(held) - _TAIL)
+        found = _BEGINNING.search(held, self._at)
+        if found is None:
+            self._at = certain
+            return GOES_ON
+        if found[0].startswith(b"<"):
+            return found.start()
+        if found.end() == len(held) and _may_go_on(found[0]):
+            self._at = found.start()
+            return GOES_ON
+        return found.end()
+
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        super()._release(upto, frames)
+        self._at = self._looked = 0
+        self._begun = None
+        self._state = "before"
+
+    def _drop(self) -> None:
+        """Keep nothing but what may be part of a message start."""
+        del self._held[: self._at]
+        self._dropped += self._at
+        self._at = 0
+
+
+def _ends(data: bytes) -> tuple[int, ...]:
+    """Where the messages end that are seen at once to be whole."""
+    ends = []
+    at = 0
+    while (found := _WHOLE.match(data, at, at + FRAME_LIMIT)) is not None:
+        at = found.end()
+        ends.append(at)
+    return tuple(ends)
+
+
+_short_ends = lru_cache(MOST_SHORT)(_ends)
+
+
+def _may_go_on(blank_line: bytes) -> bool:
+    """Whether a line feed that follows an empty line would still belong to it."""
+    return blank_line.endswith(b"\r") and b"\n" in blank_line
+
+
+def _begin_of(tag: bytes) -> bytes:
+    """What begins a comment or a CDATA section, if this is one."""
+    return next((begin for begin in _NO_TAGS if tag.startswith(begin)), b"")

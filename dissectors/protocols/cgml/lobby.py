@@ -1,0 +1,193 @@
+"""The login server, and how players come to a game server: logins, groups, who joins and who leaves."""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.model import Event, Message
+from kiebitz.dissectors.protocols.cgml.cards import SEATS
+from kiebitz.dissectors.protocols.cgml.context import MOST_GROUPS, Announced, Groups, short
+from kiebitz.dissectors.protocols.cgml.conversation import Conversation
+from kiebitz.dissectors.protocols.cgml.hand import Group
+
+_COPIES_NS = 100_000_000
+"""All players are told of their group within this time."""
+
+
+class Lobby:
+    """What messages before the first hand and after the last one mean. Each method takes one fact."""
+
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
+
+    # The login server.
+
+    def connect_server(self, fact: Fact) -> None:
+        url = fact.fields["url"]
+        self._groups.put({"numplayers": fact.fields["numplayers"]}, "servers", short(url))
+        data = {"name": None, "id": None, "role": "server", "url": short(url)}
+        self._groups.tell(fact, "connected", None, data, None)
+
+    def connect_player(self, fact: Fact) -> None:
+        player = fact.fields["player"]
+        number = self._groups.put_player(player)
+        assert number is not None
+        conversation = self._groups.conversation_of(fact)
+        if number not in conversation.logins and len(conversation.logins) < MOST_GROUPS:
+            conversation.logins.append(number)
+        if str(number) in self._groups.state.get("players", {}):
+            self._groups.put(fact.fields["status"], "players", str(number), "status")
+        data = {"name": short(player.get("name", "")), "id": number, "role": player.get("race")}
+        self._groups.tell(fact, "connected", number, data, None)
+
+    def announce(self, message: Message, conversation: Conversation) -> None:
+        """A group is complete: note it at once, as the game server hears of it next."""
+        number: int = message.fields["id"]
+        known = self._groups.announced.get(number)
+        if known is None or self._is_another(known, message):
+            self._groups.announced.pop(number, None)
+            known = self._groups.announced[number] = Announced(message.fields["url"], [], {}, message.ts_ns)
+            if len(self._groups.announced) > MOST_GROUPS:
+                del self._groups.announced[next(iter(self._groups.announced))]
+        known.hearers.add(message.stream.id)
+        for player in message.fields["player"]:
+            known.told[str(player["id"])] = player
+        others = [player["id"] for player in message.fields["player"]]
+        # Each is told his opponents only; he himself is one of those who logged in on this connection.
+        own = [player for player in conversation.logins if player not in others]
+        for player in others + (own if len(own) == 1 else []):
+            if player not in known.players and len(known.players) < SEATS:
+                known.players.append(player)
+
+    def _is_another(self, known: Announced, message: Message) -> bool:
+        """Whether a number is given to another group, by a server that was started anew: nobody is there any
+        more who was told of the one before."""
+        is_late = message.ts_ns - known.told_ns >= _COPIES_NS
+        return is_late and known.hearers.isdisjoint(self._groups.conversations)
+
+    def complete(self, fact: Fact) -> None:
+        number: int = fact.fields["id"]
+        known = self._groups.announced.get(number)
+        if known is None or len(known.players) < SEATS:
+            return
+        if known.formed is not None:
+            fact.event = known.formed
+            return
+        for player in known.told.values():
+            self._groups.put_player(player)
+        group = {"players": known.players.copy(), "url": short(known.url)}
+        if len(self._groups.state.get("groups", {})) < MOST_GROUPS:
+            self._groups.put(group, "groups", str(number))
+        data = {"group": number, "players": known.players.copy()}
+        known.formed = self._groups.tell(fact, "group_formed", None, data, None)
+
+    def load(self, fact: Fact) -> None:
+        load: int = fact.fields["load"]
+        client = fact.message.stream.client
+        known = self._groups.state.get("loads", {})
+        if client in known or len(known) < MOST_GROUPS:
+            self._groups.put(load, "loads", client)
+        self._groups.tell(fact, "load", None, {"load": load}, None)
+
+    # The game server.
+
+    def joins(self, fact: Fact) -> None:
+        """A player joins a group, of which a login server may have told more."""
+        self._look_up(fact)
+        group, player = self._member(fact)
+        group.accepted.add(player)
+        if group.players and len(group.accepted) < SEATS:
+            group.joins(player)
+        self._groups.put(group.players.copy(), "groups", group.key, "players")
+        self._groups.put(sorted(group.accepted), "groups", group.key, "accepted")
+        data = {"player": player, "group": group.number, "what": "group"}
+        self._groups.tell(fact, "accepted", player, data, None)
+
+    def _look_up(self, fact: Fact) -> None:
+        number: int = fact.fields["id"]
+        group = self._groups.group(str(number), number)
+        here = self._groups.info.server
+        announcing = False
+        for neighbour in self._groups.neighbours:
+            assert isinstance(neighbour, Groups)
+            announced = neighbour.announced
+            announcing = announcing or any(other.url == here for other in announced.values())
+            known = announced.get(number)
+            if known is not None and known.url == here:
+                for player in known.players:
+                    group.joins(player)
+                for said in known.told.values():
+                    self._groups.put_player(said)
+                break
+        else:
+            if announcing:
+                self._groups.flaw_of(fact, "unknown-group", part="=id", group=number)
+
+    def declines(self, fact: Fact) -> None:
+        group, player = self._member(fact)
+        data = {"player": player, "group": group.number, "what": "group"}
+        self._groups.tell(fact, "rejected", player, data, None)
+
+    def _member(self, fact: Fact) -> tuple[Group, int]:
+        player = self._groups.put_player(fact.fields["player"])
+        assert player is not None
+        group = self._groups.group(str(fact.fields["id"]), fact.fields["id"])
+        group.joins(player)
+        return group, player
+
+    def asked(self, fact: Fact) -> None:
+        """Another hand? Whoever is asked is in the group, in the order in which they will play."""
+        conversation = self._groups.conversation_of(fact)
+        assert conversation.group is not None
+        group = self._groups.group(conversation.group, None)
+        players = [self._groups.put_player(player) for player in fact.fields["player"]]
+        ids = [player for player in players if player is not None]
+        if group.asked is not None and group.asked_players == ids:
+            fact.event = group.asked
+            return
+        self._groups.close_hand(group, None, fact.ts_ns)
+        group.players = group.asked_players = ids
+        self._groups.put(ids.copy(), "groups", group.key, "players")
+        data = {"group": group.number, "players": ids.copy()}
+        group.asked = self._groups.tell(fact, "hand_asked", None, data, None)
+
+    def plays_on(self, fact: Fact) -> None:
+        self._answers(fact, "accepted")
+
+    def stops(self, fact: Fact) -> None:
+        self._answers(fact, "rejected")
+
+    def _answers(self, fact: Fact, kind: str) -> None:
+        player = self._groups.put_player(fact.fields["player"])
+        key = self._groups.conversation_of(fact).group
+        number = self._groups.group(key, None).number if key is not None else None
+        self._groups.tell(fact, kind, player, {"player": player, "group": number, "what": "hand"}, None)
+
+    # Leaving.
+
+    def disconnect(self, fact: Fact) -> None:
+        conversation = self._groups.conversation_of(fact)
+        for event in self.gone(conversation, short(fact.fields.get("disconnect", "")), fact.ts_ns):
+            fact.event = event
+
+    def gone(self, conversation: Conversation, why: str, ts_ns: int) -> list[Event]:
+        """Whoever is on a connection leaves, once."""
+        if conversation.left:
+            return []
+        conversation.left = True
+        groups = self._groups
+        others = [
+            other for other in groups.conversations.values() if other is not conversation and not other.left
+        ]
+        group = groups.by_key.get(conversation.group or "")
+        events = []
+        players = conversation.logins.copy()
+        if conversation.player is not None:
+            players.append(conversation.player)
+        if group is not None and all(other.group != group.key for other in others):
+            # Nobody of the group is heard any more.
+            groups.close_hand(group, {"aborted": why}, ts_ns)
+            groups.leave(group)
+        for player in players:
+            is_gone = all(other.player != player and player not in other.logins for other in others)
+            events.append(groups.take_leave(player, why, ts_ns, is_gone))
+        return events

@@ -1,0 +1,62 @@
+"""The specification's misprints, which peers copied: repaired without a change of length or of an offset."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.protocols.cgml.markup import tags
+from kiebitz.dissectors.protocols.cgml.places import unusual
+
+MISPRINT = "misprint-"
+"""The codes of their notes begin so."""
+
+
+class Misprint(NamedTuple):
+    """One of the specification: how it looks in a tag, and how it is repaired without a change of length."""
+
+    code: str
+    pattern: re.Pattern[bytes]
+    repaired: bytes
+    where: str
+
+
+_MISPRINTS = (
+    Misprint(
+        f"{MISPRINT}quote",
+        re.compile(rb'(?<==)"(\w+) "(?=\w+=")'),
+        rb'"\1" ',
+        "Licitace -- informace",
+    ),
+    Misprint(
+        f"{MISPRINT}equals",
+        re.compile(rb'(?<=\s)(\w+) ("\w*")(?=[\s/>])'),
+        rb"\1=\2",
+        "Talon -- převzetí",
+    ),
+    Misprint(
+        f"{MISPRINT}dots",
+        re.compile(rb'(?<==)("\w*")\.\.\.(?=>)'),
+        rb"\1   ",
+        "Talon -- informace",
+    ),
+)
+
+
+def repaired(frame: bytes) -> tuple[bytes, list[Flaw]]:
+    """The frame without the specification's misprints, and a note on each kind of them."""
+    notes: dict[str, Flaw] = {}
+    whole = bytearray(frame)
+    for tag in tags(frame):
+        for misprint in _MISPRINTS if tag.kind in ("start", "empty") else ():
+            text = bytes(whole[tag.start : tag.end])
+            found = misprint.pattern.search(text)
+            if found is None:
+                continue
+            whole[tag.start : tag.end] = misprint.pattern.sub(misprint.repaired, text)
+            place = tag.start + found.start(), len(found[0])
+            meant = found.expand(misprint.repaired).decode("latin-1")
+            said = f"this is a misprint of the specification ({misprint.where})"
+            notes.setdefault(misprint.code, unusual(misprint.code, said, place, meant))
+    return bytes(whole), list(notes.values())

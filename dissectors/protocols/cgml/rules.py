@@ -1,0 +1,134 @@
+"""What the table of a CGML server checks: a row for each rule."""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.grammar.grammar import Rule
+from kiebitz.dissectors.protocols.cgml.cards import HAND, TALON
+
+_OF_PLAY = "3 Průběh jednotlivých her: Mariáš, Základní pravidla hraní"
+_REVOKED = "{card} breaks the rule of play: {player} has {allowed} ({colour})"
+
+RULES = (
+    # Who may say this here, and now.
+    Rule("wrong-server", None, "<{name}> is for {role}, and this is another one", group="sequence"),
+    Rule(
+        "unasked",
+        None,
+        "<{name}> answers a question that nobody has asked",
+        "a question of the server first",
+        group="sequence",
+    ),
+    Rule(
+        "unknown-group",
+        "newgroup",
+        "group {group} was never announced",
+        "a group's id",
+        group="sequence",
+        severity="warning",
+    ),
+    # The deal.
+    Rule("dealt-twice", "dial", "{card} is dealt a second time", "each once", group="state"),
+    Rule("wrong-count/more", "dial", "{player} is dealt {count} cards", f"{HAND} cards", severity="warning"),
+    # It shows when something else is said.
+    Rule("wrong-count/fewer", None, "{player} was dealt {count} cards", f"{HAND} cards", severity="warning"),
+    # Bids.
+    Rule("wrong-answer/bid", "licite", "{answer} is bid where {asked} was asked for", "YES or NO"),
+    Rule("wrong-answer/no-bid", "licite", "{answer} is said where a bid was asked for", "a game, or PASS"),
+    Rule("bid-not-higher", "licite", "{call} is not above {standing}", "{higher}", severity="warning"),
+    Rule(
+        "told-otherwise/bid",
+        "licite",
+        "the server tells {call} of {player}, who has bid {bid}",
+        "{bid}",
+        group="state",
+    ),
+    Rule(
+        "not-bid",
+        "licite",
+        "{player} is said to have won with {game}, which he has not bid",
+        "{bids}",
+        group="state",
+    ),
+    # The talon.
+    Rule("wrong-count/talon", "dial", "the talon has {count} cards", f"{TALON} cards"),
+    Rule(
+        "wrong-player",
+        "dial",
+        "the talon goes to {player}, but {declarer} has won the bidding",
+        "{declarer}",
+        group="state",
+    ),
+    Rule("wrong-count/discards", "playcard", "{count} cards go to the talon", f"{TALON} cards"),
+    Rule(
+        "not-in-hand/discarded",
+        "playcard",
+        "{card} is discarded, which {player} does not have",
+        "one of {held}",
+    ),
+    # Trumps.
+    Rule("no-trumps", "gametype", "{game} needs trumps", "<trumf>"),
+    Rule("needless-trumps", "gametype", "{game} has no trumps", "no <trumf>"),
+    Rule(
+        "second-colour/lacking", "gametype", "{game} has a second colour", "two colours", severity="warning"
+    ),
+    Rule(
+        "second-colour/needless", "gametype", "{game} has no second colour", "one colour", severity="warning"
+    ),
+    Rule(
+        "told-otherwise/trumps",
+        "gametype",
+        "the server tells {said}, after it has told {before}",
+        "{before}",
+        group="state",
+    ),
+    Rule("told-otherwise/level", "gametype", "the server tells a level of {level}", "{known}", group="state"),
+    # Doubling.
+    Rule("flek-lowered", "flek", "{level} is less than {asked}, which was asked", "{asked} or more"),
+    Rule("flek-against", "flek", "{game} has no seven, and no game against it", "a level without a colon"),
+    # Cards.
+    Rule("not-in-hand/played", "playcard", "{card} is played, which {player} does not have", "{held}"),
+    Rule(
+        "not-all-cards",
+        "playcard",
+        "{count} cards are played at once, with {held} in the hand",
+        "one card, or all that are left",
+    ),
+    Rule("renonc", "playcard", _REVOKED, "one of {allowed}", clause=_OF_PLAY),
+    # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour will do.
+    Rule("renonc/unsure", "playcard", _REVOKED, "one of {allowed}", severity="warning", clause=_OF_PLAY),
+    Rule(
+        "played-twice", "playcard", "{card} was played before, by {player}", "each card once", group="state"
+    ),
+    # Tricks.
+    Rule(
+        "told-otherwise/trick",
+        "round",
+        "trick {number} is told with {card}, but {played} was played",
+        "{cards}",
+        group="state",
+    ),
+    Rule("wrong-number", "round", "trick {number} is told, after {before}", "{next}", group="state"),
+    Rule(
+        "wrong-winner",
+        "round",
+        "the trick goes to {winner}, but {card} of {player} is the highest card",
+        "{player}",
+    ),
+    # The result.
+    Rule(
+        "twice-in-result/player",
+        "result",
+        "a player stands in the result twice",
+        "each player once",
+        group="state",
+    ),
+    Rule("twice-in-result", "result", "{player} has won and lost", "each player once", group="state"),
+    Rule("money", "result", "{won} is won, but {lost} lost", "as much lost as won", group="state"),
+    Rule(
+        "told-otherwise/result",
+        "result",
+        "the result tells {said}, but it was {known}",
+        "{known}",
+        group="state",
+    ),
+)

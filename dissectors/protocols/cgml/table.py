@@ -1,0 +1,288 @@
+"""The CGML table: from messages to players, groups, bids, cards, tricks, results and money.
+
+`hearing.py` makes one fact of all copies of what was told; here each fact, and each client's answer, is taken
+in order. What it means is told by `lobby.py`, `bidding.py` and `play.py`. A login server and a game server
+are two tables; the game server's looks up in its neighbours what a login server has announced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from kiebitz.dissectors.game.broadcast_dedup import text_key
+from kiebitz.dissectors.game.observation_merge import Fact, Hearing, Version
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.grammar import MessageType, to_json
+from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocols.cgml.bidding import Bidding
+from kiebitz.dissectors.protocols.cgml.cards import SEATS
+from kiebitz.dissectors.protocols.cgml.context import Groups
+from kiebitz.dissectors.protocols.cgml.conversation import Conversation, is_answer
+from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType, Server
+from kiebitz.dissectors.protocols.cgml.hand import Group, Hand
+from kiebitz.dissectors.protocols.cgml.lobby import Lobby
+from kiebitz.dissectors.protocols.cgml.places import place_of
+from kiebitz.dissectors.protocols.cgml.play import Play
+
+_OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
+
+
+class CgmlTable(GameTable):
+    """One CGML server: who is there, and group by group, hand after hand."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        self._groups = groups = Groups(info, ids, findings)
+        super().__init__(groups)
+        self._hearing = Hearing(self._take, self._may_reveal, overtaken_ns=0)
+        self._lobby = lobby = Lobby(groups)
+        self._bidding = bidding = Bidding(groups)
+        self._play = play = Play(groups)
+        self._roles: set[Server | None] = {None}
+        """What this server has shown itself to be; nothing forbids that it is both."""
+        self._asked: dict[int, str] = {}
+        """By the id of its message, what the question said that a client answers."""
+        self._of_nobody: dict[str, Callable[[Fact], None]] = {
+            "connect server": lobby.connect_server,
+            "connect passive": lobby.connect_player,
+            "connect active": lobby.connect_player,
+            "connect complete": lobby.complete,
+            "newgroup accept": lobby.joins,
+            "newgroup reject": lobby.declines,
+            "newgame ask": lobby.asked,
+            "newgame accept": lobby.plays_on,
+            "newgame reject": lobby.stops,
+            "load": lobby.load,
+            "disconnect": lobby.disconnect,
+        }
+        """What needs no hand, by kind of message."""
+        self._of_a_hand: dict[str, Callable[[Fact, Hand], None]] = {
+            "licite info": bidding.told,
+            "licite result": bidding.result,
+            "gametype answer": bidding.names,
+            "gametype info": bidding.game,
+            "flek info": bidding.level,
+            "playcard info": self._shown,
+            "round": play.trick,
+            "renonc": play.renonc,
+        }
+        """What is about a hand."""
+
+    # What comes in.
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        assert isinstance(row, ElementType)
+        if not sound:
+            self.unreadable(message.stream, message.direction)
+            return
+        if message.direction == "s2c":
+            conversation = self._groups.conversation(message.stream)
+            self._roles.add(row.server)
+            conversation.asks(message, row)
+            if row.kind == "connect complete":
+                self._lobby.announce(message, conversation)
+            if row.name == "newgame" or not conversation.whole:
+                self._groups.find_group(conversation, _heard_of(message))
+            self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+            return
+        if self._is_of_another_server(message, row, frame):
+            return
+        conversation = self._groups.conversation(message.stream)
+        if row.name in ("newgroup", "newgame") and "player" in message.fields:
+            player: int = message.fields["player"]["id"]
+            conversation.is_of(player)
+            if row.name == "newgroup":
+                conversation.group = str(message.fields["id"])
+            elif not conversation.whole:
+                self._groups.find_group(conversation, [player])
+        if is_answer(row):
+            asked = conversation.answers(message, row)
+            if asked is None and conversation.sure and not self._groups.has_flaw(message):
+                self._groups.flaw(message, "unasked", at=place_of(frame), clause=row.clause, name=row.name)
+                return
+            if asked is not None:
+                self._asked[message.id] = asked
+        self._hearing.hear(message, row, frame)
+
+    def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
+        """Tell of a client's message that belongs to the other kind of server."""
+        if row.server in self._roles or self._roles == {None}:
+            return False
+        if any(known.url == self._groups.info.server for known in self._groups.announced.values()):
+            # It sends the players of a group to itself.
+            return False
+        assert row.server is not None
+        role = _OF_A_SERVER[row.server]
+        self._groups.flaw(
+            message, "wrong-server", at=place_of(frame), clause=row.clause, name=row.name, role=role
+        )
+        return True
+
+    def _version(self, message: Message, row: ElementType, conversation: Conversation) -> Hashable:
+        """What makes messages copies of each other; None for one that is told to one client alone."""
+        fields = message.fields
+        key = conversation.group
+        if row.name == "dial":
+            owner = fields.get("playerid", conversation.player)
+            if fields["to"] == "talon":
+                owner = 0
+            if owner is None or key is None:
+                return None
+            cards = fields["card"]
+            public = ("dial", key, owner, fields["to"], fields["from"], len(cards))
+            return Version(public, None if None in cards else tuple(cards))
+        if not row.broadcast or key is None or row.name in ("connect", "disconnect"):
+            return None
+        if VERSION.name not in fields:
+            return (row.name, key, text_key(message.fields_json))
+        without = {name: value for name, value in fields.items() if name != VERSION.name}
+        return (row.name, key, text_key(to_json(without)))
+
+    def _may_reveal(self, fact: Fact) -> set[int]:
+        """On which stream a copy of a deal may come that shows the cards."""
+        fields = fact.fields
+        if fields["to"] != "hand" or "playerid" not in fields:
+            return set()
+        return {
+            talk.stream_id
+            for talk in self._groups.conversations.values()
+            if talk.player == fields["playerid"] and talk.sure and not talk.left
+        }
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        # It may have been a question, or its answer.
+        conversation = self._groups.conversation(stream)
+        conversation.sure = False
+        conversation.asked.clear()
+        if direction == "s2c":
+            self._unsure(stream)
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        conversation = self._groups.conversation(stream)
+        conversation.sure = conversation.whole = False
+        conversation.asked.clear()
+        self._unsure(stream)
+
+    def _unsure(self, stream: Stream) -> None:
+        """Something is missing: what a hand's messages contradict from here on may be that."""
+        self._hearing.silence(stream.id)
+        group = self._groups.by_key.get(self._groups.conversation(stream).group or "")
+        if group is not None and group.hand is not None:
+            group.hand.whole = False
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        conversation = self._groups.conversations.get(stream.id)
+        if conversation is None:
+            return
+        self._hearing.finish()
+        self._hearing.forget(stream.id)
+        self._lobby.gone(conversation, stream.close_reason or "closed", ts_ns)
+        del self._groups.conversations[stream.id]
+        if not self._groups.conversations:
+            self._hearing.clear()
+
+    def undecided(self) -> int | None:
+        return self._hearing.first_waiting()
+
+    def finish(self, ts_ns: int) -> None:
+        self._hearing.finish()
+
+    # What is taken, in order.
+
+    def _take(self, fact: Fact) -> None:
+        row = fact.row
+        assert isinstance(row, ElementType)
+        kind = row.kind
+        asked = self._asked.pop(fact.message.id, None)
+        lobby = self._of_nobody.get(kind)
+        if lobby is not None:
+            lobby(fact)
+            return
+        conversation = self._groups.conversation_of(fact)
+        if row.name == "dial":
+            self._dealt(fact, conversation)
+            return
+        if row.name in ("pause", "cancelgame", "abort", "result"):
+            self._of_the_group(fact, row, conversation)
+            return
+        hand = self._groups.hand_of(fact)
+        if hand is None:
+            return
+        self._bidding.deal_is_over(fact, hand)
+        handler = self._of_a_hand.get(kind)
+        if handler is not None:
+            handler(fact, hand)
+        elif conversation.player is not None and not hand.ended:
+            self._of_a_player(fact, hand, row, conversation.player, asked)
+
+    def _of_a_player(self, fact: Fact, hand: Hand, row: ElementType, player: int, asked: str | None) -> None:
+        """What one player is asked, or answers."""
+        if row.asks:
+            self._play.turn(fact, hand, player)
+        elif row.kind == "licite answer":
+            self._bidding.answers(fact, hand, player, asked)
+        elif row.kind == "flek answer":
+            self._bidding.doubles(fact, hand, player, asked)
+        elif row.kind == "playcard cards":
+            if fact.fields["to"] == "talon":
+                self._bidding.discards(fact, hand, player)
+            else:
+                self._play.plays(fact, hand, player)
+
+    def _shown(self, fact: Fact, hand: Hand) -> None:
+        """Somebody has put cards on the table, or two to the talon."""
+        if fact.fields.get("to", "desk") == "talon" or None in fact.fields["card"]:
+            self._bidding.discards(fact, hand, fact.fields["playerid"])
+        else:
+            self._play.shown(fact, hand)
+
+    def _dealt(self, fact: Fact, conversation: Conversation) -> None:
+        if conversation.group is None:
+            return
+        group = self._groups.group(conversation.group, None)
+        player: int | None = fact.fields.get("playerid", conversation.player)
+        hand = group.hand
+        if fact.fields["from"] == "talon":
+            hand = self._groups.hand_of(fact)
+            if hand is not None:
+                self._bidding.deal_is_over(fact, hand)
+                self._bidding.takes_talon(fact, hand, player)
+            return
+        if hand is None or hand.ended or group.asked is not None:
+            hand = self._groups.open_hand(group, fact, whole=group.asked is not None or conversation.whole)
+        elif not hand.dealing:
+            if hand.whole:
+                # A copy that comes late.
+                return
+            # The end of the hand before was missed.
+            hand = self._groups.open_hand(group, fact, whole=False)
+        hand.dealing = True
+        fact.game_id = hand.game.id
+        self._bidding.dealt(fact, hand, player)
+
+    def _of_the_group(self, fact: Fact, row: ElementType, conversation: Conversation) -> None:
+        """What may also be told between two hands."""
+        if conversation.group is None:
+            return
+        group: Group = self._groups.group(conversation.group, None)
+        hand = group.hand
+        if hand is not None:
+            fact.game_id = hand.game.id
+        if row.name == "pause":
+            player = conversation.player if fact.message.direction == "c2s" else None
+            handle = self._play.pauses if row.kind == "pause start" else self._play.resumes
+            handle(fact, hand if hand is not None and not hand.ended else None, group, player)
+        elif row.name == "cancelgame":
+            self._play.cancelled(fact, hand, group)
+        elif row.name == "abort":
+            self._play.aborted(fact, hand, group)
+        else:
+            found = self._groups.hand_of(fact)
+            if found is not None:
+                self._play.result(fact, found, group)
+
+
+def _heard_of(message: Message) -> list[int]:
+    """Which players a message of a server names: they are in the group that it is told to."""
+    if message.name == "newgame":
+        return [player["id"] for player in message.fields["player"]][:SEATS]
+    return [message.fields["playerid"]] if "playerid" in message.fields else []

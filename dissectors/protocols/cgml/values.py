@@ -1,0 +1,421 @@
+"""The types of texts in CGML's elements and attributes, and of elements inside elements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any
+from xml.etree.ElementTree import Element, fromstring
+
+import msgspec
+
+from kiebitz.dissectors.grammar.fields import Number, unknown_word
+from kiebitz.dissectors.grammar.grammar import (
+    Field,
+    FieldType,
+    Handle,
+    Mismatch,
+    Rename,
+    Replace,
+    nearest_word,
+)
+from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.protocols.cgml.cards import PACK
+from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT
+from kiebitz.dissectors.suggestions import suggesting
+
+MOST_CHILDREN = 32
+"""No element has more elements of one name inside: there are 32 cards."""
+
+_SHOWN = 40
+_MARK = "\ue000"
+"""Stands where a text is to be put that its type would not write."""
+# xml.sax.saxutils has this, too, but with it each start of Kiebitz would load an HTTP client.
+_ENTITIES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;", '"': "&quot;"}
+)
+_NO_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def as_xml(text: str) -> str:
+    """A text as it stands in an element or an attribute. Raises ValueError for what XML cannot say."""
+    if _NO_CHARACTERS.search(text):
+        raise ValueError("XML has no such characters")
+    return escaped(text)
+
+
+def escaped(text: str) -> str:
+    """The same with all characters, be they none of XML's."""
+    return text.translate(_ENTITIES)
+
+
+class Range(Number):
+    """A whole number from `least` to `most`."""
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+        self.title = f"a whole number from {least} to {most}"
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("out-of-range", f"a number above {self.most}", str(self.most + 1))
+
+    def decode(self, text: str) -> int:
+        number = super().decode(text)
+        if not self.least <= number <= self.most:
+            problem = f"{number} is not from {self.least} to {self.most}"
+            raise Mismatch(0, len(text), problem, self.title, "out-of-range")
+        return number
+
+
+class Choice(FieldType):
+    """One of a few words; the value None stands for the empty one, where there may be none."""
+
+    wrong_texts = OF_WORDS
+
+    def __init__(self, *words: str, title: str | None = None, empty: bool = False) -> None:
+        self.words = words
+        self._known = frozenset(words)
+        self.empty = empty
+        self.title = title or "one of " + ", ".join(words)
+
+    def decode(self, text: str) -> str | None:
+        if text in self._known:
+            return text
+        if self.empty and not text:
+            return None
+        raise unknown_word(text, self.words, self.title)
+
+    def encode(self, value: Any) -> str:
+        return "" if value is None else str(value)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if any(word != word.swapcase() for word in self.words):
+            yield other_case(self.encode)
+
+
+class Card(Choice):
+    """A card's code, clause 5; None where it is hidden."""
+
+    def __init__(self, hidden: bool) -> None:
+        title = "a card: R, B, G or A and 07, 08, 09, 10, 0J, 0Q, 0K or 0A"
+        super().__init__(*PACK, title=title + (", or none" if hidden else ""), empty=hidden)
+
+    def decode(self, text: str) -> str | None:
+        try:
+            return super().decode(text)
+        except Mismatch as error:
+            if re.fullmatch("T(0[1-9]|1[0-9]|2[0-2])|J00", text):
+                problem = f"{text} is a card, but not one of this game"
+            elif not text:
+                problem = "no card is named here"
+            else:
+                # Only a slip of the case or of the zero is told: all codes look alike.
+                short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
+                problem = suggesting(f'"{text[:_SHOWN]}" is no card', short if short in PACK else None)
+            raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("other-pack", "a card of another game, a tarock", "T18")
+        yield Wrong("no-height", "a card without a height", "R")
+
+
+class Pattern(FieldType):
+    """A text of a form; a name, if it has a `handle`."""
+
+    def __init__(self, pattern: str, title: str, handle: Handle | None = None) -> None:
+        self.handle = handle
+        self.pattern = re.compile(pattern, re.ASCII)
+        self.title = title
+
+    def decode(self, text: str) -> str:
+        if not self.pattern.fullmatch(text):
+            problem = f'"{text[:_SHOWN]}" is not {self.title}' if text else "there is nothing here"
+            raise Mismatch(0, len(text), problem, self.title)
+        return text
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+class Child(msgspec.Struct, frozen=True, dict=True):
+    """An element inside another: a list of `least` to `most` of them, or None for a single one."""
+
+    field: Field
+    least: int = 1
+    most: int | None = None
+
+    @cached_property
+    def is_list(self) -> bool:
+        """Whether it may stand there several times."""
+        return self.most is not None
+
+
+class Shape(msgspec.Struct, frozen=True, dict=True):
+    """What an element has: attributes, a text of its own, elements inside."""
+
+    attributes: tuple[Field, ...] = ()
+    text: Field | None = None
+    children: tuple[Child, ...] = ()
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of its attributes."""
+        return frozenset(field.name for field in self.attributes)
+
+    @cached_property
+    def elements(self) -> dict[str, Child]:
+        """The elements inside, by name."""
+        return {child.field.name: child for child in self.children}
+
+    @property
+    def fields(self) -> Iterator[Field]:
+        """All fields in the order of the specification."""
+        yield from self.attributes
+        if self.text is not None:
+            yield self.text
+        for child in self.children:
+            yield child.field
+
+
+class Unfit(Exception):
+    """Something in an element is not what belongs there.
+
+    `path` are the places of elements in the elements around them, from the root on. `part` says what of it is
+    wrong: its start `tag`, its `text`, `text-inside` it that does not belong there, an attribute `@name` or
+    its value `=name`, or the first two of its children that are `same`.
+    """
+
+    def __init__(self, code: str, problem: str, expected: str, part: str = "tag") -> None:
+        super().__init__(problem)
+        self.code, self.problem, self.expected, self.part = code, problem, expected, part
+        self.path: tuple[int, ...] = ()
+
+    def inside(self, place: int) -> Unfit:
+        """The same, seen from around."""
+        self.path = (place, *self.path)
+        return self
+
+
+class Compound(FieldType):
+    """An element of a shape, as a JSON object. As text, it is its XML."""
+
+    def __init__(self, name: str, shape: Shape) -> None:
+        self.name = name
+        self.shape = shape
+        self.title = f"<{name}> with " + ", ".join(field.name for field in shape.fields)
+
+    def decode(self, text: str) -> dict[str, Any]:
+        try:
+            return read(self.shape, fromstring(text))
+        except (SyntaxError, Unfit) as error:
+            raise Mismatch(0, len(text), str(error), self.title) from error
+
+    def encode(self, value: Any) -> str:
+        return "".join(written(self.name, self.shape, value))
+
+    def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
+        return renamed(self.shape, value, rename)
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> dict[str, Any]:
+        return with_each(self.shape, value, lambda kind, part: kind.anonymized(part, replace, rename))
+
+    def all_words(self) -> Iterator[str]:
+        yield self.name
+        for field in self.shape.fields:
+            yield field.name
+            yield from field.type.all_words()
+
+    def handles(self) -> Iterator[Handle]:
+        for field in self.shape.fields:
+            yield from field.type.handles()
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield Wrong("empty", f"an empty <{self.name}>", f"<{self.name}/>", allowed=not self._needs_something)
+        yield Wrong(
+            "text", f"a word in place of what stands in <{self.name}>", f"<{self.name}>x</{self.name}>"
+        )
+        for field in self.shape.fields:
+            if isinstance(field.type, Compound):
+                continue
+            if not field.optional:
+                yield Wrong("left-out", "it is left out", partial(self._without, field), part=field.name)
+            for wrong in field.type.wrong_values():
+                yield wrong.inside(field.name, partial(self._spoilt, field, wrong))
+
+    @property
+    def _needs_something(self) -> bool:
+        return any(not field.optional for field in self.shape.fields)
+
+    def _without(self, field: Field, value: Mapping[str, Any]) -> str:
+        """Its XML without one of its parts."""
+        fields = tuple(each for each in self.shape.attributes if each is not field)
+        children = tuple(each for each in self.shape.children if each.field is not field)
+        text = None if self.shape.text is field else self.shape.text
+        return "".join(written(self.name, Shape(fields, text, children), dict(value)))
+
+    def _spoilt(self, field: Field, wrong: Wrong, value: Mapping[str, Any]) -> str:
+        """Its XML with one of its parts wrong."""
+        part = value.get(field.name)
+        stood, marked = (part[0], [_MARK, *part[1:]]) if isinstance(part, list) else (part, _MARK)
+        return self.encode({**value, field.name: marked}).replace(_MARK, escaped(wrong.of(stood)), 1)
+
+
+def _decoded(field: Field, text: str | None, part: str) -> Any:
+    text = text or ""
+    kind = field.type
+    try:
+        return kind.decode(text if kind.is_free_text else text.strip(BLANK_TEXT))
+    except Mismatch as error:
+        raise Unfit(error.code, f"{field.name}: {error}", error.expected, part) from error
+
+
+def read(shape: Shape, element: Element, version: Field | None = None) -> dict[str, Any]:
+    """The fields of an element. Raises Unfit; a message's element may also have a `version`."""
+    fields: dict[str, Any] = {}
+    attributes = element.attrib
+    for name in attributes:
+        if name not in shape.names and (version is None or name != version.name):
+            raise _unknown("attribute", name, [field.name for field in shape.attributes], f"@{name}")
+    for field in shape.attributes:
+        text = attributes.get(field.name)
+        if text is not None:
+            fields[field.name] = _decoded(field, text, f"={field.name}")
+        elif not field.optional:
+            problem = f"<{element.tag}> has no {field.name}"
+            raise Unfit("missing-attribute", problem, f'{field.name}="…": {field.type.title}')
+    if version is not None and version.name in attributes:
+        fields[version.name] = _decoded(version, attributes[version.name], f"={version.name}")
+    if shape.text is not None:
+        if len(element):
+            raise _unknown("element", element[0].tag, (), "tag").inside(0)
+        if (element.text and element.text.strip(BLANK_TEXT)) or not shape.text.optional:
+            fields[shape.text.name] = _decoded(shape.text, element.text, "text")
+        return fields
+    if element.text and element.text.strip(BLANK_TEXT):
+        raise _stray_text(element.text)
+    if shape.children or len(element):
+        _read_children(shape, element, fields)
+    return fields
+
+
+def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> None:
+    known = shape.elements
+    if len(element) > MOST_CHILDREN:
+        raise Unfit(
+            "too-many",
+            f"{len(element)} elements stand in <{element.tag}>",
+            f"{MOST_CHILDREN} elements at the most",
+        )
+    for place, inner in enumerate(element):
+        name = inner.tag
+        child = known.get(name)
+        if child is None:
+            raise _unknown("element", name, known, "tag").inside(place)
+        field = child.field
+        value: Any
+        try:
+            if type(field.type) is Compound:
+                value = read(field.type.shape, inner)
+            else:
+                # Asking for `attrib` would make an object for each element.
+                for wrong, _ in inner.items():
+                    raise _unknown("attribute", wrong, (), f"@{wrong}")
+                if len(inner):
+                    raise _unknown("element", inner[0].tag, (), "tag").inside(0)
+                value = _decoded(field, inner.text, "text")
+        except Unfit as error:
+            raise error.inside(place) from None
+        if not child.is_list:
+            if name in fields:
+                problem = f"<{name}> stands in <{element.tag}> twice"
+                raise Unfit("too-many", problem, f"one <{name}>").inside(place)
+            fields[name] = value
+        else:
+            values = fields.setdefault(name, [])
+            if type(value) is str and value in values:
+                problem = f"<{name}>{value}</{name}> stands in <{element.tag}> twice"
+                raise Unfit("twice", problem, "each card once", f"same {values.index(value)} {place}")
+            values.append(value)
+        tail = inner.tail
+        if tail and tail.strip(BLANK_TEXT):
+            raise _stray_text(tail)
+    for name, child in known.items():
+        count = len(fields.get(name, ())) if child.is_list else int(name in fields)
+        if count < child.least:
+            problem = f"<{name}> stands here {count} times" if count else f"<{element.tag}> has no <{name}>"
+            raise Unfit("missing-element", problem, _count_words(child))
+        if child.most is not None and count > child.most:
+            surplus = [place for place, inner in enumerate(element) if inner.tag == name][child.most]
+            problem = f"<{name}> stands here {count} times"
+            raise Unfit("too-many", problem, _count_words(child)).inside(surplus)
+
+
+def _count_words(child: Child) -> str:
+    if child.most is None or child.least == child.most == 1:
+        return f"one <{child.field.name}>"
+    if child.least == child.most:
+        return f"<{child.field.name}> {child.most} times"
+    return f"<{child.field.name}> {child.least} to {child.most} times"
+
+
+def _unknown(what: str, name: str, known: Any, part: str) -> Unfit:
+    problem = suggesting(f'no {what} "{name[:_SHOWN]}" belongs here', nearest_word(name, known))
+    return Unfit(f"unknown-{what}", problem, ", ".join(known) or f"no {what}", part)
+
+
+def _stray_text(text: str) -> Unfit:
+    return Unfit(
+        "stray-text", f'"{text.strip(BLANK_TEXT)[:_SHOWN]}" stands between elements', "no text", "text-inside"
+    )
+
+
+def renamed(shape: Shape, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
+    """The fields of an element with other names; what is no field of the shape stays."""
+    return with_each(shape, fields, lambda kind, value: kind.renamed(value, rename))
+
+
+def with_each(
+    shape: Shape, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]
+) -> dict[str, Any]:
+    """The fields of an element with something done to each; what is no field of the shape stays."""
+    other = dict(fields)
+    for field in shape.fields:
+        if field.name in fields:
+            value = fields[field.name]
+            other[field.name] = (
+                [change(field.type, part) for part in value]
+                if isinstance(value, list)
+                else change(field.type, value)
+            )
+    return other
+
+
+def written(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:
+    """An element as XML, each element inside on a line of its own. Raises ValueError and KeyError."""
+    yield f"<{name}"
+    for field in shape.attributes:
+        if field.name in fields or not field.optional:
+            yield f' {field.name}="{as_xml(field.type.encode(fields[field.name]))}"'
+    yield ">"
+    if shape.text is not None and (shape.text.name in fields or not shape.text.optional):
+        yield as_xml(shape.text.type.encode(fields[shape.text.name]))
+    inner = indent + "  "
+    some = False
+    for child in shape.children:
+        field = child.field
+        if field.name not in fields:
+            continue
+        for value in fields[field.name] if child.is_list else (fields[field.name],):
+            some = True
+            yield inner
+            if isinstance(field.type, Compound):
+                yield from written(field.name, field.type.shape, value, inner)
+            else:
+                yield f"<{field.name}>{as_xml(field.type.encode(value))}</{field.name}>"
+    if some:
+        yield indent
+    yield f"</{name}>"

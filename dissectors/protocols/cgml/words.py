@@ -1,0 +1,53 @@
+"""The words for cards, suits and levels of licitovaný mariáš: in sentences and in pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.dissectors.grammar.sentences import UNKNOWN, counted
+from kiebitz.dissectors.protocols.cgml.hand import level_of
+
+SUIT_WORDS = {"A": "žaludy", "G": "zelené", "R": "červené", "B": "kule"}
+"""By the letter of a card's colour what players call it: acorns, leaves, hearts, bells."""
+
+_VALUE_WORDS = {"0A": "eso", "0K": "král", "0Q": "svršek", "0J": "spodek"}
+"""By height what players call the court cards and the ace; the others have numbers."""
+
+
+def suit_words(suit: Any) -> str:
+    """Return the word for a colour."""
+    return SUIT_WORDS.get(suit, suit) if isinstance(suit, str) else UNKNOWN
+
+
+def value_words(height: str) -> str:
+    """Return the word for a card's height: `eso`, `8`."""
+    return _VALUE_WORDS.get(height, height.removeprefix("0"))
+
+
+def card_words(card: Any) -> str:
+    """Return a card as it is called: `kule 8`."""
+    if not isinstance(card, str):
+        return UNKNOWN
+    if card[:1] not in SUIT_WORDS:
+        return card
+    return f"{SUIT_WORDS[card[0]]} {value_words(card[1:])}"
+
+
+def cards_words(cards: Any) -> str:
+    """Return cards as they are called; of hidden ones their number."""
+    if not isinstance(cards, list):
+        return card_words(cards)
+    if cards and all(card is None for card in cards):
+        return counted(len(cards), "card")
+    return ", ".join(map(card_words, cards)) or "nothing"
+
+
+def level_words(text: Any, times: str = "×") -> str:
+    """Return how often the game, and the game against, is doubled: `flek ×2`; empty if they are not."""
+    try:
+        game, against = level_of(text)
+    except (AttributeError, ValueError):
+        return UNKNOWN
+    if (game, against) == (1, 1):
+        return ""
+    return f"flek {times}{game}" + (f", against {times}{against}" if against != 1 else "")

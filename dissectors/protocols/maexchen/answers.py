@@ -1,0 +1,146 @@
+"""Are the clients' answers right? Tokens and deadlines, checked against what the server asked.
+
+A token may be right, late, used up, meant for another question, another player's, or unknown. An unknown one
+is only held against a client whose question was seen, or whom the server never answers: a capture may have
+begun later than the game.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+import msgspec
+
+from kiebitz.dissectors.game.broadcast_dedup import text_key
+from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.maexchen.context import Rounds
+from kiebitz.dissectors.protocols.maexchen.questions import (
+    ANSWER_WINDOW_NS,
+    ANSWERED_BY,
+    ASKED_BY,
+    TOKENS_KEPT,
+    Question,
+    QuestionKind,
+    Seat,
+    first_difference,
+)
+from kiebitz.dissectors.protocols.maexchen.round_state import Round
+
+PATIENCE_NS = 2_000_000_000
+"""How long an answer to an unseen question waits for any sign that the server knows this client."""
+
+UNSURE_KEPT = 256
+
+
+class _Unsure(msgspec.Struct, eq=False):
+    message: Message
+    seat: Seat
+
+
+class Answers:
+    """The questions that are open at a table, and the verdicts on what came in answer."""
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+        self._owners: OrderedDict[Hashable, Seat] = OrderedDict()
+        self.unsure: list[_Unsure] = []
+        """Answers to questions that were not seen, which `look_back` will judge."""
+        self._server_speaks = False
+
+    def asked(self, seat: Seat, kind: QuestionKind, message: Message, game_id: int) -> None:
+        """The server asks something of a seat."""
+        token = message.fields["token"]
+        seat.ask(token, Question(kind, message, game_id))
+        self._owners[text_key(token)] = seat
+        if len(self._owners) > TOKENS_KEPT:
+            self._owners.popitem(last=False)
+
+    def addressed(self, seat: Seat) -> None:
+        """The server sent something to a seat: it knows the client."""
+        self._server_speaks = True
+        seat.addressed = True
+        if self.unsure:
+            self.unsure = [unsure for unsure in self.unsure if unsure.seat is not seat]
+
+    def answered(self, seat: Seat, kind: QuestionKind, message: Message) -> Question | None:
+        """The question that a message rightly answers, or None; what is wrong is reported."""
+        token = message.fields["token"]
+        question = seat.questions.get(token)
+        if question is None:
+            self._unknown_token(seat, kind, message, token)
+            seat.fumbled()
+        elif question.kind != kind:
+            asked, answer = ASKED_BY[question.kind], ANSWERED_BY[question.kind]
+            self._rounds.flaw(message, "wrong-answer", name=message.name, question=asked, answer=answer)
+            question.tried = True
+        elif question.answer is not None:
+            self._rounds.flaw(message, "used-token", answer=question.answer.name)
+        elif question.over:
+            self._late(message, question)
+        else:
+            question.answer = message
+            message.game_id = question.game_id
+            return question
+        return None
+
+    def missed(self, seat: Seat, kind: QuestionKind, verdict: Message) -> None:
+        """The server says that a seat did not answer in time: did it?"""
+        question = seat.open.get(kind)
+        if question is None or question.over:
+            return
+        asked = question.asked
+        if question.answer is not None:
+            took_ns = question.answer.ts_ns - asked.ts_ns
+            if took_ns >= ANSWER_WINDOW_NS * 4 // 5:
+                self._late(question.answer, question)
+            else:
+                took, answer = took_ns // 1_000_000, question.answer.name
+                self._rounds.flaw(verdict, "answer-ignored", answer=answer, took=took, question=asked.name)
+        elif not question.tried:
+            self._rounds.flaw(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
+
+    def close(self, kind: QuestionKind, played: Round) -> None:
+        """The server goes on: whoever has not answered yet is too late."""
+        for seat in self._rounds.seats.values():
+            question = seat.open.get(kind)
+            if question is not None and question.game_id == played.game.id:
+                question.over = True
+
+    def look_back(self, ts_ns: int | None) -> None:
+        """Give the verdict on answers that have waited long enough; on all of them if `ts_ns` is None."""
+        waiting: list[_Unsure] = []
+        for unsure in self.unsure:
+            if ts_ns is not None and ts_ns - unsure.message.ts_ns < PATIENCE_NS:
+                waiting.append(unsure)
+            # Who was seen to register may have been answered where the capture does not look.
+            elif self._server_speaks and not unsure.seat.registering:
+                self._rounds.flaw(unsure.message, "not-registered/unseen")
+        self.unsure = waiting
+
+    def _unknown_token(self, seat: Seat, kind: QuestionKind, message: Message, token: str) -> None:
+        owner = self._owners.get(text_key(token))
+        open_question = seat.open.get(kind)
+        if owner is not None and owner is not seat:
+            whose = f"{owner.name}'s" if owner.name is not None else "another player's"
+            self._rounds.flaw(message, "foreign-token", whose=whose)
+        elif open_question is not None and not open_question.over and open_question.answer is None:
+            right = open_question.asked.fields["token"]
+            same = first_difference(token, right)
+            length = len(token.encode())
+            # The token stands last, but for surplus fields, which only the shorter messages are known to get.
+            start = message.length - length if kind == "announce" else len(message.name) + 1
+            at, question = (start + same, length - same), ASKED_BY[kind]
+            self._rounds.flaw(
+                message, "wrong-token", at=at, question=question, name=message.name, token=right
+            )
+        elif seat.refused and not seat.names:
+            self._rounds.flaw(message, "not-registered")
+        elif not seat.addressed and len(self.unsure) < UNSURE_KEPT:
+            self.unsure.append(_Unsure(message, seat))
+        elif seat.questions:
+            self._rounds.flaw(message, "unasked", question=ASKED_BY[kind])
+
+    def _late(self, message: Message, question: Question) -> None:
+        took_ms = (message.ts_ns - question.asked.ts_ns) // 1_000_000
+        self._rounds.flaw(message, "late", took=took_ms, question=question.asked.name)

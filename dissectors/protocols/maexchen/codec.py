@@ -1,0 +1,83 @@
+"""Datagrams to messages and back: `NAME;field;field` in UTF-8 (Grundlagen), and the slips that peers make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec, Parts, exact_rows, shorter_rows
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, Mismatch
+from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.suggestions import suggesting
+
+
+class MaexchenCodec(DelimitedCodec):
+    """Real servers ignore surplus fields, and put U+FFFD for each byte that is no UTF-8."""
+
+    empty_fields = True
+    ignores_surplus = True
+
+    def __init__(self) -> None:
+        super().__init__(GRAMMAR, "Grundlagen", ";")
+
+    def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
+        # One with surplus fields is none that has another slip.
+        return exact_rows(rows, count) or shorter_rows(rows, count)
+
+    def closest(self, rows: Sequence[MessageType], values: Sequence[str]) -> MessageType:
+        return min(rows, key=lambda row: abs(len(row.fields) - len(values)))
+
+    def undecodable(self, frame: bytes, direction: Direction, error: UnicodeDecodeError) -> Decoded:
+        # A name can still be registered.
+        texts = [part.decode("utf-8", "replace") for part in frame.split(b";")]
+        decoded = self.read(Parts(frame, texts, len(frame), 1), direction)
+        return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (self.not_utf_8(error),))
+
+    def wrong(self, parts: Parts, row: MessageType, number: int, mismatch: Mismatch) -> Flaw:
+        if _fits_shuffled(row, parts.texts[1:]):
+            mismatch = Mismatch(
+                mismatch.start,
+                mismatch.end,
+                f"{mismatch}; are the fields in the wrong order?",
+                mismatch.expected,
+                mismatch.code,
+            )
+        return super().wrong(parts, row, number, mismatch)
+
+    def unknown(self, parts: Parts, direction: Direction) -> Flaw:
+        name, frame = parts.texts[0], parts.frame
+        length = len(name.encode())
+        near = self.grammar.nearest(name.removeprefix("\ufeff"), direction)
+        if not frame:
+            code, text = "empty-datagram", "an empty datagram says nothing"
+        elif name.startswith("\ufeff"):
+            code, text, length = "byte-order-mark", "a byte order mark stands before the message", 3
+        elif b"\0" in frame[:2] and len(frame) > 1:
+            code, text, near = "utf-16", "this looks like UTF-16", None
+            length = len(frame)
+        elif near is not None and name != name.lstrip() and name.strip() == near:
+            code, text = "leading-blank", "a blank stands before the message"
+            length = len(name) - len(name.lstrip())
+        else:
+            return super().unknown(parts, direction)
+        if near is not None:
+            text = suggesting(text, near)
+        return self.error(code, text, (0, length), self.names(direction))
+
+    def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Flaw:
+        return self.note("loose-spelling", remark, place, field.type.title, row.clause)
+
+
+def _fits_shuffled(row: MessageType, values: Sequence[str]) -> bool:
+    if len(values) != len(row.fields):
+        return False
+    for order in permutations(values):
+        try:
+            for field, value in zip(row.fields, order, strict=True):
+                field.type.decode(value)
+        except Mismatch:
+            continue
+        return True
+    return False

@@ -1,0 +1,163 @@
+"""What the specification of Mäxchen wants of peers that are sent something odd, and how rules are broken."""
+
+from __future__ import annotations
+
+import re
+
+from kiebitz.dissectors.conformance.expectations import (
+    Breach,
+    Demand,
+    Fields,
+    NotHere,
+    Reactions,
+    Refusal,
+    Situation,
+    Spelling,
+)
+from kiebitz.dissectors.protocols.maexchen.rules import alone
+
+_JOINING, _PLAY = "Anmelden", "Ablauf einer Spielrunde"
+_IN_TIME = (
+    "Wann immer ein Spieler nicht rechtzeitig antwortet oder etwas völlig falsch macht: "
+    "- server->clients: PLAYER LOST;name;reason"
+)
+_KNOWN = (
+    "Falls name neu ist, oder die registrierung unter demselben namen zuletzt von derselben IP kam: "
+    "… server->client: REGISTERED - Ansonsten: server->client: REJECTED"
+)
+_LOST = (Refusal("PLAYER LOST"),)
+
+DEMANDS = (
+    # Who is rejected has nothing more to say.
+    Demand("REJECTED/whole", "client", "must", ("answers", "ignores", "closes"), _JOINING, _KNOWN),
+    # Anmelden. A client at the same address may take a name over; then the other's game is at its end.
+    Demand("REGISTER/doubled", "server", "must", ("answers",), _JOINING, _KNOWN),
+    Demand(
+        "REGISTER/name/others-player REGISTER/from-other",
+        "server",
+        "must",
+        ("answers", "refuses"),
+        _JOINING,
+        _KNOWN,
+        (Refusal("REJECTED"),),
+        spares_others=False,
+    ),
+    Demand(
+        "REGISTER/name/outside-ascii",
+        "server",
+        "should",
+        ("answers",),
+        "Grundlagen",
+        "Kommunikation zeilenweise per UDP (utf8-kodierte Strings)",
+    ),
+    # A field too many that readers pass over makes no wrong answer.
+    Demand(
+        "*/token/doubled",
+        "server",
+        "open",
+        ("answers", "refuses"),
+        _PLAY,
+        refusals=_LOST,
+    ),
+    # An answer that is missing, or has another token than the question's, is none in time.
+    Demand(
+        "ROLL/lost SEE/lost ANNOUNCE/lost ROLL/late SEE/late ANNOUNCE/late"
+        " ROLL/cut SEE/cut ANNOUNCE/cut ROLL/token/* SEE/token/* ANNOUNCE/token/*",
+        "server",
+        "must",
+        ("refuses",),
+        _PLAY,
+        _IN_TIME,
+        _LOST,
+    ),
+    # Whether dice that there are not are "völlig falsch" is open to doubt.
+    Demand(
+        "ANNOUNCE/dice/* ANNOUNCE/rule/wrong-answer",
+        "server",
+        "should",
+        ("refuses",),
+        _PLAY,
+        _IN_TIME,
+        _LOST,
+    ),
+)
+
+
+def _surplus(frame: bytes) -> bytes:
+    return frame + b";Kiebitz"
+
+
+def _lower_die_first(frame: bytes) -> bytes:
+    return re.sub(rb";([1-6]),([1-6])(?=;|$)", rb";\2,\1", frame, count=1)
+
+
+def _blanks_in_dice(frame: bytes) -> bytes:
+    return re.sub(rb";([1-6]),([1-6])(?=;|$)", rb"; \1 , \2 ", frame, count=1)
+
+
+_WITH_DICE = "ANNOUNCE ROLLED ANNOUNCED ACTUAL_DICE"
+
+SPELLINGS = (
+    Spelling("surplus-field", "with a field more, which real servers ignore", _surplus),
+    Spelling("lower-die-first", "with the lower die first", _lower_die_first, messages=_WITH_DICE),
+    Spelling("blanks-in-dice", "with blanks around the dice", _blanks_in_dice, messages=_WITH_DICE),
+)
+
+
+def _another(names: list[str], taken: str) -> str:
+    for name in names:
+        if name != taken:
+            return name
+    raise NotHere("there is no other player")
+
+
+def _players(at: Situation) -> list[str]:
+    return [*at.state["players"]]
+
+
+def _other_loser(fields: Fields, at: Situation) -> Fields:
+    return {**fields, "names": [_another(_players(at), fields["names"][0])]}
+
+
+def _other_scores(fields: Fields, at: Situation) -> Fields:
+    return {"scores": {name: points + 100 for name, points in fields["scores"].items()}}
+
+
+def _other_dice(fields: Fields, at: Situation) -> Fields:
+    return {**fields, "dice": "4,1" if fields["dice"] != "4,1" else "5,1"}
+
+
+BREACHES = (
+    Breach("invalid-name", "REGISTER", "server", lambda fields, at: {**fields, "name": "a b,c:d"}),
+    Breach("wrong-answer", "ANNOUNCE", "server", lambda fields, at: {"token": fields["token"]}, says="SEE"),
+    Breach("wrong-verdict", "PLAYER LOST", "client", _other_loser),
+    Breach("wrong-score", "SCORE", "client", _other_scores),
+    Breach("other-dice/shown", "ACTUAL DICE", "client", _other_dice),
+    Breach("other-dice/announced", "ANNOUNCED", "client", _other_dice),
+)
+
+REACTIONS = Reactions(
+    DEMANDS,
+    SPELLINGS,
+    BREACHES,
+    broken_by={
+        "name-taken": "REGISTER/name/others-player",
+        "not-registered": "JOIN/from-stranger ROLL/from-stranger SEE/from-stranger ANNOUNCE/from-stranger",
+        "not-registered/unseen": "JOIN/first ROLL/first SEE/first ANNOUNCE/first",
+        "used-token": "JOIN/doubled ROLL/doubled SEE/doubled ANNOUNCE/doubled",
+        "foreign-token": "*/token/others-token",
+        "wrong-token": "*/token/nobodys-token",
+        "unasked": "*/early",
+        "late": "*/late",
+        "no-answer": "JOIN/lost ROLL/lost SEE/lost ANNOUNCE/lost",
+        "out-of-turn": "YOUR_TURN/lost",
+        alone("wrong-verdict"): "PLAYER_LOST/rule/wrong-verdict",
+        alone("wrong-score"): "SCORE/rule/wrong-score",
+        alone("other-dice/shown"): "ACTUAL_DICE/rule/other-dice/shown",
+        alone("other-dice/announced"): "ANNOUNCED/rule/other-dice/announced",
+    },
+    unreachable={
+        "answer-ignored": "it is about what a server makes of an answer that came in time",
+        "restarted": "it is broken by starting a server anew, and not by a message",
+    },
+)

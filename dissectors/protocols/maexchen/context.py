@@ -1,0 +1,195 @@
+"""The context of the Mäxchen table and of its parts: its rounds, who sits where, and the points.
+
+Over UDP anything may be missing or come late. What a message of play belongs to is decided here, and a round
+with a hole in it accuses nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog
+from kiebitz.dissectors.game.context import GameContext
+from kiebitz.dissectors.model import Findings, Ids, Message, TableInfo
+from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.maexchen.points import Points
+from kiebitz.dissectors.protocols.maexchen.questions import Seat
+from kiebitz.dissectors.protocols.maexchen.round_state import Round
+from kiebitz.dissectors.protocols.maexchen.rules import alone
+
+_STRAGGLING_NS = 5_000_000
+"""How long after a round's end its other messages may come. Some servers begin the next one soon after."""
+
+
+def _new_log() -> EventLog:
+    return EventLog(doubled=True, overtaken_ns=REORDERED_NS)
+
+
+class Rounds(GameContext):
+    """One round at a time, who sits where, and the points, without what messages mean."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings, GRAMMAR.rules)
+        self.log = _new_log()
+        self.seats: dict[int, Seat] = {}
+        self.current: Round | None = None
+        self.unscored: Round | None = None
+        """A round that is over and whose points have not come yet, while the next is already starting."""
+        self.previous: Round | None = None
+        self.points = Points()
+        self.last_number: int | None = None
+        self._started_ns = 0
+        """When a round was last seen to start."""
+
+    def begin(self, message: Message, number: int | None, *missing: str) -> Round:
+        """Open a round; `missing` are the parts of its state that nobody will tell any more."""
+        if self.current is not None:
+            self.leave(self.current, message.ts_ns)
+        label = f"round {number}" if number is not None else "round"
+        game = self.open_game(label, message.ts_ns)
+        played = self.current = Round(game, *self.part_of(game), number)
+        played.whole = not missing
+        self.put_in(played, "starting", "phase")
+        if number is not None:
+            self.put_in(played, number, "round")
+        if missing:
+            self.put_in(played, sorted(missing), "unknown")
+        return played
+
+    def leave(self, played: Round, ts_ns: int) -> None:
+        """Another round begins or the points are told: this one is no longer on."""
+        if played.game.ended_ns is None:
+            played.game.ended_ns = ts_ns
+            self.changed_game(played.game)
+        if played.over_ns is None:
+            played.over_ns = ts_ns
+        if not played.left:
+            played.left = True
+            self.put(None, *played.place)
+        if not played.scored and played.phase in ("lost", "canceled"):
+            self.unscored = played
+        if not played.scored and played.phase == "started":
+            # Its loss was not seen, so the points cannot be foretold.
+            self.points.forget()
+        if self.current is played:
+            self.current = None
+        self.previous = played
+
+    def forget(self, ts_ns: int) -> None:
+        """The server has been gone since a time: nothing more comes of its rounds and its words."""
+        if self.current is not None:
+            self.leave(self.current, ts_ns)
+        self.unscored = self.previous = None
+        self.log = _new_log()
+
+    def playing(self, message: Message) -> Round:
+        """The round that a message of play belongs to; an unknown one if its beginning was not seen."""
+        played = self.current
+        if played is not None and played.phase == "started":
+            return played
+        before = self.previous
+        if before is not None and self._just_over(before, message.ts_ns):
+            # Servers wait for players before they start the next round: this was overtaken by SCORE.
+            before.whole = False
+            return before
+        if played is not None and played.phase == "starting":
+            self.missing(played, "players")
+            played.started_ns = message.ts_ns
+            return self._started_unseen(played)
+        if played is not None and self._just_over(played, message.ts_ns):
+            played.whole = False
+            return played
+        return self._started_unseen(self.begin(message, None, "players", "round", "announced"))
+
+    def _started_unseen(self, played: Round) -> Round:
+        """A round goes on whose ROUND STARTED was not seen: who has a point for it is not known."""
+        played.phase = "started"
+        self.put_in(played, "started", "phase")
+        self.points.forget()
+        return played
+
+    @staticmethod
+    def _just_over(played: Round, ts_ns: int) -> bool:
+        """Whether something of a round that is over may still be on its way; its loss, if that is missing."""
+        patience_ns = REORDERED_NS if played.game.result is None else _STRAGGLING_NS
+        return played.over_ns is not None and ts_ns - played.over_ns < patience_ns
+
+    @staticmethod
+    def overtaken(played: Round, ts_ns: int) -> bool:
+        """Whether a round was taken for started just because its first turn overtook ROUND STARTED."""
+        return (
+            played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
+        )
+
+    def put_in(self, played: Round, value: Any, *path: str) -> None:
+        """Change a round's part of the state, unless it has left it."""
+        if not played.left:
+            self.put_under(played.place, played.state, path, value)
+
+    def now_known(self, played: Round, name: str, value: Any) -> None:
+        """A part of a round's state is told, whether it was unknown before or not."""
+        self.put_in(played, value, name)
+        unknown = played.state.get("unknown", ())
+        if name in unknown:
+            rest = [other for other in unknown if other != name]
+            self.put_in(played, rest or None, "unknown")
+
+    def mark_inferred(self, played: Round, name: str, inferred: bool) -> None:
+        """Note in a round's state whether one of its parts was told or only worked out."""
+        if inferred != (name in played.inferred):
+            played.inferred ^= {name}
+            self.put_in(played, sorted(played.inferred) or None, "inferred")
+
+    def missing(self, played: Round, *parts: str) -> None:
+        """Something of a round was not seen: from now on its `parts` are unknown and nobody is accused."""
+        played.whole = False
+        if not played.left:
+            part = played.state
+            self.put_in(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
+            for name in parts:
+                if name in part:
+                    self.put_in(played, None, name)
+
+    def count_start(self, played: Round) -> None:
+        """A point for each player (protocol page: points); what must be told later rests on it."""
+        last = self.last_number
+        if last is not None and played.number not in (None, last + 1):
+            # Rounds have passed that are not in the capture, or were called off before anybody heard of them.
+            self.points.forget()
+        self.last_number = played.number
+        self._started_ns = played.started_ns
+        self.points.started(played.players or ())
+
+    def falls(self, number: int | None, ts_ns: int) -> bool:
+        """Whether a round that starts has a lower number than the one before, and was not overtaken by it."""
+        last = self.last_number
+        return (
+            last is not None
+            and number is not None
+            and number < last
+            and ts_ns - self._started_ns >= REORDERED_NS
+        )
+
+    def accuse(self, message: Message, key: str, **values: Any) -> None:
+        """Something speaks against the server, or else a datagram is missing from the capture.
+
+        That one is missing from all of several conversations is hardly possible; from the only one it is.
+        """
+        heard = sum(seat.addressed and not seat.gone for seat in self.seats.values())
+        self.flaw(message, key if heard > 1 else alone(key), **values)
+
+    # Copies of a broadcast: the first is news, the others are witnesses.
+
+    def tell_all(
+        self,
+        message: Message,
+        key: Hashable,
+        kind: str,
+        actor: str | None,
+        data: dict[str, Any],
+        played: Round | None,
+    ) -> None:
+        """Make the event that a message tells of, and log it under its key, as copies are to come."""
+        event = self.emit_of(message, kind, actor, data, played.game if played else None)
+        self.log.add(message.stream.id, key, event)

@@ -1,0 +1,196 @@
+"""Who plays under which name, on which conversation (Anmelden)."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Collection
+
+from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.maexchen.context import Rounds
+from kiebitz.dissectors.protocols.maexchen.questions import Seat
+from kiebitz.dissectors.protocols.maexchen.rules import LONGEST_NAME
+
+_NOT_IN_A_NAME = re.compile(r"[\s,;:]")
+
+MOST_ABSENT = 1000
+"""So many players are known of whom no conversation is open; the one longest unheard of is forgotten."""
+
+_MOST_HERE = 64
+"""So many players are known on one conversation."""
+
+
+class Registration:
+    """The players of a table. A name belongs to the conversation that registered it last."""
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+        self._owner: dict[str, Seat] = {}
+        self._absent: OrderedDict[str, None] = OrderedDict()
+        """Players without a conversation that is open; who was heard of last comes last."""
+        self._with_commas: set[str] = set()
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        """Players who are no longer registered; servers go on naming them where points are told."""
+
+    def registered(self, message: Message, seat: Seat) -> None:
+        """REGISTERED: the oldest request that is not answered yet was granted."""
+        name: str | None = None
+        spectator = False
+        seat.refused = seat.gone = False
+        if seat.registering:
+            request, row = seat.registering.popleft()
+            # Told here, not when it was sent: a request that is refused has its own diagnostic.
+            self._rounds.remark_dialect(request, row)
+            name = request.fields["name"]
+            spectator = request.name == "REGISTER_SPECTATOR"
+        elif seat.nameless:
+            name = "undefined"
+        if name is not None:
+            self.learn(seat, name)
+            self._rounds.put({"address": seat.stream.client, "spectator": spectator}, "players", name)
+            if "," in name:
+                self._with_commas.add(name)
+        self._rounds.emit_of(message, "registered", name, {"name": name}, None)
+
+    def rejected(self, message: Message, seat: Seat) -> None:
+        """REJECTED: the request was refused; a name that no newer server takes is pointed at."""
+        request = seat.registering.popleft()[0] if seat.registering else None
+        seat.refused = True
+        name: str | None = request.fields["name"] if request is not None else None
+        reason: str | None = message.fields.get("reason")
+        self._rounds.emit_of(message, "rejected", name, {"name": name, "reason": reason}, None)
+        if request is None or name is None:
+            return
+        if reason == "INVALID_NAME":
+            start = len(request.name) + 1
+            offset, length, problem = _name_flaw(name)
+            self._rounds.flaw(request, "invalid-name", at=(start + offset, length), problem=problem)
+        else:
+            self._rounds.flaw(request, "name-taken")
+
+    def unregistered(self, message: Message, seat: Seat) -> str | None:
+        """UNREGISTERED: who is here is gone; returns the name, None if it is not known which."""
+        name = seat.name
+        if name is not None:
+            self._forget(name)
+            self._gone[name] = None
+            if len(self._gone) > MOST_ABSENT:
+                self._gone.popitem(last=False)
+        seat.gone = not seat.names
+        return name
+
+    def begin_anew(self, newcomers: Collection[int]) -> None:
+        """The server was started anew, and knows those only who sit on these streams."""
+        for name, seat in list(self._owner.items()):
+            if seat.stream.id not in newcomers:
+                self._forget(name)
+        for name in list(self._absent):
+            self._forget(name)
+        self._gone.clear()
+
+    def _forget(self, name: str) -> None:
+        """A player is no longer at the table."""
+        seat = self._owner.pop(name, None)
+        if seat is not None and name in seat.names:
+            seat.names.remove(name)
+        self._absent.pop(name, None)
+        self._with_commas.discard(name)
+        if name in self._rounds.state.get("players", {}):
+            self._rounds.put(None, "players", name)
+
+    def learn(self, seat: Seat, name: str) -> None:
+        """This player sits here, and nowhere else."""
+        before = self._owner.get(name)
+        if before is not None and before is not seat and name in before.names:
+            before.names.remove(name)
+        if name not in seat.names:
+            seat.names.append(name)
+        self._owner[name] = seat
+        self._absent.pop(name, None)
+        self._gone.pop(name, None)
+        if len(seat.names) > _MOST_HERE:
+            self._miss(seat.names.pop(0))
+
+    def leaves(self, seat: Seat) -> None:
+        """A conversation is over; its players may come back."""
+        for name in seat.names:
+            self._miss(name)
+
+    def _miss(self, name: str) -> None:
+        """No conversation of a player's is open, and yet he was heard of."""
+        self._absent[name] = None
+        self._absent.move_to_end(name)
+        if len(self._absent) > MOST_ABSENT:
+            forgotten = next(iter(self._absent))
+            self._forget(forgotten)
+            if forgotten in self._rounds.state.get("scores", {}):
+                self._rounds.put(None, "scores", forgotten)
+
+    def learn_from_turn(self, name: str) -> None:
+        """Somebody has just taken his turn: if one conversation without a name did so, it is his."""
+        if name in self._owner:
+            return
+        nameless = [
+            seat
+            for seat in self._rounds.seats.values()
+            if not seat.names
+            and (question := seat.open.get("turn")) is not None
+            and not question.over
+            and question.answer is not None
+        ]
+        if len(nameless) == 1:
+            self.learn(nameless[0], name)
+
+    def seen(self, name: str) -> None:
+        """A name was told whose registration is not in the capture."""
+        if name in self._absent:
+            self._absent.move_to_end(name)
+        elif name not in self._owner and name not in self._gone:
+            self._rounds.put({}, "players", name)
+            self._miss(name)
+
+    def seat_of(self, name: str) -> Seat | None:
+        """Where a player sits, None if no conversation of his is known."""
+        return self._owner.get(name)
+
+    def names_at(self, client: str) -> list[str]:
+        """The players at an address, from an earlier conversation."""
+        return [
+            name
+            for name in self._absent
+            if (seat := self._owner.get(name)) is not None and seat.stream.client == client
+        ]
+
+    def split(self, names: list[str]) -> list[str]:
+        """Put together again the names that hold commas themselves (old servers allow them)."""
+        if not self._with_commas or len(names) < 2:
+            return names
+        whole: list[str] = []
+        at = 0
+        while at < len(names):
+            end = next(
+                (
+                    end
+                    for end in range(len(names), at + 1, -1)
+                    if ",".join(names[at:end]) in self._with_commas
+                ),
+                at + 1,
+            )
+            whole.append(",".join(names[at:end]))
+            at = end
+        return whole
+
+
+def _name_flaw(name: str) -> tuple[int, int, str]:
+    """Byte offset and length of what is wrong with a name, and what it is."""
+    wrong = _NOT_IN_A_NAME.search(name)
+    if not name:
+        return 0, 0, "it is empty"
+    if wrong is not None:
+        return len(name[: wrong.start()].encode()), len(wrong[0].encode()), f"it holds {wrong[0]!r}"
+    units = len(name.encode("utf-16-le")) // 2
+    if units > LONGEST_NAME:
+        fits = name.encode("utf-16-le")[: 2 * LONGEST_NAME].decode("utf-16-le", "ignore")
+        start = len(fits.encode())
+        return start, len(name.encode()) - start, f"it is {units} characters long"
+    return 0, len(name.encode()), "no rule of names that is known forbids it"

@@ -1,0 +1,317 @@
+"""The Mäxchen table: from messages to rounds, rolls, announcements, losses and points.
+
+A game is a round. All registered clients hear the same broadcasts, each in a datagram of his own: the
+broadcast log makes one event of the copies. Where a message is missing, what it must have said is inferred
+as far as the rest tells it, and a round with a hole in it accuses nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, text_key
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocols.maexchen.answers import Answers
+from kiebitz.dissectors.protocols.maexchen.context import Rounds
+from kiebitz.dissectors.protocols.maexchen.questions import QuestionKind, Seat
+from kiebitz.dissectors.protocols.maexchen.registration import Registration
+from kiebitz.dissectors.protocols.maexchen.turns import Turns
+from kiebitz.dissectors.protocols.maexchen.verdict import objection
+
+_REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
+_TO_STRANGERS = frozenset({"REGISTERED", "REJECTED", "ECHOING"})
+"""What a server sends to clients that it did not know before."""
+
+_SILENCE_NS = 1_000_000_000
+"""A server that has clients asks them something, or calls a round off, within a quarter of this time."""
+
+_LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_ANNOUNCE": "announce"}
+
+
+class MaexchenTable(GameTable):
+    """One Mäxchen server: its players, its rounds, one after another, and the points."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        self._rounds = rounds = Rounds(info, ids, findings)
+        super().__init__(rounds)
+        self._port_was_dead = False
+        """Whether the server's port was closed and nothing has come from it since."""
+        self._spoke_ns = 0
+        """When the server last sent something to a client that it knows."""
+        self._registered_ns = -REORDERED_NS
+        self._answers = Answers(rounds)
+        self._registration = Registration(rounds)
+        self._turns = turns = Turns(rounds, self._registration, self._answers)
+        self._handlers: dict[str, Callable[[Message, Seat], None]] = {
+            "ROUND STARTING": self._round_starting,
+            "JOIN": self._join,
+            "ROUND STARTED": self._round_started,
+            "ROUND CANCELED": self._round_canceled,
+            "YOUR TURN": turns.your_turn,
+            "ROLL": turns.takes_turn,
+            "SEE": turns.takes_turn,
+            "PLAYER ROLLS": turns.player_rolls,
+            "ROLLED": turns.rolled,
+            "ANNOUNCE": turns.announces,
+            "ANNOUNCED": turns.announced,
+            "PLAYER WANTS TO SEE": turns.player_wants_to_see,
+            "ACTUAL DICE": turns.actual_dice,
+            "PLAYER LOST": self._player_lost,
+            "SCORE": self._score,
+            "REGISTERED": self._registered,
+            "UNREGISTERED": self._unregistered,
+            "REJECTED": self._registration.rejected,
+        }
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        seat = self._rounds.seats.get(message.stream.id) or self._sit_down(message.stream)
+        if message.direction == "s2c":
+            if row.deviation is not None:
+                self._rounds.remark_dialect(message, row)
+            if row.name not in _TO_STRANGERS:
+                self._spoken_to(seat, message.ts_ns)
+            elif row.name == "REJECTED" and not seat.addressed:
+                self._answers.addressed(seat)
+        elif not sound:
+            seat.fumbled()
+        elif row.name not in _REGISTRATIONS:
+            self._rounds.remark_dialect(message, row)
+        if row.name in _REGISTRATIONS:
+            # One with bytes that are not UTF-8 is flawed, but real servers take it.
+            if len(message.fields) == len(row.fields):
+                seat.registering.append((message, row))
+            else:
+                seat.nameless = True
+        elif sound and (handler := self._handlers.get(row.name)) is not None:
+            handler(message, seat)
+        if self._answers.unsure:
+            self._answers.look_back(message.ts_ns)
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        if direction == "c2s":
+            (self._rounds.seats.get(stream.id) or self._sit_down(stream)).fumbled()
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        # A player's answer may be among it.
+        self.unreadable(stream, direction)
+
+    def unreachable(self, stream: Stream) -> None:
+        self._port_was_dead = True
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        self._rounds.log.forget(stream.id)
+        self._rounds.points.newcomers.discard(stream.id)
+        seat = self._rounds.seats.pop(stream.id, None)
+        if seat is not None:
+            self._registration.leaves(seat)
+            # His tokens are remembered longer, and with them the seat.
+            seat.questions.clear()
+            seat.open.clear()
+
+    def finish(self, ts_ns: int) -> None:
+        self._answers.look_back(None)
+
+    def _sit_down(self, stream: Stream) -> Seat:
+        """The seat of a new conversation; a client who was only silent for long is known from before."""
+        seat = self._rounds.seats[stream.id] = Seat(stream)
+        for name in self._registration.names_at(stream.client):
+            self._registration.learn(seat, name)
+        return seat
+
+    # Who is there.
+
+    def _spoken_to(self, seat: Seat, ts_ns: int, newly: bool = False) -> None:
+        """The server sends to a client that it knows, or takes in `newly`."""
+        if not seat.addressed:
+            self._answers.addressed(seat)
+        seat.gone = False
+        if newly:
+            self._rounds.points.registered(seat.stream.id)
+        else:
+            self._rounds.points.spoken_to(seat.stream.id)
+        self._port_was_dead = False
+        self._spoke_ns = ts_ns
+
+    def _registered(self, message: Message, seat: Seat) -> None:
+        if self._was_dead(message.ts_ns):
+            self._rounds.forget(self._spoke_ns)
+            self._begin_anew(message, ())
+        self._spoken_to(seat, message.ts_ns, newly=True)
+        self._rounds.log.begin(seat.stream.id, message.ts_ns)
+        self._registered_ns = message.ts_ns
+        self._registration.registered(message, seat)
+
+    def _was_dead(self, ts_ns: int) -> bool:
+        """Whether the server was not there right before: who has clients never is silent for long."""
+        if self._port_was_dead:
+            return True
+        silent = ts_ns - self._spoke_ns >= _SILENCE_NS
+        return silent and any(seat.addressed and not seat.gone for seat in self._rounds.seats.values())
+
+    def _begin_anew(self, message: Message, newcomers: Collection[int] | None) -> None:
+        """The server was started anew. It knows only who sits on these streams; None if that is not known."""
+        self._rounds.flaw(message, "restarted")
+        if newcomers is not None:
+            self._registration.begin_anew(newcomers)
+            for number, seat in self._rounds.seats.items():
+                seat.gone = number not in newcomers
+        if "scores" in self._rounds.state:
+            self._rounds.put(None, "scores")
+        self._rounds.points.begin_anew()
+        self._rounds.last_number = None
+
+    def _unregistered(self, message: Message, seat: Seat) -> None:
+        name = self._registration.unregistered(message, seat)
+        played = self._rounds.current
+        if name is not None and played is not None and name in played.state.get("private", {}):
+            self._rounds.put_in(played, None, "private", name)
+        self._rounds.emit_of(message, "unregistered", name, {"name": name}, None)
+
+    # Rounds begin and end.
+
+    def _round_starting(self, message: Message, seat: Seat) -> None:
+        number = message.fields.get("round")
+        key = ("starting", number)
+        if not self._rounds.log.is_copy(message, key):
+            played = self._rounds.begin(message, number)
+            self._rounds.tell_all(message, key, "round_starting", None, {"round": number}, played)
+        assert message.game_id is not None
+        self._answers.asked(seat, "join", message, message.game_id)
+
+    def _join(self, message: Message, seat: Seat) -> None:
+        question = self._answers.answered(seat, "join", message)
+        played = self._rounds.current
+        if question is None or played is None or played.game.id != question.game_id:
+            return
+        if seat.name is not None:
+            self._rounds.put_in(played, True, "private", seat.name, "joined")
+        self._rounds.emit_of(message, "joined", seat.name, {"name": seat.name}, played.game)
+
+    def _round_started(self, message: Message, seat: Seat) -> None:
+        number: int | None = message.fields.get("round")
+        players = self._registration.split(message.fields["players"])
+        key = ("started", text_key(message.fields_json))
+        if self._rounds.log.is_copy(message, key):
+            return
+        played = self._rounds.current
+        if self._rounds.falls(number, message.ts_ns):
+            self._begin_anew(message, self._rounds.points.possible_newcomers)
+        if played is None or not (
+            played.phase == "starting" or self._rounds.overtaken(played, message.ts_ns)
+        ):
+            played = self._rounds.begin(message, number)
+        elif number is not None and number != played.number:
+            played.game.label = f"round {number}"
+            self._rounds.changed_game(played.game)
+        if number is not None:
+            played.number = number
+            self._rounds.now_known(played, "round", number)
+        self._answers.close("join", played)
+        if played.phase == "starting":
+            played.phase = "started"
+            played.whole = True
+        played.players = players
+        played.started_ns = message.ts_ns
+        self._rounds.put_in(played, "started", "phase")
+        self._rounds.now_known(played, "players", players)
+        self._rounds.put_in(played, None, "private")
+        for name in players:
+            self._registration.seen(name)
+        self._rounds.count_start(played)
+        data = {"round": played.number, "players": players}
+        self._rounds.tell_all(message, key, "round_started", None, data, played)
+
+    def _round_canceled(self, message: Message, seat: Seat) -> None:
+        reason: str = message.fields["reason"]
+        key = ("canceled", reason)
+        if self._rounds.log.is_copy(message, key):
+            return
+        played = self._rounds.current
+        # Only a round that has started with one player can still be called off.
+        if played is None or not (
+            played.phase == "starting" or (played.phase == "started" and len(played.players or ()) < 2)
+        ):
+            played = self._rounds.begin(message, None)
+        if played.phase == "starting" and "player" in reason and not reason.lower().startswith("no"):
+            # It had started with one player, who has his point; that was not seen.
+            self._rounds.points.forget()
+        self._answers.close("join", played)
+        played.phase = "canceled"
+        played.over_ns = message.ts_ns
+        played.game.result = {"canceled": reason}
+        played.game.ended_ns = message.ts_ns
+        self._rounds.changed_game(played.game)
+        self._rounds.put_in(played, "canceled", "phase")
+        self._rounds.tell_all(message, key, "round_canceled", None, {"reason": reason}, played)
+
+    # The end of a round.
+
+    def _player_lost(self, message: Message, seat: Seat) -> None:
+        names = self._registration.split(message.fields["names"])
+        reason: str = message.fields["reason"]
+        key = ("lost", text_key(message.fields_json))
+        if self._rounds.log.is_copy(message, key):
+            return
+        played = self._rounds.playing(message)
+        self._turns.infer_see(message, played)
+        against = objection(names, reason, played.evidence()) if played.whole else None
+        kind = _LATE_REASONS.get(reason)
+        loser = self._registration.seat_of(names[0]) if len(names) == 1 else None
+        if loser is not None and kind is not None:
+            self._answers.missed(loser, kind, message)
+        self._answers.close("turn", played)
+        self._answers.close("announce", played)
+        if played.game.result is None:
+            played.game.result = {"losers": names, "reason": reason}
+            self._rounds.changed_game(played.game)
+            if played is self._rounds.current:
+                self._rounds.points.lost(names)
+        if played.phase == "started":
+            played.phase = "lost"
+            played.over_ns = message.ts_ns
+            self._rounds.put_in(played, "lost", "phase")
+            self._rounds.put_in(played, None, "turn")
+            self._rounds.put_in(played, {"names": names, "reason": reason}, "lost")
+        self._rounds.tell_all(message, key, "lost", None, {"names": names, "reason": reason}, played)
+        if against is not None:
+            losers = ", ".join(names)
+            self._rounds.accuse(message, "wrong-verdict", losers=losers, reason=reason, objection=against)
+
+    def _score(self, message: Message, seat: Seat) -> None:
+        scores: dict[str, int] = message.fields["scores"]
+        key = ("score", text_key(message.fields_json))
+        if self._rounds.log.is_copy(message, key):
+            return
+        played = self._rounds.current
+        if self._rounds.unscored is not None and (played is None or played.phase == "starting"):
+            played = self._rounds.unscored
+        elif self._is_extra(message, scores):
+            return
+        elif played is not None and played.phase == "starting":
+            played = None
+        self._rounds.unscored = None
+        if self._rounds.points.show_new_start(scores):
+            self._begin_anew(message, self._rounds.points.possible_newcomers)
+        for name, points in scores.items():
+            self._registration.seen(name)
+            self._rounds.put(points, "scores", name)
+        if played is not None:
+            wrong = self._rounds.points.wrong(scores)
+            if wrong and played.whole and played.game.result is not None:
+                self._rounds.accuse(message, "wrong-score", problem="; ".join(wrong))
+            played.scored = True
+            self._rounds.leave(played, message.ts_ns)
+        self._rounds.points.tell(scores)
+        self._rounds.tell_all(message, key, "score", None, {"scores": scores}, played)
+
+    def _is_extra(self, message: Message, scores: dict[str, int]) -> bool:
+        """Whether a spectator is told the points although no round is over, as a fork's server does."""
+        played = self._rounds.current
+        if played is not None and (played.phase not in ("starting", "started") or played.game.result):
+            return False
+        just_registered = message.ts_ns - self._registered_ns < REORDERED_NS
+        return self._rounds.points.repeat(scores) or (
+            just_registered and played is not None and played.phase == "started"
+        )

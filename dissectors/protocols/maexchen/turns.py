@@ -1,0 +1,200 @@
+"""The turns of a round: who rolls, announces and wants to see.
+
+Where a message is missing, what it must have said is inferred as far as the rest tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.maexchen.answers import Answers
+from kiebitz.dissectors.protocols.maexchen.context import Rounds
+from kiebitz.dissectors.protocols.maexchen.dice import MIA
+from kiebitz.dissectors.protocols.maexchen.questions import Seat
+from kiebitz.dissectors.protocols.maexchen.registration import Registration
+from kiebitz.dissectors.protocols.maexchen.round_state import Round
+from kiebitz.dissectors.protocols.maexchen.verdict import Announcement
+
+
+class Turns:
+    """What messages between a round's beginning and its loss mean. Most methods take one message."""
+
+    def __init__(self, rounds: Rounds, registration: Registration, answers: Answers) -> None:
+        self._rounds = rounds
+        self._registration = registration
+        self._answers = answers
+
+    def your_turn(self, message: Message, seat: Seat) -> None:
+        played = self._rounds.playing(message)
+        name = seat.name
+        inferred = name is None and not seat.names
+        if inferred:
+            name = played.due
+            if name is not None:
+                self._registration.learn(seat, name)
+        self._set_turn(played, name, inferred)
+        self._rounds.emit_of(message, "turn", name, {"name": name}, played.game)
+        self._answers.asked(seat, "turn", message, played.game.id)
+
+    def takes_turn(self, message: Message, seat: Seat) -> None:
+        """`ROLL` or `SEE`."""
+        self._answers.answered(seat, "turn", message)
+
+    def announces(self, message: Message, seat: Seat) -> None:
+        self._answers.answered(seat, "announce", message)
+
+    def _infer(self, message: Message, played: Round, kind: str, name: str, key: Hashable) -> None:
+        """Make an event that no message has told of yet; copies of one that does will find it."""
+        self._rounds.log.expect(
+            key, self._rounds.emit(kind, message.ts_ns, name, {"name": name}, played.game)
+        )
+
+    def _set_turn(self, played: Round, name: str | None, inferred: bool = False) -> None:
+        if played.phase == "started":
+            if played.due is not None and name is not None and name != played.due:
+                self._rounds.missing(played, "announced")
+            played.turn = name
+            self._rounds.put_in(played, name, "turn")
+            self._rounds.mark_inferred(played, "turn", inferred and name is not None)
+
+    def player_rolls(self, message: Message, seat: Seat) -> None:
+        name: str = message.fields["name"]
+        key = ("rolls", name)
+        if self._rounds.log.is_copy(message, key):
+            return
+        played = self._rounds.playing(message)
+        self._check_order(message, played, name)
+        self._rolls(played, name)
+        self._rounds.tell_all(message, key, "rolls", name, {"name": name}, played)
+        self._registration.learn_from_turn(name)
+
+    def _rolls(self, played: Round, name: str | None, inferred: bool = False) -> None:
+        self._set_turn(played, name, inferred)
+        played.rolling = name
+        played.rolled.clear()
+        self._rounds.put_in(played, None, "private")
+        self._rounds.put_in(played, name, "rolling")
+        self._rounds.mark_inferred(played, "rolling", inferred)
+
+    def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
+        """The oldest servers tell nobody who rolls; elsewhere the datagram may be lost."""
+        if played.rolling != name and name is not None:
+            self._rolls(played, name, inferred=True)
+            self._infer(message, played, "rolls", name, ("rolls", name))
+
+    def rolled(self, message: Message, seat: Seat) -> None:
+        played = self._rounds.playing(message)
+        name = seat.name or played.rolling or played.turn
+        dice: str = message.fields["dice"]
+        self._infer_roll(message, played, name)
+        if name is not None:
+            if not seat.names:
+                self._registration.learn(seat, name)
+            played.rolled[name] = dice
+            self._rounds.put_in(played, dice, "private", name, "dice")
+        self._rounds.emit_of(message, "rolled", name, {"name": name, "dice": dice}, played.game)
+        self._answers.asked(seat, "announce", message, played.game.id)
+
+    def announced(self, message: Message, seat: Seat) -> None:
+        name: str = message.fields["name"]
+        dice: str = message.fields["dice"]
+        key = ("announced", name, dice)
+        if self._rounds.log.is_copy(message, key):
+            return
+        played = self._rounds.playing(message)
+        if played.rolling != name:
+            self._check_order(message, played, name)
+            self._infer_roll(message, played, name)
+        played.before, played.last = played.last, Announcement(name, dice)
+        played.rolling = None
+        self._rounds.put_in(played, None, "rolling")
+        self._rounds.mark_inferred(played, "rolling", False)
+        # Mäxchen is uncovered at once; after any other announcement it is the next player's turn.
+        self._set_turn(played, played.due if dice != MIA else None, inferred=True)
+        self._rounds.now_known(played, "announced", {"name": name, "dice": dice})
+        if name in played.rolled:
+            self._rounds.put_in(played, played.rolled[name] != dice, "private", name, "bluff")
+        self._rounds.tell_all(message, key, "announced", name, {"name": name, "dice": dice}, played)
+        self._check_announcement(message, name, dice)
+
+    def player_wants_to_see(self, message: Message, seat: Seat) -> None:
+        name: str = message.fields["name"]
+        key = ("sees", name)
+        if self._rounds.log.is_copy(message, key):
+            return
+        played = self._rounds.playing(message)
+        self._check_order(message, played, name)
+        self._sees(played, name)
+        self._rounds.tell_all(message, key, "wants_to_see", name, {"name": name}, played)
+        self._registration.learn_from_turn(name)
+
+    def _sees(self, played: Round, name: str, inferred: bool = False) -> None:
+        self._set_turn(played, name, inferred)
+        played.seer = name
+        self._rounds.put_in(played, name, "seer")
+        self._rounds.mark_inferred(played, "seer", inferred)
+
+    def infer_see(self, message: Message, played: Round) -> None:
+        """The oldest servers tell nobody who wants to see; elsewhere the datagram may be lost.
+
+        A SEE that was rightly sent tells it. And unless Mäxchen is announced, dice are uncovered only for the
+        player who is next.
+        """
+        if played.seer is not None or (played.last is not None and played.last.dice == MIA):
+            return
+        name = self._who_sees(played)
+        if name is None and message.name == "ACTUAL DICE":
+            name = played.due
+        if name is not None:
+            self._sees(played, name, inferred=True)
+            self._infer(message, played, "wants_to_see", name, ("sees", name))
+
+    def _who_sees(self, played: Round) -> str | None:
+        """The player whose SEE the server has not yet answered."""
+        for seat in self._rounds.seats.values():
+            question = seat.open.get("turn")
+            if (
+                question is not None
+                and question.game_id == played.game.id
+                and not question.over
+                and question.answer is not None
+                and question.answer.name == "SEE"
+            ):
+                return seat.name
+        return None
+
+    def actual_dice(self, message: Message, seat: Seat) -> None:
+        dice: str = message.fields["dice"]
+        key = ("actual", dice)
+        if self._rounds.log.is_copy(message, key):
+            return
+        played = self._rounds.playing(message)
+        self.infer_see(message, played)
+        played.actual = dice
+        self._rounds.put_in(played, dice, "actual")
+        self._rounds.tell_all(message, key, "actual_dice", None, {"dice": dice}, played)
+        name = played.last.name if played.last is not None else None
+        if played.whole and name is not None and played.rolled.get(name, dice) != dice:
+            rolled = played.rolled[name]
+            self._rounds.accuse(message, "other-dice/shown", player=name, rolled=rolled, dice=dice)
+
+    # Checks.
+
+    def _check_order(self, message: Message, played: Round, name: str) -> None:
+        due = played.rolling if played.rolling is not None and played.whole else played.due
+        if played.phase == "started" and due is not None and name != due:
+            self._rounds.flaw(message, "out-of-turn", player=due)
+            self._rounds.missing(played, "announced")
+
+    def _check_announcement(self, message: Message, name: str, dice: str) -> None:
+        """What the server tells everybody must be what the player announced."""
+        seat = self._registration.seat_of(name)
+        question = seat.open.get("announce") if seat is not None else None
+        if question is None or question.over:
+            return
+        question.over = True
+        # What is flawed to us may have been good enough for the server.
+        if question.answer is not None and not question.tried and question.answer.fields["dice"] != dice:
+            announced = question.answer.fields["dice"]
+            self._rounds.accuse(message, "other-dice/announced", player=name, announced=announced, dice=dice)

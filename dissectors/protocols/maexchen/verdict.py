@@ -1,0 +1,104 @@
+"""The rules of a round, against the server's verdict: is the reason for a loss true to the dice?
+
+Pure judgement on what is known of a round; where something is not known, there is no verdict. All rules are
+from the specification's Reason-Codes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kiebitz.dissectors.protocols.maexchen.dice import MIA, beats, rank
+
+
+class Announcement(msgspec.Struct, frozen=True):
+    """Who announced which dice."""
+
+    name: str
+    dice: str
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What is known when somebody loses, None where it is not.
+
+    `due` is the player who has to roll or see next, `rolling` the one who has rolled and not yet announced,
+    `seer` the one who wanted to see; `last` and `before` are the two latest announcements.
+    """
+
+    players: tuple[str, ...] | None
+    due: str | None
+    rolling: str | None
+    seer: str | None
+    last: Announcement | None
+    before: Announcement | None
+    actual: str | None
+
+
+def objection(losers: list[str], reason: str, seen: Evidence) -> str | None:
+    """What speaks against the server's verdict, in a sentence; None where nothing does."""
+    match reason:
+        case "ANNOUNCED_LOSING_DICE":
+            return _losing_dice(losers, seen)
+        case "SEE_FAILED" | "CAUGHT_BLUFFING":
+            return _seen(losers, reason, seen)
+        case "MIA" | "LIED_ABOUT_MIA":
+            return _mia(losers, reason, seen)
+        case "SEE_BEFORE_FIRST_ROLL":
+            if seen.last is not None:
+                return f"{seen.last.name} had announced {seen.last.dice} before"
+            return _wrong_loser(losers, seen.seer)
+        case "DID_NOT_ANNOUNCE":
+            return _wrong_loser(losers, seen.rolling)
+        case "DID_NOT_TAKE_TURN":
+            return _wrong_loser(losers, seen.due)
+        case _:
+            return None
+
+
+def _wrong_loser(losers: list[str], name: str | None) -> str | None:
+    if name is None or losers == [name]:
+        return None
+    return f"{name} should have lost"
+
+
+def _losing_dice(losers: list[str], seen: Evidence) -> str | None:
+    if seen.last is None or seen.rolling is not None:
+        # The announcement that lost is missing or still on its way.
+        return None
+    if seen.before is None:
+        return "it was the first announcement of the round, which any dice may be"
+    if beats(seen.last.dice, seen.before.dice):
+        return f"{seen.last.dice} beats {seen.before.dice}"
+    return _wrong_loser(losers, seen.last.name)
+
+
+def _seen(losers: list[str], reason: str, seen: Evidence) -> str | None:
+    if seen.last is None:
+        return None
+    claimed, real = rank(seen.last.dice), rank(seen.actual) if seen.actual is not None else None
+    if claimed is None or real is None:
+        return None
+    if reason == "SEE_FAILED" and real < claimed:
+        return f"{seen.last.name} had {seen.actual} and announced {seen.last.dice}: it was a bluff"
+    if reason == "CAUGHT_BLUFFING" and real >= claimed:
+        return f"{seen.last.name} had {seen.actual} and announced {seen.last.dice}: it was no bluff"
+    return _wrong_loser(losers, seen.seer if reason == "SEE_FAILED" else seen.last.name)
+
+
+def _mia(losers: list[str], reason: str, seen: Evidence) -> str | None:
+    if seen.last is None or seen.rolling is not None:
+        return None
+    if seen.last.dice != MIA:
+        return f"{seen.last.name} announced {seen.last.dice}, not Mäxchen"
+    if seen.actual is None:
+        return None
+    if reason == "LIED_ABOUT_MIA":
+        if seen.actual == MIA:
+            return f"{seen.last.name} really had Mäxchen"
+        return _wrong_loser(losers, seen.last.name)
+    if seen.actual != MIA:
+        return f"{seen.last.name} had {seen.actual}, not Mäxchen"
+    if seen.players is None:
+        return None
+    others = [name for name in seen.players if name != seen.last.name]
+    return None if sorted(losers) == sorted(others) else f"{', '.join(others)} should have lost"

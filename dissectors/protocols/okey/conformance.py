@@ -1,0 +1,247 @@
+"""What the specification of Okey wants of peers that are sent something odd, and how rules are broken."""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.conformance.expectations import (
+    Breach,
+    Demand,
+    Fields,
+    NotHere,
+    Reactions,
+    Refusal,
+    Situation,
+    Spelling,
+)
+from kiebitz.dissectors.model import DIRECTIONS
+from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
+from kiebitz.dissectors.protocols.okey.quoting import PERCENT_PAD
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_joker, tiles
+
+_FORM = "Einige Eigenheiten unseres Protokolls"
+_NO_TILE = (Refusal("+DRAW", "tile", None),)
+_NOT_VALID = (Refusal("+PUTT", "valid", False),)
+_SECOND_DRAW = (
+    "Ist der spieler nicht an der Reihe, oder probiert er ein zweites Mal, zu ziehen, so wird eine leere "
+    "String als `<tile>` geschickt."
+)
+_VALID = (
+    "Zudem wird vom Server mit der Flag `<valid>` mitgeteilt, ob die Konfiguration und der Spielzug gültig "
+    "ist."
+)
+_UNIQUE = (
+    "in diesem Beispiel gibt es schon einen Spieler auf dem Server mit dem Namen ``Istref``, also wird ein "
+    "Einzigartiger generiert"
+)
+
+DEMANDS = (
+    Demand("LOGI/nickname/others-name", "server", "must", ("answers",), "Login", _UNIQUE),
+    Demand(
+        "NAME/nickname/others-name",
+        "server",
+        "must",
+        ("answers",),
+        "Namensänderung",
+        "Dieser Command funktioniert gleich wie der ``LOGI``-Command.",
+    ),
+    Demand(
+        "JLOB/n/nobodys-lobby",
+        "server",
+        "must",
+        ("answers",),
+        "Lobbyauswahl",
+        "Gibt es keine Lobby mit der Lobbynummer ``<n>``, so wird eine neue erstellt.",
+    ),
+    Demand(
+        "DRAW/twice DRAW/from-other PUTT/rule/must-put",
+        "server",
+        "must",
+        ("refuses",),
+        "Tile ziehen",
+        _SECOND_DRAW,
+        _NO_TILE,
+    ),
+    # Any joker may be meant, but to be told whether it is valid is a player's due.
+    Demand(
+        "PUTT/rule/joker-colour",
+        "server",
+        "must",
+        ("answers", "refuses"),
+        "Stein ablegen",
+        _VALID,
+        _NOT_VALID,
+    ),
+    Demand(
+        "PUTT/rule/* DRAW/rule/must-draw",
+        "server",
+        "must",
+        ("refuses",),
+        "Stein ablegen",
+        _VALID,
+        _NOT_VALID,
+    ),
+    Demand(
+        "CATC.w/whisperrecipient/nobodys-name",
+        "server",
+        "must",
+        ("refuses",),
+        "Chat-Nachricht senden (Client)",
+        "dann bekommt sie zusätzlich noch eine flag `<nicknameexists>` (entweder `t` oder `f`), welche "
+        "angibt, ob der spezifizierte Nickname existiert.",
+        (Refusal("+CATC", "nicknameexists", False),),
+    ),
+    # A peer that pings all the while has exchanged something, so this is no more than advice.
+    *(
+        Demand(
+            "silence",
+            role,
+            "should",
+            ("closes",),
+            "Ping",
+            "Falls 15 Sekunden lang keine Nachricht über das Socket ausgetauscht wird, wird die Verbindung "
+            "beendet.",
+        )
+        for role in ("server", "client")
+    ),
+)
+
+
+def _with_debug_message(frame: bytes) -> bytes:
+    body = frame.rstrip(b"\r\n")
+    return body + b" Kiebitz" + frame[len(body) :]
+
+
+def _in_percent(frame: bytes) -> bytes:
+    codec = OkeyCodec()
+    for direction in DIRECTIONS:
+        decoded = codec.decode(frame, direction)
+        if decoded.row is not None and decoded.sound:
+            return codec.encode(decoded.row.name, direction, decoded.fields, PERCENT_PAD)
+    return frame
+
+
+def _quoted(frame: bytes) -> bytes:
+    """The first argument in quotation marks where it needs none."""
+    name, blank, rest = frame.partition(b" ")
+    first, _, others = rest.partition(b" ")
+    if not blank or first[:1] == b'"' or first.endswith(b"\n"):
+        return frame
+    return b'%b "%b " %b' % (name, first, others)
+
+
+SPELLINGS = (
+    Spelling(
+        "debug-message",
+        "with a debug message behind it, as each request may have one",
+        _with_debug_message,
+        "must",
+        _FORM,
+        "```<commandname> <arg_1> <arg_2> ... [<optionalarg_1> ...] [<debugmessage>]```",
+    ),
+    Spelling("quoted", "with quotation marks where none are needed", _quoted),
+    Spelling("percent", "padded with % in place of a blank, as the last dialect has it", _in_percent),
+)
+
+
+def _deck(at: Situation) -> list[str]:
+    """The tiles that our player holds."""
+    for game in at.state["games"].values():
+        if at.player in game["private"]:
+            return tiles(game["private"][at.player]["deck"])
+    raise NotHere("no game of this player is on")
+
+
+def _not_held(fields: Fields, at: Situation) -> Fields:
+    held = {*tiles(fields["deck"]), fields["tile"]}
+    other = next(tile for tile in _pack() if tile not in held)
+    return {**fields, "tile": other}
+
+
+def _pack() -> list[str]:
+    return [f"{number}:{colour}" for number in range(1, HIGHEST + 1) for colour in COLOURS]
+
+
+def _one_more(fields: Fields, at: Situation) -> Fields:
+    deck = tiles(fields["deck"])
+    return {**fields, "deck": [*deck, next(tile for tile in _pack() if tile not in deck)]}
+
+
+def _joker_of_another_colour(fields: Fields, at: Situation) -> Fields:
+    tile = fields["tile"]
+    if tile is None or not is_joker(tile):
+        raise NotHere("no joker is put here")
+    return {**fields, "tile": next(other for each in COLOURS if (other := f"0:{each}") != tile)}
+
+
+def _put_undrawn(fields: Fields, at: Situation) -> Fields:
+    first, *rest = _deck(at)
+    return {"tile": first, "deck": rest}
+
+
+def _drawn_from_the_pile(fields: Fields, at: Situation) -> Fields:
+    return {"drawstack": "m"}
+
+
+def _drawn_too_late(fields: Fields, at: Situation) -> Fields:
+    games = at.state["games"].values()
+    if not games or any("winner" not in game for game in games):
+        raise NotHere("no game is over")
+    return {"drawstack": "m"}
+
+
+def _thrice(fields: Fields, at: Situation) -> Fields:
+    first, *rest = tiles(fields["startdeck"])
+    return {**fields, "startdeck": [first, first, first, *rest[2:]]}
+
+
+def _other_tile(fields: Fields, at: Situation) -> Fields:
+    games = at.state["games"].values()
+    if not any(fields["tile"] in game["exchange"] for game in games):
+        raise NotHere("it is not drawn from an exchange stack")
+    return {"tile": "13:RED" if fields["tile"] != "13:RED" else "12:RED"}
+
+
+BREACHES = (
+    Breach("no-game", "REDY", "server", _drawn_from_the_pile, says="DRAW"),
+    Breach("after-end", "LOGO", "server", _drawn_too_late, says="DRAW"),
+    Breach("must-draw", "DRAW", "server", _put_undrawn, says="PUTT"),
+    Breach("must-put", "PUTT", "server", _drawn_from_the_pile, says="DRAW"),
+    Breach("not-held", "PUTT", "server", _not_held),
+    Breach("wrong-deck/surplus", "PUTT", "server", _one_more),
+    Breach(
+        "wrong-deck/lacking",
+        "PUTT",
+        "server",
+        lambda fields, at: {**fields, "deck": tiles(fields["deck"])[1:]},
+    ),
+    Breach("joker-colour", "PUTT", "server", _joker_of_another_colour),
+    Breach(
+        "wrong-deal/count",
+        "STRT",
+        "client",
+        lambda fields, at: {**fields, "startdeck": tiles(fields["startdeck"])[2:]},
+    ),
+    Breach("wrong-deal/tile", "STRT", "client", _thrice),
+    Breach("other-tile", "+DRAW", "client", _other_tile),
+    Breach("no-win", "+PUTT", "client", lambda fields, at: {"valid": True, "won": True}),
+)
+
+REACTIONS = Reactions(
+    DEMANDS,
+    SPELLINGS,
+    BREACHES,
+    broken_by={
+        "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
+        "outside-lobby/chat": "CATC.b+l/first",
+        "not-your-turn": "DRAW/from-other PUTT/from-other",
+        "must-draw/turn": "PUTT/from-other",
+        "unasked": "+JLOB/twice +DRAW/twice +PUTT/twice",
+        "unasked/acknowledged": "+STRT/twice +PWIN/twice +EMPT/twice",
+        "not-held/none": "PUTT/tile/empty",
+    },
+    unreachable={
+        "wrong-deal/second": "it shows beside the decks of other players, which no client is told",
+        "wrong-deal/pack": "it shows beside the decks of other players, which no client is told",
+    },
+    waits_for="DRAW PUTT",
+    silence_s=15,
+)

@@ -1,0 +1,205 @@
+"""What holds outside games: conversations, players, lobbies and who is in them, and the games by lobby.
+
+It is the context of the table and of its parts, which say what messages change: `lobby.py`, `chat.py`,
+`deals.py`, `moves.py`, `status.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.game.broadcast_dedup import EventLog
+from kiebitz.dissectors.game.context import GameContext
+from kiebitz.dissectors.model import Findings, Ids, Stream, TableInfo
+from kiebitz.dissectors.protocols.okey.conversation import Conversation
+from kiebitz.dissectors.protocols.okey.game import OkeyGame
+from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.okey.tiles import SEATS
+
+_MOST_OTHERS = 1000
+"""So many lobbies are remembered of which nobody's conversation is in the capture."""
+
+RACE_NS = 2_000_000_000
+"""Real servers sometimes deal twice or thrice when all get ready at once; the deals come within this time."""
+_DEALS = 4
+
+_OVERTAKEN_NS = 200_000_000
+"""A server writes to each client in a thread of its own."""
+
+
+class LobbyRoom(msgspec.Struct, eq=False):
+    """A lobby: its players by index, who is ready, and its games, the newest last."""
+
+    number: int | None
+    places: list[str | None] = msgspec.field(default_factory=lambda: [None] * SEATS)
+    ready: list[str] = msgspec.field(default_factory=list)
+    games: list[OkeyGame] = msgspec.field(default_factory=list)
+
+    @property
+    def game(self) -> OkeyGame | None:
+        """The game that is on, or was on last."""
+        return self.games[-1] if self.games else None
+
+
+class Hall(GameContext):
+    """An Okey server's players, lobbies and games, without what its messages mean."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings, GRAMMAR.rules)
+        self.log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
+        self.conversations: dict[int, Conversation] = {}
+        self.lobbies: dict[int | None, LobbyRoom] = {}
+        self.others: set[int] = set()
+        """Lobbies that were heard of only."""
+        self.knows_places = False
+        """Whether the server is one that tells who sits where, and keeps to itself what a lobby plays."""
+
+    def conversation(self, stream: Stream) -> Conversation:
+        """The conversation on a stream."""
+        known = self.conversations.get(stream.id)
+        if known is None:
+            known = self.conversations[stream.id] = Conversation(stream)
+        return known
+
+    def named(self, name: str | None) -> Conversation | None:
+        """The conversation of a player."""
+        return next((talk for talk in self.conversations.values() if talk.name == name), None)
+
+    # Lobbies.
+
+    def lobby(self, number: int | None) -> LobbyRoom:
+        """A lobby, a new one if nobody was in it before; None is the one of those met in mid-game."""
+        room = self.lobbies.get(number)
+        if room is None:
+            room = self.lobbies[number] = LobbyRoom(number)
+        if number is not None:
+            self.others.discard(number)
+        return room
+
+    def hears_of(self, number: int) -> None:
+        """There is another lobby."""
+        if number not in self.lobbies and len(self.others) < _MOST_OTHERS:
+            self.others.add(number)
+
+    def put_lobby(self, room: LobbyRoom) -> None:
+        """Show who is in a lobby and who is ready; one that nobody is in is not shown."""
+        if room.number is None:
+            return
+        players = [*room.places]
+        number = str(room.number)
+        if any(name is not None for name in players):
+            self.put(players, "lobbies", number, "players")
+            self.put([*room.ready] or None, "lobbies", number, "ready")
+        else:
+            self.put(None, "lobbies", number)
+
+    def enter(self, talk: Conversation, room: LobbyRoom, ts_ns: int) -> None:
+        """A client is in a lobby now, and in no other one any more."""
+        before = self.lobbies.get(talk.lobby)
+        talk.lobby = room.number
+        self.put_player(talk)
+        if before is not None and before is not room:
+            self.vacate(before, talk.name)
+            self.close_if_empty(before, ts_ns)
+
+    def put_player(self, talk: Conversation) -> None:
+        """Show that somebody is on the server, and in which lobby."""
+        if talk.name is not None:
+            self.put({} if talk.lobby is None else {"lobby": talk.lobby}, "players", talk.name)
+
+    def vacate(self, room: LobbyRoom, name: str | None) -> None:
+        """A player is in a lobby no more."""
+        if name is not None:
+            room.places = [None if other == name else other for other in room.places]
+            room.ready = [other for other in room.ready if other != name]
+            self.put_lobby(room)
+
+    def close_if_empty(self, room: LobbyRoom, ts_ns: int) -> None:
+        """A lobby in which no conversation is any more is forgotten, with its games."""
+        if any(
+            talk.lobby == room.number and (room.number is not None or talk.game is not None)
+            for talk in self.conversations.values()
+        ):
+            return
+        for game in room.games:
+            self.end(game, ts_ns)
+            self.leave_state(game)
+        self.lobbies.pop(room.number, None)
+        if room.number is not None:
+            self.put(None, "lobbies", str(room.number))
+
+    # Games.
+
+    def put_in(self, game: OkeyGame, value: Any, *path: str) -> None:
+        """Change a game's part of the state, as long as it is there."""
+        if not game.gone:
+            self.put(value, "games", str(game.game.id), *path)
+
+    def begin(self, room: LobbyRoom, ts_ns: int, deal: bool) -> OkeyGame:
+        """A new game in a lobby, after a `deal`, or met in its middle; the one before it is over."""
+        label = f"lobby {room.number}" if room.number is not None else "a lobby"
+        game = OkeyGame(self.open_game(label, ts_ns))
+        for before in room.games:
+            self.end(before, ts_ns)
+            self.leave_state(before)
+        # The deals of a race stand beside each other for a moment.
+        room.games = [*(each for each in room.games if ts_ns - each.game.started_ns < RACE_NS), game][
+            -_DEALS:
+        ]
+        if len(room.games) > 1:
+            for each in room.games:
+                each.alone = False
+        self.put_in(game, room.number, "lobby")
+        if deal:
+            game.exchange = [None] * SEATS
+            self.put_in(game, [*game.exchange], "exchange")
+        else:
+            self.put_in(game, ["decks", "exchange", "turn"], "unknown")
+        for seat, name in enumerate(room.places):
+            self.put_place(game, seat, name)
+        return game
+
+    def put_place(self, game: OkeyGame, seat: int, name: str | None) -> None:
+        """Who sits there; what only he could know goes with him."""
+        place = game.places[seat]
+        if name is not None and name != place.name:
+            self.put_in(game, None, "private", self.who(game, seat))
+            place.name = name
+            self.put_in(game, name, "seats", str(seat), "name")
+            self.put_deck(game, seat)
+
+    def put_deck(self, game: OkeyGame, seat: int) -> None:
+        """Show a player's tiles to himself, and how many there are."""
+        place = game.places[seat]
+        self.put_in(game, place.deck, "private", self.who(game, seat), "deck")
+        self.put_in(game, place.count, "seats", str(seat), "tiles")
+
+    def lose_sight(self, talk: Conversation) -> None:
+        """Something that the server has told a client is not known: his tiles are others now, perhaps."""
+        talk.unsure()
+        if talk.game is not None and talk.seat is not None:
+            place = talk.game.places[talk.seat]
+            place.deck = place.count = None
+            self.put_deck(talk.game, talk.seat)
+            self.put_in(talk.game, None, "private", self.who(talk.game, talk.seat), "drawn")
+            self.put_in(talk.game, ["decks"], "unknown")
+
+    def who(self, game: OkeyGame, seat: int) -> str:
+        """What a player is called in the state."""
+        return game.places[seat].name or f"seat {seat}"
+
+    def end(self, game: OkeyGame, ts_ns: int, result: dict[str, Any] | None = None) -> None:
+        """A game is over; only the first end counts."""
+        if not game.ended:
+            game.ended = True
+            game.game.ended_ns = ts_ns
+            game.game.result = result
+            self.changed_game(game.game)
+
+    def leave_state(self, game: OkeyGame) -> None:
+        """Nothing more comes of a game."""
+        if not game.gone:
+            self.put(None, "games", str(game.game.id))
+            game.gone = True

@@ -1,0 +1,68 @@
+"""Okey's framer: lines, ended by CR, LF or both.
+
+Servers end theirs with CRLF and take from clients what comes. A CR at the end of what has come may be half a
+CRLF, so its line waits for one more byte, unless the server answers first: it takes the line at its CR. A LF
+that comes after that stands before the next line.
+After a gap a line begins where a known command stands right behind it, else with the next line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kiebitz.dissectors.grammar.framing import Frame, LineFramer
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
+
+_BEGINNING = {
+    direction: re.compile(
+        rb"(?:%s)[ \r\n]" % b"|".join(re.escape(name.encode()) for name in GRAMMAR.names(direction))
+    )
+    for direction in DIRECTIONS
+}
+_LONGEST_BEGINNING = 6
+"""A plus sign, four letters, and what comes after them."""
+
+
+class OkeyFramer(LineFramer):
+    """The lines of one direction."""
+
+    line_end = re.compile(rb"\r\n|\n|\r(?!\Z)")
+
+    def __init__(self, direction: Direction) -> None:
+        super().__init__(direction)
+        self._after_cr = False
+        """Whether a LF that comes next belongs to a line end whose line is over already."""
+
+    def settle(self) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        if self._direction == "c2s" and self._held[-1:] == b"\r":
+            self._end_line(len(self._held), frames)
+            self._after_cr = True
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        # Nothing more comes: a CR was the whole line end.
+        frames: list[Frame] = []
+        if self._held[-1:] == b"\r":
+            self._end_line(len(self._held), frames)
+        return [*frames, *super().eof()]
+
+    def _begin(self, offset: int, data: bytes) -> None:
+        super()._begin(offset, data)
+        if self._after_cr and data:
+            self._after_cr = False
+            self._searched = int(data[:1] == b"\n")
+
+    def _seek(self) -> None:
+        super()._seek()
+        self._after_cr = False
+
+    def _resync(self) -> None:
+        held = self._held
+        if len(held) >= _LONGEST_BEGINNING or self.line_end.search(held) is not None:
+            # What is lost are segments, as a rule, and those end with a line.
+            self._seeking = False
+            if _BEGINNING[self._direction].match(held):
+                self._cut = None

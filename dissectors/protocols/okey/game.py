@@ -1,0 +1,83 @@
+"""One game as it stands: a deal in a lobby, its four places, the exchange stacks, and whose turn it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from kiebitz.dissectors.model import Event, Game
+from kiebitz.dissectors.protocols.okey.tiles import OF_EACH, SEATS, Slots, counted
+
+
+class Place(msgspec.Struct, eq=False):
+    """A player's place. `deck` is None where it was not seen, and `sure` if nothing has contradicted it."""
+
+    name: str | None = None
+    deck: Slots | None = None
+    sure: bool = False
+    count: int | None = None
+    """How many tiles the player has."""
+    stream_id: int | None = None
+    """The connection of its player, if that is in the capture."""
+
+    def take(self, tile: str, counted: bool = False) -> None:
+        """A tile is drawn: it stands in the first empty place. It may have been counted before."""
+        if self.count is not None and not counted:
+            self.count += 1
+        if self.deck is not None:
+            slots = [*self.deck]
+            if None in slots:
+                slots[slots.index(None)] = tile
+            else:
+                slots.append(tile)
+            self.deck = slots
+
+
+def four_places() -> list[Place]:
+    return [Place() for _ in range(SEATS)]
+
+
+class OkeyGame(msgspec.Struct, eq=False):
+    """A game. What is not known is None.
+
+    `alone` says that no other deal was made in its lobby at the same time, as happens with real servers.
+    """
+
+    game: Game
+    places: list[Place] = msgspec.field(default_factory=four_places)
+    exchange: Slots | None = None
+    turn: int | None = None
+    drawn: bool = False
+    """Whether the player whose turn it is has drawn, or need not."""
+    draw: Event | None = None
+    """The draw of this turn."""
+    put: str | None = None
+    """The tile that he has put, until it is told whose turn is next."""
+    latest_put: Event | None = None
+    alone: bool = True
+    cheated: bool = False
+    ended: bool = False
+    gone: bool = False
+    """Whether it has left the state."""
+    status: Event | None = None
+    """The latest event that told of the exchange stacks."""
+    status_stream: int | None = None
+    """On which stream it was told first."""
+    ending: Event | None = None
+    """The event that ended it."""
+
+    @property
+    def has_not_begun(self) -> bool:
+        """Whether nothing was put yet, in a game that was seen from its deal on."""
+        return self.turn is None and self.exchange is not None and not any(self.exchange)
+
+    def too_many(self) -> str | None:
+        """A tile that is there more often than the pack has it, by all decks and stacks that are known."""
+        if self.cheated or not self.alone:
+            return None
+        total: Counter[str] = Counter()
+        for place in self.places:
+            total += counted(place.deck or ()) if place.sure else Counter()
+        total += counted(self.exchange or ())
+        return next((tile for tile, count in sorted(total.items()) if count > OF_EACH), None)

@@ -1,0 +1,760 @@
+"""The grammar of Okey: every command and response of the specification, and of real programs what they add.
+
+A message is a line: its name, then its arguments with blanks between, as `quoting.py` says; a response begins
+with `+`. The clauses are the headings of the specification. Two dialects are at large, the specification's
+(`seed`, lists padded with a blank) and the last one (`head`, padded with `%`, with lobbies that know their
+players' places).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
+from kiebitz.dissectors.grammar.grammar import (
+    EventKind,
+    Field,
+    FieldType,
+    Grammar,
+    Handle,
+    Handles,
+    KeysOf,
+    MessageType,
+    Mismatch,
+    Rename,
+    Replace,
+    nearest_word,
+)
+from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.protocols.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
+from kiebitz.dissectors.protocols.okey.rules import RULES
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
+from kiebitz.dissectors.suggestions import suggesting
+
+NAME = Handle("name", of_player=True)
+LOBBY = Handle("lobby")
+SEAT = Handle("seat", per_stream=True)
+
+LONGEST_NAME = 30
+"""Characters of a name in the specification; no real server minds."""
+
+_SHOWN = 40
+
+_INT = 1 << 31
+
+
+class Argument(FieldType):
+    """How an argument's text and its JSON value belong together; `pad` is the padding of lists inside.
+
+    `parts` says what the tokens of a list are, by turns, as a title and the key of it in a list of objects;
+    empty if it is no list.
+    """
+
+    parts: tuple[tuple[str, str | None], ...] = ()
+
+    def encode(self, value: Any) -> str:
+        return self.write(value, BLANK_PAD)
+
+    def write(self, value: Any, pad: str) -> str:
+        """The text of a value, with this padding where it is a list."""
+        return str(value)
+
+
+class Name(Argument):
+    """A player's name."""
+
+    title = "name"
+    handle = NAME
+    is_free_text = True
+
+    def decode(self, text: str) -> str:
+        return text
+
+
+class WantedName(Name):
+    """The name that a player wants. Real servers take any."""
+
+    title = f"name without blanks, at most {LONGEST_NAME} characters"
+
+    def remark(self, text: str) -> str | None:
+        if len(text) > LONGEST_NAME:
+            return f"a name of {len(text)} characters; the specification has at most {LONGEST_NAME}"
+        if " " in text or '"' in text or not text:
+            return "a name with blanks or quotation marks, or an empty one; real servers take any"
+        return None
+
+
+class Flag(Argument):
+    """`t` or `f`."""
+
+    title = "t or f"
+    words = ("t", "f")
+    wrong_texts = OF_WORDS
+
+    def decode(self, text: str) -> bool:
+        if text not in ("t", "f"):
+            raise unknown_word(text, ("t", "f"), self.title)
+        return text == "t"
+
+    def write(self, value: Any, pad: str) -> str:
+        return "t" if value else "f"
+
+
+class Lobby(Argument):
+    """A lobby's number."""
+
+    title = "lobby number"
+    wrong_texts = OF_NUMBERS
+    handle = LOBBY
+    _good = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+
+    def decode(self, text: str) -> int:
+        if self._good.fullmatch(text) is None or not -_INT <= int(text) < _INT:
+            what = "is too large" if text.lstrip("+-").isdigit() else "is not a number"
+            expected = f"a whole number from {-_INT} to {_INT - 1}"
+            raise Mismatch(0, len(text), f'"{text[:_SHOWN]}" {what}', expected, "bad-number")
+        return int(text)
+
+    def remark(self, text: str) -> str | None:
+        return "a negative lobby number; real servers take it" if text.startswith("-") else None
+
+
+class Seat(Argument):
+    """A player's index at the table."""
+
+    title = "player index 0 to 3"
+    wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "the index of a fifth player", "4"))
+    handle = SEAT
+
+    def decode(self, text: str) -> int:
+        if text not in ("0", "1", "2", "3"):
+            raise Mismatch(0, len(text), f'"{text[:_SHOWN]}" is no player index', self.title, "bad-number")
+        return int(text)
+
+
+class Tile(Argument):
+    """`number:COLOUR`, or nothing."""
+
+    title = "tile, such as 4:BLUE, or nothing"
+    words = tuple(COLOURS)
+
+    def decode(self, text: str) -> str | None:
+        return read_tile(text, 0)
+
+    def write(self, value: Any, pad: str) -> str:
+        return value or ""
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("out-of-range", "a tile with the number 14", f"{HIGHEST + 1}:RED")
+        yield Wrong("unknown-colour", "a tile of a colour that there is not", "5:GREEN")
+        yield Wrong("no-colour", "a tile without a colour", "5")
+        yield other_case(self.encode)
+
+
+_TILES = frozenset(f"{number}:{colour}" for number in range(HIGHEST + 1) for colour in COLOURS)
+
+
+def read_tile(text: str, at: int) -> str | None:
+    """A tile, or None for an empty place. Raises Mismatch, with places `at` characters further on."""
+    if text in _TILES:
+        return text
+    if not text:
+        return None
+    end = at + len(text)
+    number, colon, colour = text.partition(":")
+    shown = f'"{text[:_SHOWN]}"'
+    if not colon:
+        raise Mismatch(at, end, f"{shown} is no tile", "NUMBER:COLOUR, such as 4:BLUE", "bad-tile")
+    if not (number.isascii() and number.isdigit() and len(number) < 3 and int(number) <= HIGHEST):
+        problem = f"{shown}: there is no such number"
+        raise Mismatch(at, at + len(number), problem, f"0 (joker) to {HIGHEST}", "bad-tile")
+    if colour in COLOURS:
+        raise Mismatch(at, at + len(number), f"{shown}: no zeros stand before a number", text[1:], "bad-tile")
+    problem = suggesting(f"{shown}: there is no such colour", nearest_word(colour, COLOURS))
+    raise Mismatch(end - len(colour), end, problem, "one of " + ", ".join(COLOURS), "bad-tile")
+
+
+def read_tiles(text: str, tokens: list[Token]) -> list[str | None]:
+    """The tiles of a list that is cut already. Raises Mismatch."""
+    tiles: list[str | None] = []
+    for token in tokens:
+        # A token of quoted and bare parts does not stand there as it reads.
+        inner = max(text[token.start : token.end].find(token.text), 0)
+        tiles.append(read_tile(token.text, token.start + inner))
+    return tiles
+
+
+class Deck(Argument):
+    """A player's tiles, with empty places between."""
+
+    title = f"up to {SLOTS} tiles, or nothing in a place"
+    parts = ((Tile.title, None),)
+
+    def decode(self, text: str) -> list[str | None]:
+        tokens = cut(text).tokens
+        if len(tokens) > SLOTS:
+            problem = f"{len(tokens)} places in a deck"
+            raise Mismatch(tokens[SLOTS].start, tokens[-1].end, problem, self.title, "bad-deck")
+        return read_tiles(text, tokens)
+
+    def write(self, value: Any, pad: str) -> str:
+        return write_list((tile or "" for tile in value), pad)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        yield Wrong("out-of-range", "a tile with the number 14 in it", f"1:RED {HIGHEST + 1}:RED")
+        yield Wrong("too-many", f"more than {SLOTS} places", " ".join(["1:RED"] * (SLOTS + 6)))
+
+
+class ExchangeStacks(Deck):
+    """The topmost tile of each player's exchange stack."""
+
+    title = "4 tiles, or nothing in a place"
+
+    def decode(self, text: str) -> list[str | None]:
+        tokens = cut(text).tokens
+        if len(tokens) != SEATS:
+            problem = f"{len(tokens)} exchange stacks"
+            raise Mismatch(0, len(text), problem, self.title, "bad-deck")
+        return read_tiles(text, tokens)
+
+
+class Names(Argument):
+    """Players; null where nobody is."""
+
+    title = "names, or nothing in a place"
+    parts = (("name, or nothing", None),)
+
+    def decode(self, text: str) -> list[str | None]:
+        return [name or None for name in cut(text).texts]
+
+    def write(self, value: Any, pad: str) -> str:
+        return write_list((name or "" for name in value), pad)
+
+    def renamed(self, value: Any, rename: Rename) -> list[Any]:
+        return [NAME.renamed(name, rename) for name in value]
+
+
+class LobbyList(Argument):
+    """Lobbies with their players."""
+
+    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
+        return [
+            {
+                "lobby": LOBBY.renamed(lobby["lobby"], rename),
+                "players": Names().renamed(lobby["players"], rename),
+            }
+            for lobby in value
+        ]
+
+
+class TitledLobbies(LobbyList):
+    """The specification's lobbies, titles and players by turns, written in three levels."""
+
+    title = '"Lobby N" and its players, for each lobby'
+    parts = (('"Lobby N"', "lobby"), (Names.title, "players"))
+    _title = re.compile(r"Lobby (-?\d{1,10})", re.ASCII)
+
+    def decode(self, text: str) -> list[dict[str, Any]]:
+        tokens = cut(text).tokens
+        lobbies: list[dict[str, Any]] = []
+        for number in range(0, len(tokens), 2):
+            token = tokens[number]
+            title = cut(token.text).texts
+            found = self._title.fullmatch(title[0]) if len(title) == 1 else None
+            if found is None or number + 1 == len(tokens):
+                problem = "no lobby's title and players here"
+                raise Mismatch(token.start, token.end, problem, self.title, "bad-list")
+            players = Names().decode(tokens[number + 1].text)
+            lobbies.append({"lobby": int(found[1]), "players": players})
+        return lobbies
+
+    def write(self, value: Any, pad: str) -> str:
+        texts: list[str] = []
+        for lobby in value:
+            texts.append(quote(f"Lobby {lobby['lobby']}", pad))
+            texts.append(Names().write(lobby["players"], pad))
+        return write_list(texts, pad)
+
+
+class Lobbies(LobbyList):
+    """Each lobby's number and players, in two levels."""
+
+    title = "number and players, for each lobby"
+    parts = (("number and players", None),)
+
+    def decode(self, text: str) -> list[dict[str, Any]]:
+        lobbies: list[dict[str, Any]] = []
+        for token in cut(text).tokens:
+            number, *players = cut(token.text).texts or [""]
+            try:
+                lobbies.append(
+                    {"lobby": Lobby().decode(number), "players": [name or None for name in players]}
+                )
+            except Mismatch as error:
+                raise Mismatch(token.start, token.end, str(error), self.title, "bad-list") from error
+        return lobbies
+
+    def write(self, value: Any, pad: str) -> str:
+        return write_list(
+            (
+                write_list([str(lobby["lobby"]), *(name or "" for name in lobby["players"])], pad)
+                for lobby in value
+            ),
+            pad,
+        )
+
+
+class Games(Argument):
+    """Lobbies, with a number of players or a winner behind a colon, or with neither."""
+
+    def __init__(self, behind: str | None) -> None:
+        self._behind = behind
+        self.title = f"lobby:{behind} for each lobby" if behind else "lobby numbers"
+        self.parts = ((f"lobby:{behind}" if behind else "lobby number", None),)
+
+    def decode(self, text: str) -> list[dict[str, Any]]:
+        games: list[dict[str, Any]] = []
+        for token in cut(text).tokens:
+            number, colon, rest = token.text.partition(":")
+            try:
+                game: dict[str, Any] = {"lobby": Lobby().decode(number)}
+                if self._behind == "players":
+                    game["players"] = Lobby().decode(rest)
+            except Mismatch as error:
+                raise Mismatch(token.start, token.end, str(error), self.title, "bad-list") from error
+            if bool(colon) != bool(self._behind):
+                problem = f'"{token.text[:_SHOWN]}" is no {self.title.split(" ")[0]}'
+                raise Mismatch(token.start, token.end, problem, self.title, "bad-list")
+            if self._behind == "winner":
+                game["winner"] = rest or None
+            games.append(game)
+        return games
+
+    def write(self, value: Any, pad: str) -> str:
+        texts = []
+        for game in value:
+            behind = game[self._behind] if self._behind else None
+            texts.append(
+                f"{game['lobby']}:{'' if behind is None else behind}" if self._behind else str(game["lobby"])
+            )
+        return write_list(texts, pad)
+
+    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
+        handles = {"lobby": LOBBY, "winner": NAME}
+        return [
+            {
+                key: handles[key].renamed(part, rename) if key in handles else part
+                for key, part in game.items()
+            }
+            for game in value
+        ]
+
+
+_DATE = re.compile(r"[0-9 .:/TZ+-]{1,40}")
+
+
+class HighScores(Argument):
+    """Who has won, when, and in how many turns."""
+
+    title = "name, date and number of turns, for each win"
+    parts = (("name, date and number of turns", None),)
+
+    def decode(self, text: str) -> list[dict[str, Any]]:
+        scores: list[dict[str, Any]] = []
+        for token in cut(text).tokens:
+            parts = cut(token.text).texts
+            if len(parts) != 3 or not (parts[2].isascii() and parts[2].isdigit() and len(parts[2]) < 10):
+                problem = "no name, date and number of turns here"
+                raise Mismatch(token.start, token.end, problem, self.title, "bad-list")
+            scores.append({"name": parts[0], "date": parts[1], "turns": int(parts[2])})
+        return scores
+
+    def write(self, value: Any, pad: str) -> str:
+        return write_list(
+            (write_list((score["name"], score["date"], str(score["turns"])), pad) for score in value), pad
+        )
+
+    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
+        return [{**score, "name": NAME.renamed(score["name"], rename)} for score in value]
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> list[dict[str, Any]]:
+        # A date is any text, too; one that is a date has no more than numbers.
+        return [
+            {**score, "date": score["date"] if _DATE.fullmatch(score["date"]) else replace(score["date"])}
+            for score in self.renamed(value, rename)
+        ]
+
+
+_NICKNAME = Field("nickname", WantedName(), "the name that the player wants")
+_ACTUAL = Field("actualname", Name(), "name that the player gets", fresh=True)
+_MSG = Field("msg", Text(), "what is said")
+_RECIPIENT = Field("whisperrecipient", Name(), "to whom")
+_SENDER = Field("sender", Name(), "who says it")
+_TO_ALL = Field("messagetype", Word("b", "l"), "b to all on the server, l to the lobby")
+_WHISPER = Field("messagetype", Word("w"), "w to one player")
+_DEBUG = Field("debugmessage", Text(), "why, in words", optional=True)
+_TILE = Field("tile", Tile(), "tile")
+_DECK = Field("deck", Deck(), "the player's tiles as they stand on his rack")
+_N = Field("n", Lobby(), "lobby")
+_PLAYERS = Field("playerlist", Names(), "players")
+_PLACES = Field("playerlist", Names(), "the lobby's players by index")
+_STACKS = Field("exchangestacks", ExchangeStacks(), "the topmost tile of each exchange stack")
+_TURN = Field("currentplayeridx", Seat(), "whose turn it is")
+
+_LOGIN = "Login"
+_RENAME = "Namensänderung"
+_PLAYERS_HERE = "Spieler auf Server auflisten"
+_LOBBY_PLAYERS = "Spieler in Lobby auflisten"
+_LISTED = "Laufende und beendete Spiele / Lobbys auflisten"
+_JOIN = "Lobbyauswahl"
+_LOGOUT = "Logout"
+_READY = "Bereitschaft erklären"
+_START = "Spiel beginnen"
+_STATE = "Spielzustand senden"
+_DRAWING = "Tile ziehen"
+_PUTTING = "Stein ablegen"
+_WIN = "Spiel beenden (durch Sieg)"
+_EMPTY = "Spiel beenden (durch Unentschieden)"
+_CHAT = "Chat-Nachricht senden (Client)"
+_CHAT_PASSED_ON = "Chat-Nachricht an andere weiterleiten (Server)"
+_PING = "Ping"
+_CHEAT = "Cheating"
+_HEAD = "not in the specification"
+
+
+def _late(name: str) -> str:
+    return f"{name} is not in the specification (last dialect)"
+
+
+def _status(letter: str) -> Field:
+    return Field("gamestatus", Word(letter), "o open, r running, f finished")
+
+
+ROWS = (
+    # LOGI <nickname> · +LOGI <actualname>
+    MessageType("LOGI", "c2s", (_NICKNAME,), "logs in", _LOGIN, brief="logs in as {nickname}"),
+    MessageType(
+        "+LOGI", "s2c", (_ACTUAL,), "is logged in", _LOGIN, ("LOGI",), brief="is called {actualname}"
+    ),
+    # NAME <nickname> · +NAME <actualname>
+    MessageType("NAME", "c2s", (_NICKNAME,), "changes the name", _RENAME, brief="wants to be {nickname}"),
+    MessageType(
+        "+NAME", "s2c", (_ACTUAL,), "has a new name", _RENAME, ("NAME",), brief="is called {actualname}"
+    ),
+    # LPLA · +LPLA <playerlist>
+    MessageType("LPLA", "c2s", (), "who is on the server?", _PLAYERS_HERE),
+    MessageType("+LPLA", "s2c", (_PLAYERS,), "who is on the server", _PLAYERS_HERE, ("LPLA",)),
+    # LLPL · +LLPL <lobbieswithplayerlist>
+    MessageType("LLPL", "c2s", (), "who is in which lobby?", _LOBBY_PLAYERS),
+    MessageType(
+        "+LLPL",
+        "s2c",
+        (Field("lobbieswithplayerlist", TitledLobbies(), "lobbies with their players"),),
+        "who is in which lobby",
+        _LOBBY_PLAYERS,
+        ("LLPL",),
+    ),
+    MessageType(
+        "+LLPL",
+        "s2c",
+        (Field("lobbieswithplayerlist", Lobbies(), "lobbies with their players by index"),),
+        "who is in which lobby",
+        _LOBBY_PLAYERS,
+        ("LLPL",),
+        deviation="+LLPL has lobbies in two levels, without the word Lobby (last dialect)",
+    ),
+    # LGAM <gamestatus> · +LGAM <gamestatus> <games>
+    MessageType(
+        "LGAM",
+        "c2s",
+        (Field("gamestatus", Word("o", "r", "f"), "o open, r running, f finished"),),
+        "which lobbies are there?",
+        _LISTED,
+    ),
+    MessageType(
+        "+LGAM",
+        "s2c",
+        (_status("o"), Field("games", Games("players"), "open lobbies and how many are in them")),
+        "open lobbies",
+        _LISTED,
+        ("LGAM",),
+    ),
+    MessageType(
+        "+LGAM",
+        "s2c",
+        (_status("r"), Field("games", Games(None), "lobbies with a game that is on")),
+        "running games",
+        _LISTED,
+        ("LGAM",),
+    ),
+    MessageType(
+        "+LGAM",
+        "s2c",
+        (_status("f"), Field("games", Games("winner"), "lobbies with a game that is over, and who won")),
+        "finished games",
+        _LISTED,
+        ("LGAM",),
+    ),
+    # JLOB <n> · +JLOB <joinsuccessful>
+    MessageType("JLOB", "c2s", (_N,), "joins a lobby", _JOIN, brief="joins lobby {n}"),
+    MessageType(
+        "+JLOB",
+        "s2c",
+        (Field("joinsuccessful", Flag(), "whether he is in the lobby now"), _DEBUG),
+        "has joined the lobby, or not",
+        _JOIN,
+        ("JLOB",),
+        brief="joined: {joinsuccessful}",
+    ),
+    MessageType("LLOB", "c2s", (), "leaves the lobby", _HEAD, deviation=_late("LLOB")),
+    MessageType(
+        "+LLOB",
+        "s2c",
+        (Field("left", Flag(), "whether he has left"),),
+        "has left the lobby, or not",
+        _HEAD,
+        ("LLOB",),
+        deviation=_late("LLOB"),
+    ),
+    MessageType(
+        "JOND",
+        "s2c",
+        (Field("name", Name(), "player"),),
+        "somebody joins the lobby",
+        _HEAD,
+        broadcast=True,
+        deviation=_late("JOND"),
+        brief="{name} joins",
+    ),
+    MessageType("+JOND", "c2s", (), "has heard who joins", _HEAD, ("JOND",), deviation=_late("JOND")),
+    MessageType(
+        "LEFT",
+        "s2c",
+        (Field("name", Name(), "player"),),
+        "somebody leaves the lobby",
+        _HEAD,
+        broadcast=True,
+        deviation=_late("LEFT"),
+        brief="{name} leaves",
+    ),
+    MessageType("+LEFT", "c2s", (), "has heard who leaves", _HEAD, ("LEFT",), deviation=_late("LEFT")),
+    MessageType(
+        "NAMS", "s2c", (_PLACES,), "who is in the lobby", _HEAD, broadcast=True, deviation=_late("NAMS")
+    ),
+    MessageType("+NAMS", "c2s", (), "has heard who is there", _HEAD, ("NAMS",), deviation=_late("NAMS")),
+    MessageType("RNAM", "c2s", (), "who is in the lobby?", _HEAD, deviation=_late("RNAM")),
+    MessageType("+RNAM", "s2c", (_PLACES,), "who is in the lobby", _HEAD, ("RNAM",), deviation=_late("RNAM")),
+    MessageType("HIGH", "c2s", (), "who has won so far?", _HEAD, deviation=_late("HIGH")),
+    MessageType(
+        "+HIGH",
+        "s2c",
+        (Field("highscores", HighScores(), "wins"),),
+        "who has won so far",
+        _HEAD,
+        ("HIGH",),
+        deviation=_late("HIGH"),
+    ),
+    # LOGO · +LOGO
+    MessageType("LOGO", "c2s", (), "logs out", _LOGOUT),
+    MessageType("+LOGO", "s2c", (), "is logged out", _LOGOUT, ("LOGO",)),
+    # REDY · +REDY
+    MessageType("REDY", "c2s", (), "is ready to play", _READY),
+    MessageType("+REDY", "s2c", (), "is taken as ready", _READY, ("REDY",)),
+    # STRT <startdeck> <playeridx> · +STRT
+    MessageType(
+        "STRT",
+        "s2c",
+        (
+            Field("startdeck", Deck(), "the player's tiles; 15 if he is to begin"),
+            Field("playeridx", Seat(), "his index", fresh=True),
+        ),
+        "the game begins",
+        _START,
+        brief="deals to player {playeridx}",
+    ),
+    MessageType("+STRT", "c2s", (), "has his deck", _START, ("STRT",)),
+    # STAT <exchangestacks> <currentplayeridx> · +STAT
+    MessageType(
+        "STAT",
+        "s2c",
+        (_STACKS, _TURN),
+        "exchange stacks, and whose turn it is",
+        _STATE,
+        broadcast=True,
+        brief="player {currentplayeridx}'s turn; stacks {exchangestacks}",
+    ),
+    MessageType("+STAT", "c2s", (), "has heard whose turn it is", _STATE, ("STAT",)),
+    MessageType("RSTA", "c2s", (), "whose turn is it?", _HEAD, deviation=_late("RSTA")),
+    MessageType(
+        "+RSTA",
+        "s2c",
+        (_STACKS, _TURN),
+        "exchange stacks, and whose turn it is",
+        _HEAD,
+        ("RSTA",),
+        deviation=_late("RSTA"),
+        brief="player {currentplayeridx}'s turn; stacks {exchangestacks}",
+    ),
+    # DRAW <drawstack> · +DRAW <tile>
+    MessageType(
+        "DRAW",
+        "c2s",
+        (Field("drawstack", Word("m", "e"), "m main stack, e exchange stack"),),
+        "draws a tile",
+        _DRAWING,
+        brief="draws from {drawstack}",
+    ),
+    MessageType("+DRAW", "s2c", (_TILE, _DEBUG), "the tile drawn", _DRAWING, ("DRAW",), brief="drew {tile}"),
+    # PUTT <tile> <deck> · +PUTT <valid> <won>
+    MessageType("PUTT", "c2s", (_TILE, _DECK), "puts a tile", _PUTTING, brief="puts {tile}"),
+    MessageType(
+        "+PUTT",
+        "s2c",
+        (
+            Field("valid", Flag(), "whether he may put it"),
+            Field("won", Flag(), "whether he has won with that"),
+            _DEBUG,
+        ),
+        "the tile is put, or not",
+        _PUTTING,
+        ("PUTT",),
+        brief="put: {valid}, won: {won}",
+    ),
+    # PWIN <nickname> · +PWIN
+    MessageType(
+        "PWIN",
+        "s2c",
+        (Field("nickname", Name(), "player"),),
+        "somebody has won",
+        _WIN,
+        broadcast=True,
+        brief="{nickname} wins",
+    ),
+    MessageType("+PWIN", "c2s", (), "has heard who won", _WIN, ("PWIN",)),
+    # EMPT · +EMPT
+    MessageType("EMPT", "s2c", (), "the main stack is empty: a draw", _EMPTY, broadcast=True),
+    MessageType("+EMPT", "c2s", (), "has heard that it is a draw", _EMPTY, ("EMPT",)),
+    # CATC <messagetype> <msg> [<whisperrecipient>] · +CATC … [<whisperrecipient> <nicknameexists>]
+    MessageType("CATC", "c2s", (_TO_ALL, _MSG), "says", _CHAT, brief="says: {msg}"),
+    MessageType(
+        "CATC",
+        "c2s",
+        (_WHISPER, _MSG, _RECIPIENT),
+        "whispers",
+        _CHAT,
+        brief="whispers to {whisperrecipient}: {msg}",
+    ),
+    MessageType("+CATC", "s2c", (_TO_ALL, _MSG), "has said", _CHAT, ("CATC",), brief="said: {msg}"),
+    MessageType(
+        "+CATC",
+        "s2c",
+        (_WHISPER, _MSG, _RECIPIENT, Field("nicknameexists", Flag(), "whether there is such a player")),
+        "has whispered",
+        _CHAT,
+        ("CATC",),
+        brief="whispered to {whisperrecipient}: {msg}",
+    ),
+    # CATS <messagetype> <msg> <sender> · +CATS
+    MessageType(
+        "CATS",
+        "s2c",
+        (Field("messagetype", Word("b", "l", "w"), "to whom"), _MSG, _SENDER),
+        "somebody says",
+        _CHAT_PASSED_ON,
+        broadcast=True,
+        brief="{sender} says: {msg}",
+    ),
+    MessageType("+CATS", "c2s", (), "has heard what was said", _CHAT_PASSED_ON, ("CATS",)),
+    # PING · +PING, both ways
+    MessageType("PING", "c2s", (), "are you there?", _PING, heartbeat=True),
+    MessageType("+PING", "s2c", (), "is there", _PING, ("PING",), heartbeat=True),
+    MessageType("PING", "s2c", (), "are you there?", _PING, heartbeat=True),
+    MessageType("+PING", "c2s", (), "is there", _PING, ("PING",), heartbeat=True),
+    # WINC · +WINC <deck>
+    MessageType("WINC", "c2s", (), "wants a deck that wins (a cheat)", _CHEAT),
+    MessageType("+WINC", "s2c", (_DECK,), "gets a deck that wins (a cheat)", _CHEAT, ("WINC",)),
+)
+
+_AT_ONES_TABLE = ("games.{game}.lobby", "games.{game}.seats", "games.{game}.exchange")
+# What a client knows of its game from the lobby in which it sits.
+
+EVENTS = (
+    EventKind("logged_in", ("name",), "{name} is logged in", own=("+LOGI",), introduces=True),
+    EventKind("renamed", ("name", "before"), "{before} is now called {name}", own=("+NAME",)),
+    EventKind("joined_lobby", ("name", "lobby"), "{name} joins lobby {lobby}"),
+    EventKind("ready", ("name", "lobby"), "{name} is ready", own=("+REDY",)),
+    EventKind(
+        "dealt",
+        ("seat", "name", "deck"),
+        "{name} gets their tiles at seat {seat}: {deck}",
+        own=("STRT",),
+        tells=_AT_ONES_TABLE,
+    ),
+    EventKind(
+        "returned",
+        ("seat", "name", "deck"),
+        "{name} is back at seat {seat} with {deck}",
+        own=("STRT",),
+        restores=True,
+        tells=_AT_ONES_TABLE,
+    ),
+    # The others see it in the STAT that comes next.
+    EventKind(
+        "drew",
+        ("seat", "name", "stack", "tile"),
+        "{name} draws {tile} from {stack}",
+        own=("+DRAW",),
+        follows="after",
+    ),
+    EventKind(
+        "put",
+        ("seat", "name", "tile", "deck", "valid"),
+        "{name} puts {tile}",
+        own=("+PUTT",),
+        follows="after",
+    ),
+    EventKind("status", ("exchange", "turn", "name"), "it is {name}'s turn; exchange stacks: {exchange}"),
+    EventKind("cheated", ("seat", "name", "deck"), "{name} takes a winning deck: {deck}", own=("+WINC",)),
+    EventKind("won", ("name",), "{name} wins"),
+    EventKind("drawn_game", (), "the main stack is empty: nobody wins"),
+    EventKind("chat", ("scope", "from", "to", "text"), "{from} says: {text}", spoken=True),
+    EventKind("left", ("name", "lobby", "reason"), "{name} leaves: {reason}", ending="reason"),
+)
+
+# What names something in the data of the events, and in the state.
+DATA_HANDLES: Handles = {
+    "actor": NAME,
+    "name": NAME,
+    "before": NAME,
+    "from": NAME,
+    "to": NAME,
+    "lobby": LOBBY,
+    "seat": SEAT,
+    "turn": SEAT,
+}
+STATE_HANDLES: Handles = {
+    "players": NAME,
+    "ready": NAME,
+    "name": NAME,
+    "private": KeysOf(NAME),
+    "winner": NAME,
+    "lobbies": KeysOf(LOBBY),
+    "lobby": LOBBY,
+}
+
+GRAMMAR = Grammar(
+    "okey",
+    "Okey",
+    ROWS,
+    EVENTS,
+    foreign=True,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+    aliases={"before": "name"},
+    rules=RULES,
+    more_words=("Lobby",),
+)

@@ -1,0 +1,185 @@
+"""Who is on the server, under which name, and in which lobby: from `LOGI` to `LOGO`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.dissectors.game.context import label
+from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.okey.context import Hall, LobbyRoom
+from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
+from kiebitz.dissectors.protocols.okey.tiles import SEATS
+
+
+class Lobbies:
+    """What messages about players and lobbies mean. Each method takes one message."""
+
+    def __init__(self, hall: Hall) -> None:
+        self._hall = hall
+
+    # Names.
+
+    def logged_in(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        if talk.name is not None:
+            # Who logs in twice is only called otherwise.
+            self.renamed(message, talk, request)
+            return
+        talk.name = label(message.fields["actualname"])
+        self._hall.put_player(talk)
+        self._hall.emit_of(message, "logged_in", talk.name, {"name": talk.name}, None)
+
+    def renamed(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        before, talk.name = talk.name, label(message.fields["actualname"])
+        if before is not None:
+            self._hall.put(None, "players", before)
+        self._hall.put_player(talk)
+        room = self._hall.lobbies.get(talk.lobby) if talk.lobby is not None else None
+        if room is not None and before is not None:
+            room.places = [talk.name if name == before else name for name in room.places]
+            room.ready = [talk.name if name == before else name for name in room.ready]
+            self._hall.put_lobby(room)
+        if talk.game is not None and talk.seat is not None:
+            self._hall.put_place(talk.game, talk.seat, talk.name)
+        data = {"name": talk.name, "before": before}
+        self._hall.emit_of(message, "renamed", talk.name, data, None)
+
+    # Coming and going.
+
+    def joined(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        """`+JLOB`: which lobby it is stands in the request."""
+        if not message.fields["joinsuccessful"] or request is None:
+            return
+        number: int = request.fields["n"]
+        room = self._hall.lobby(number)
+        self._hall.enter(talk, room, message.ts_ns)
+        self._seat(room, talk.name)
+        self._hall.put_lobby(room)
+        key = ("joined", number, talk.name)
+        if self._hall.log.is_copy(message, key):
+            talk.joined = message.event_id
+            return
+        data = {"name": talk.name, "lobby": number}
+        event = self._hall.emit_of(message, "joined_lobby", talk.name, data, None)
+        self._hall.log.add(message.stream.id, key, event)
+        talk.joined = event.id
+
+    def _seat(self, room: LobbyRoom, name: str | None) -> None:
+        """The first place that is free is the newcomer's."""
+        if name is not None and name not in room.places and None in room.places:
+            room.places[room.places.index(None)] = name
+
+    def somebody_joins(self, message: Message, talk: Conversation) -> None:
+        """`JOND`, to all in the lobby, the newcomer too."""
+        hall = self._hall
+        hall.knows_places = True
+        name = label(message.fields["name"])
+        if name == talk.name and talk.joined is not None:
+            message.event_id, talk.joined = talk.joined, None
+            return
+        key = ("joined", talk.lobby, name)
+        if hall.log.is_copy(message, key):
+            return
+        room = hall.lobbies.get(talk.lobby)
+        if room is not None:
+            self._seat(room, name)
+            hall.put_lobby(room)
+        event = hall.emit_of(message, "joined_lobby", name, {"name": name, "lobby": talk.lobby}, None)
+        hall.log.add(message.stream.id, key, event)
+
+    def left_lobby(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        """`+LLOB`."""
+        if message.fields["left"] and talk.lobby is not None:
+            self.goes(message, talk, "LLOB", message.ts_ns)
+
+    def logged_out(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        self.goes(message, talk, "LOGO", message.ts_ns)
+
+    def somebody_leaves(self, message: Message, talk: Conversation) -> None:
+        """`LEFT`, to the others in the lobby."""
+        hall = self._hall
+        hall.knows_places = True
+        name = label(message.fields["name"])
+        key = ("left", talk.lobby, name)
+        if hall.log.is_copy(message, key):
+            return
+        room = hall.lobbies.get(talk.lobby)
+        if room is not None:
+            hall.vacate(room, name)
+        data = {"name": name, "lobby": talk.lobby, "reason": "LEFT"}
+        event = hall.emit_of(message, "left", name, data, None)
+        hall.log.add(message.stream.id, key, event)
+
+    def goes(self, message: Message | None, talk: Conversation, reason: str, ts_ns: int) -> None:
+        """A client leaves his lobby, or the server, if he is on it still."""
+        hall = self._hall
+        if talk.left:
+            return
+        number, name = talk.lobby, talk.name
+        talk.left = reason != "LLOB"
+        talk.lobby = talk.game = talk.seat = talk.turn = None
+        room = hall.lobbies.get(number)
+        if talk.left and name is not None and hall.named(name) in (talk, None):
+            hall.put(None, "players", name)
+        else:
+            self._hall.put_player(talk)
+        key = ("left", number, name)
+        if room is not None:
+            hall.vacate(room, name)
+            hall.close_if_empty(room, ts_ns)
+        if message is not None and reason == "LLOB" and hall.log.is_copy(message, key):
+            # The others have heard it first.
+            return
+        if name is None and number is None:
+            return
+        data = {"name": name, "lobby": number, "reason": reason}
+        if message is not None:
+            event = hall.emit_of(message, "left", name, data, None)
+        else:
+            event = hall.emit("left", ts_ns, name, data, None)
+        hall.log.add(talk.stream.id, key, event)
+
+    # Lists.
+
+    def places(self, message: Message, talk: Conversation, request: Request | None = None) -> None:
+        """`NAMS` and `+RNAM`: who sits where."""
+        hall = self._hall
+        hall.knows_places = True
+        names = [label(name) if name is not None else None for name in message.fields["playerlist"]]
+        self._sit_down(hall.lobby(talk.lobby), (names + [None] * SEATS)[:SEATS])
+
+    def _sit_down(self, room: LobbyRoom, names: list[str | None]) -> None:
+        hall = self._hall
+        if names != room.places:
+            room.places = names
+            hall.put_lobby(room)
+        if room.game is not None:
+            for seat, name in enumerate(names):
+                hall.put_place(room.game, seat, name)
+
+    def lobbies(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        """`+LLPL`: who is in which lobby."""
+        for told in message.fields["lobbieswithplayerlist"]:
+            number: int = told["lobby"]
+            room = self._hall.lobbies.get(number)
+            if room is None:
+                self._hall.hears_of(number)
+                continue
+            names = [label(name) if name is not None else None for name in told["players"]]
+            if len(names) <= SEATS:
+                self._sit_down(room, names + [None] * (SEATS - len(names)))
+
+    def games(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        """`+LGAM`: which lobbies there are."""
+        for told in message.fields["games"]:
+            self._hall.hears_of(told["lobby"])
+
+    def ready(self, message: Message, talk: Conversation, request: Request | None) -> None:
+        """`+REDY`; outside a lobby the server closes the connection after it."""
+        room = self._hall.lobbies.get(talk.lobby) if talk.lobby is not None else None
+        if room is None:
+            return
+        if talk.name is not None and talk.name not in room.ready:
+            room.ready.append(talk.name)
+            self._hall.put_lobby(room)
+        data: dict[str, Any] = {"name": talk.name, "lobby": talk.lobby}
+        self._hall.emit_of(message, "ready", talk.name, data, None)

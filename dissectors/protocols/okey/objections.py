@@ -1,0 +1,149 @@
+"""What a client may ask for now, and what speaks against a request: the game's rules as the specification and
+the game have them. Nothing is held against anybody as long as it is not sure what he was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.okey.conversation import Conversation
+from kiebitz.dissectors.protocols.okey.game import OkeyGame, Place
+from kiebitz.dissectors.protocols.okey.tiles import DECK, OF_EACH, counted, is_joker, kind, tiles
+
+_NEEDS_LOBBY = frozenset(("DRAW", "PUTT", "WINC", "REDY", "RNAM", "RSTA"))
+_NEEDS_GAME = frozenset(("DRAW", "PUTT", "WINC"))
+_SHOWN = 3
+"""So many tiles are named that are too many or too few."""
+
+
+class Objection(msgspec.Struct, frozen=True):
+    """The rule that a request breaks, and what fills its sentence.
+
+    `argument` is where, and `part` which token of it if it is a list.
+    """
+
+    key: str
+    values: Mapping[str, Any] = MappingProxyType({})
+    argument: str | None = None
+    part: int | None = None
+
+
+def objection(talk: Conversation, request: Message) -> Objection | None:
+    """What speaks against asking for this now, whatever the tiles; None if nothing is sure to."""
+    name = request.name
+    if talk.whole and talk.lobby is None and request.fields.get("messagetype") == "l":
+        return Objection("outside-lobby/chat")
+    if name not in _NEEDS_LOBBY:
+        return None
+    game = talk.game
+    if talk.whole:
+        if talk.lobby is None:
+            return Objection("outside-lobby", {"name": name})
+        if name not in _NEEDS_GAME:
+            return None
+        if game is None:
+            return Objection("no-game", {"name": name})
+        if game.ended:
+            return Objection("after-end", {"name": name})
+    if game is None or game.ended or not talk.heard_all:
+        return None
+    return _against_move(talk, game, name)
+
+
+def _against_move(talk: Conversation, game: OkeyGame, name: str) -> Objection | None:
+    """What speaks against a draw or a put now: servers look first whose turn it is, then at the tiles."""
+    if name not in ("DRAW", "PUTT") or talk.seat is None:
+        return None
+    place = game.places[talk.seat]
+    count = place.count
+    if talk.turn is None:
+        if name == "PUTT" and count == DECK and place.sure:
+            return Objection("must-draw/turn", {"count": count})
+        return None
+    if talk.turn != talk.seat:
+        return Objection("not-your-turn", {"name": name})
+    if name == "DRAW" and count == DECK + 1:
+        return Objection("must-put", {"count": count})
+    if name == "PUTT" and count == DECK:
+        return Objection("must-draw", {"count": count})
+    return None
+
+
+def against_put(place: Place, tile: str | None, deck: Sequence[str | None]) -> Objection | None:
+    """What speaks against putting a tile and having this deck left: the tile must be held, and the deck be
+    what is held without it."""
+    if place.deck is None or not place.sure:
+        return None
+    held = counted(place.deck)
+    named = ", ".join(sorted({*tiles(place.deck)}, key=_order))
+    if tile is None:
+        return Objection("not-held/none", {"held": named}, "tile")
+    if not held[kind(tile)]:
+        return Objection("not-held", {"tile": tile, "held": named}, "tile")
+    held[kind(tile)] -= 1
+    sent = counted(deck)
+    surplus, lacking = sent - held, held - sent
+    if surplus:
+        values = {"tiles": _named(surplus), "when": _after(tile, surplus), "left": _left(held)}
+        return Objection("wrong-deck/surplus", values, "deck", _surplus_part(deck, held))
+    if lacking:
+        return Objection("wrong-deck/lacking", {"tiles": _named(lacking), "left": _left(held)}, "deck")
+    if is_joker(tile) and tile not in place.deck:
+        jokers = ", ".join(each for each in tiles(place.deck) if is_joker(each))
+        return Objection("joker-colour", {"tile": tile, "jokers": jokers}, "tile")
+    return None
+
+
+def _surplus_part(deck: Sequence[str | None], held: dict[str, int]) -> int:
+    """Which place of a deck has the first tile that is one too many."""
+    left = dict(held)
+    for part, tile in enumerate(deck):
+        if tile is None:
+            continue
+        if not left.get(kind(tile)):
+            return part
+        left[kind(tile)] -= 1
+    raise AssertionError("no tile is too many")
+
+
+def _after(tile: str, surplus: dict[str, int]) -> str:
+    return " once it is put" if kind(tile) in surplus else ""
+
+
+def _left(held: dict[str, int]) -> str:
+    """What must be left, in words."""
+    return " ".join(
+        tile for tile, count in sorted(held.items(), key=lambda item: _order(item[0])) for _ in range(count)
+    )
+
+
+def _named(counts: dict[str, int]) -> str:
+    names = sorted(counts, key=_order)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join("a joker" if name == "0" else name for name in names[:_SHOWN]) + more
+
+
+def _order(tile: str) -> tuple[str, int]:
+    number, _, colour = tile.partition(":")
+    return colour, int(number)
+
+
+def wrong_start(game: OkeyGame, place: Place) -> Objection | None:
+    """What speaks against a deck that is dealt."""
+    count = place.count or 0
+    if count not in (DECK, DECK + 1):
+        return Objection("wrong-deal/count", {"count": count})
+    own = counted(place.deck or ())
+    tile = next((tile for tile in own if own[tile] > OF_EACH), None)
+    if tile is not None:
+        return Objection("wrong-deal/tile", {"tile": tile, "count": own[tile]})
+    others = (other.count or 0 for other in game.places if other is not place)
+    if count > DECK and game.alone and not any(game.exchange or ()) and max(others) > DECK:
+        return Objection("wrong-deal/second", {"count": count})
+    tile = game.too_many()
+    return None if tile is None else Objection("wrong-deal/pack", {"tile": tile})

@@ -1,0 +1,149 @@
+"""The Okey table: from messages to players, lobbies, deals, draws, puts and wins.
+
+What a message means is told by `lobby.py`, `chat.py`, `deals.py`, `moves.py` and `status.py`; here each is
+tied to the request that it answers, or counted as a push that wants an acknowledgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kiebitz.dissectors.game.table import GameTable
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocols.okey.chat import Chat
+from kiebitz.dissectors.protocols.okey.context import Hall
+from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
+from kiebitz.dissectors.protocols.okey.deals import Deals
+from kiebitz.dissectors.protocols.okey.lobby import Lobbies
+from kiebitz.dissectors.protocols.okey.moves import Moves
+from kiebitz.dissectors.protocols.okey.status import Status
+
+_PADDING = "lists are padded with % in place of a blank (last dialect)"
+_REFUSED = ("DRAW", "PUTT")
+"""What gets a response at the wrong time even if it is not right in itself; all else gets none."""
+
+_NEEDED = ("JLOB", *_REFUSED)
+"""Whose arguments tell what the response is about; all of them are short."""
+
+_CLAUSE = "Einige Eigenheiten unseres Protokolls"
+
+
+class OkeyTable(GameTable):
+    """One Okey server: its players, its lobbies, and the games in them."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        self._hall = hall = Hall(info, ids, findings)
+        super().__init__(hall)
+        self._chat = Chat(hall)
+        self._moves = Moves(hall)
+        self._deals = Deals(hall, self._moves)
+        self._lobbies = lobbies = Lobbies(hall)
+        status = Status(hall, self._moves)
+        self._responses: dict[str, Callable[[Message, Conversation, Request | None], None]] = {
+            "+LOGI": lobbies.logged_in,
+            "+NAME": lobbies.renamed,
+            "+LLPL": lobbies.lobbies,
+            "+LGAM": lobbies.games,
+            "+JLOB": lobbies.joined,
+            "+LLOB": lobbies.left_lobby,
+            "+RNAM": lobbies.places,
+            "+RSTA": status.asked_for,
+            "+LOGO": lobbies.logged_out,
+            "+REDY": lobbies.ready,
+            "+DRAW": self._moves.drew,
+            "+PUTT": self._moves.put,
+            "+WINC": self._moves.cheated,
+            "+CATC": self._chat.said,
+        }
+        self._pushes: dict[str, Callable[[Message, Conversation], None]] = {
+            "STAT": status.told,
+            "PWIN": self._deals.won,
+            "EMPT": self._deals.drawn_game,
+            "JOND": lobbies.somebody_joins,
+            "LEFT": lobbies.somebody_leaves,
+            "NAMS": lobbies.places,
+            "CATS": self._chat.heard,
+        }
+
+    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+        talk = self._hall.conversation(message.stream)
+        self._hall.remark_dialect(message, row)
+        if message.direction == "s2c" and b'%"' in frame:
+            self._hall.remark(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
+        if message.direction == "c2s":
+            self._from_client(message, row, sound, talk, frame)
+        elif not sound:
+            self._hall.lose_sight(talk)
+        elif message.name.startswith("+"):
+            self._response(message, row, talk)
+        else:
+            talk.pushed[message.name] += 1
+            if message.name == "STRT":
+                self._deals.dealt(message, row, talk, frame)
+            elif message.name in self._pushes:
+                self._pushes[message.name](message, talk)
+
+    def _from_client(
+        self, message: Message, row: MessageType, sound: bool, talk: Conversation, frame: bytes
+    ) -> None:
+        if message.name.startswith("+"):
+            self._acknowledged(message, row, talk)
+            return
+        doubtful = sound and not self._moves.may_ask(message, row, talk, frame)
+        if sound or message.name in _REFUSED:
+            fields = message.fields if message.name in _NEEDED else {}
+            talk.asks(Request(message.name, fields, sound, doubtful))
+
+    def _acknowledged(self, message: Message, row: MessageType, talk: Conversation) -> None:
+        name = message.name[1:]
+        if talk.pushed[name]:
+            talk.pushed[name] -= 1
+        elif talk.whole:
+            self._hall.flaw(
+                message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name
+            )
+
+    def _response(self, message: Message, row: MessageType, talk: Conversation) -> None:
+        request = talk.answered(message.name[1:], _is_refusal(message))
+        if request is None:
+            # What it answers was not seen; he may have come back to a game that was dealt before.
+            talk.since_deal = False
+        if request is None and talk.whole:
+            self._hall.flaw(
+                message, "unasked", clause=row.clause, name=message.name, request=message.name[1:]
+            )
+        if message.name in self._responses:
+            self._responses[message.name](message, talk, request)
+
+    def unreadable(self, stream: Stream, direction: Direction) -> None:
+        # What a client has not said right gets no response; of the server, something is not known.
+        if direction == "s2c":
+            self._hall.lose_sight(self._hall.conversation(stream))
+
+    def missing(self, stream: Stream, direction: Direction) -> None:
+        talk = self._hall.conversation(stream)
+        if direction == "s2c":
+            self._hall.lose_sight(talk)
+        else:
+            talk.unsure()
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        talk = self._hall.conversations.get(stream.id)
+        if talk is not None:
+            assert stream.close_reason is not None
+            # While he is still among the conversations, his name is known to be his.
+            self._lobbies.goes(None, talk, stream.close_reason, ts_ns)
+            del self._hall.conversations[stream.id]
+        # That he has gone was logged as told on his stream.
+        self._hall.log.forget(stream.id)
+        self._chat.forget(stream.id)
+        if not self._hall.conversations:
+            self._hall.log.clear()
+            self._chat.clear()
+
+
+def _is_refusal(message: Message) -> bool:
+    """Whether a response may answer a request that was not right in itself."""
+    fields = message.fields
+    return message.name[1:] in _REFUSED and not (fields.get("tile") or fields.get("valid"))

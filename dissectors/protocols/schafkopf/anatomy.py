@@ -1,0 +1,84 @@
+"""Which nonterminals of the EBNF took which lines of a Paket. Each line has its line feed with it."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
+from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.protocols.schafkopf.grammar import END, Nonterminal, line_count, notation
+from kiebitz.dissectors.protocols.schafkopf.paket import first_wrong, read_lines, reading
+
+_SURPLUS = "surplus: readers ignore it"
+_AFTER_A_FLAW = "not read: what stands before it is wrong"
+
+
+def anatomy(frame: bytes, decoded: Decoded) -> tuple[Piece, ...]:
+    """The pieces of a Paket, from what was decoded of it."""
+    pieces = Pieces(frame)
+    if decoded.row is None:
+        pieces.take_any(len(frame), *not_understood(decoded))
+        return pieces.finish(decoded)
+    _Walk(frame, decoded, pieces).take()
+    return pieces.finish(decoded)
+
+
+class _Walk:
+    """Goes through the lines of a Paket of which it is known what it is."""
+
+    def __init__(self, frame: bytes, decoded: Decoded, pieces: Pieces) -> None:
+        assert decoded.row is not None
+        self._row, self._is_sound, self._pieces = decoded.row, decoded.sound, pieces
+        self._ends = [*accumulate(len(line) + 1 for line in frame.split(b"\n"))]
+        body = read_lines(frame)[0][1:]
+        self._is_ended = body[-1:] == [END] and not (self._row.name == "MODEL" and self._is_sound)
+        if self._is_ended:
+            del body[-1]
+        wrong = None if self._is_sound else first_wrong(self._row, body)
+        self._count = len(body)
+        self._first_wrong = self._count if wrong is None else wrong.first
+        """So many lines behind the flag are what the row has there, as far as it goes."""
+        self._last_wrong = -1 if wrong is None else wrong.last
+
+    def take(self) -> None:
+        """Take all of it."""
+        row, pieces = self._row, self._pieces
+        self._lines(0, "name", notation(row))
+        for name, kind, start, _ in reading(row).fields:
+            if start < self._count and start <= self._first_wrong:
+                self._field(kind, start, (name,))
+        body_end = self._ends[self._count]
+        if self._is_sound:
+            pieces.take_any(body_end, "ignored", _SURPLUS)
+        else:
+            is_all_read = self._first_wrong >= min(line_count(row), self._count)
+            pieces.take_any(body_end, "unread", "not understood" if is_all_read else _AFTER_A_FLAW)
+        if self._is_ended:
+            self._lines(self._count + 1, "markup", f'"{END}"')
+
+    def _lines(self, last: int, kind: Kind, production: str, path: Path = ()) -> None:
+        """Take the lines up to this one, the flag being 0."""
+        self._pieces.take(self._ends[last], kind, production, path)
+
+    def _field(self, kind: Nonterminal, at: int, path: Path) -> None:
+        """Take a nonterminal that begins on a line behind the flag, counted from 0."""
+        if kind.lines == 1:
+            self._terminal(kind, at, path)
+            return
+        with self._pieces.inside("field", kind.title, path):
+            if kind.part is kind:
+                for number, terminal in enumerate(kind.terminals):
+                    self._terminal(terminal, at + number, path, terminal.symbol)
+                return
+            for number in range(kind.lines // kind.part.lines):
+                start = at + number * kind.part.lines
+                if start < self._count and start <= self._first_wrong:
+                    self._field(kind.part, start, (*path, number))
+
+    def _terminal(self, kind: Nonterminal, at: int, path: Path, symbol: str | None = None) -> None:
+        """Take a line of its own; where its value is that of several lines, it goes by its symbol."""
+        if at < min(self._first_wrong, self._count):
+            self._lines(at + 1, "field", *((kind.title, path) if symbol is None else (symbol, ())))
+        elif at == self._first_wrong and at < self._count:
+            self._lines(self._last_wrong + 1, "unread", kind.title, path)

@@ -1,0 +1,167 @@
+"""From the first three cards to who plays what: knocks, bids, a Hochzeit, the declared mode, Kontra."""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SI, mode
+from kiebitz.dissectors.protocols.schafkopf.context import Rounds
+from kiebitz.dissectors.protocols.schafkopf.hands import Hands
+from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Round
+
+
+class Bidding:
+    """What a table's messages before the first card mean. Each method takes one message."""
+
+    def __init__(self, rounds: Rounds, hands: Hands) -> None:
+        self._rounds = rounds
+        self._hands = hands
+
+    def knocks(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        answer: str = message.fields["klopft"]
+        if conversation.seat is not None:
+            played.knocks[conversation.seat] = answer
+        self._answered(message, conversation, played, "ERSTE3", answer)
+
+    def _answered(
+        self, message: Message, conversation: Conversation, played: Round, question: str, answer: str
+    ) -> None:
+        who = played.who(conversation.seat)
+        data = {"seat": conversation.seat, "name": who, "question": question, "answer": answer}
+        self._rounds.emit_of(message, "answered", who, data, played.game)
+
+    def geklopft(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        answers: list[str] = message.fields["geklopft"]
+        if not self._rounds.told_before(message, conversation, played, tuple(answers)):
+            self._rounds.advance(played, "bidding")
+            self._all_answers(message, played, answers, played.knocks, "knocks", "knocked")
+
+    def _all_answers(
+        self,
+        message: Message,
+        played: Round,
+        answers: list[str],
+        said: dict[int, str],
+        key: str,
+        kind: str,
+    ) -> None:
+        """The server tells everybody's answers to a question."""
+        self._compare(message, played, said, answers)
+        seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
+        names = [played.who(seat) for seat in seats]
+        self._rounds.put_in(played, names, key)
+        self._rounds.told(message, played, tuple(answers), kind, None, {"seats": seats, "names": names})
+
+    def _compare(self, message: Message, played: Round, said: dict[int, str], told: list[str]) -> None:
+        """What the server tells of the answers must be what was answered."""
+        for seat, answer in said.items():
+            if told[seat] != answer:
+                self._rounds.flaw(
+                    message,
+                    "told-otherwise/answer",
+                    name=message.name,
+                    told=told[seat],
+                    player=played.who(seat),
+                    answer=answer,
+                )
+
+    def bestesspiel(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        best: str = message.fields["modus"]
+        played.hochzeit = played.hochzeit or best == "HOCHZEIT"
+        told = played.told.get(f"{message.name} {best}")
+        if told is not None:
+            message.event_id = told[1]
+            return
+        self._rounds.put_in(played, best, "best_bid")
+        event = self._rounds.emit_of(message, "best_bid", None, {"mode": best}, played.game)
+        played.told[f"{message.name} {best}"] = (best, event.id)
+
+    def bids(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        bid: str = message.fields["modus"]
+        played.hochzeit = played.hochzeit or bid == "HOCHZEIT"
+        seat = conversation.seat
+        who = played.who(seat)
+        if seat is not None:
+            played.bids[seat] = bid
+            self._rounds.put_in(played, bid, "private", str(who), "bid")
+            hand = played.dealt.get(seat)
+            if bid == "SI" and hand is not None and set(hand) != SI:
+                self._rounds.flaw(message, "no-si", cards=", ".join(sorted(SI)))
+        self._rounds.emit_of(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played.game)
+
+    def hochzeit(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        seat = conversation.seat
+        who = played.who(seat)
+        played.hochzeit = True
+        proposer = next((other for other, bid in played.bids.items() if bid == "HOCHZEIT"), None)
+        data = {"seat": seat, "name": who, "proposer": played.who(proposer), "taken": None}
+        self._rounds.emit_of(message, "hochzeit", who, data, played.game)
+
+    def takes_hochzeit(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        self._answered(message, conversation, played, "HOCHZEIT", message.fields["nimmt"])
+        if "karte" in message.fields:
+            self.gives(message, conversation)
+
+    def gives(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        seat = conversation.seat
+        card: str | None = message.fields["karte"]
+        if seat is None:
+            return
+        hand = played.dealt.get(seat)
+        if hand is not None and card not in hand:
+            given, held = card or "no card", ", ".join(hand)
+            self._rounds.flaw(message, "not-in-hand/given", card=given, hand=held)
+            return
+        if card is not None:
+            played.given[seat] = card
+
+    def spielt(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        player: int = message.fields["spieler"]
+        partner: int = message.fields["mitspieler"]
+        if self._rounds.told_before(message, conversation, played, (player, partner)):
+            return
+        who = played.who(player)
+        if played.bids.get(player) == "NICHTS":
+            self._rounds.flaw(message, "wrong-player/bid", named=who)
+        played.player = player
+        self._rounds.put_in(played, who, "player")
+        self._rounds.known(played, "player")
+        if partner != NOBODY:
+            self._hands.partner(played, partner)
+        self._rounds.told(message, played, (player, partner), "player", who, {"seat": player, "name": who})
+
+    def modus(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        name: str = message.fields["modus"]
+        if self._rounds.told_before(message, conversation, played, name):
+            return
+        played.play.mode = mode(name)
+        self._rounds.put_in(played, name, "mode")
+        self._rounds.advance(played, "playing")
+        if not name.startswith(("SAUSPIEL", "HOCHZEIT")):
+            self._rounds.known(played, "partner")
+        if name == "HOCHZEIT":
+            self._hands.exchange(played)
+        self._hands.see_called(played)
+        data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
+        self._rounds.told(message, played, name, "declared", played.who(played.player), data)
+
+    def says_kontra(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        answer: str = message.fields["kontra"]
+        if conversation.seat is not None:
+            played.kontras[conversation.seat] = answer
+        self._answered(message, conversation, played, "KONTRA", answer)
+
+    def kontra(self, message: Message, conversation: Conversation) -> None:
+        played = self._rounds.playing(conversation, message.ts_ns)
+        answers: list[str] = message.fields["kontra"]
+        if not self._rounds.told_before(message, conversation, played, tuple(answers)):
+            self._all_answers(message, played, answers, played.kontras, "kontra", "kontra")

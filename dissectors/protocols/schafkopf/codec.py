@@ -1,0 +1,232 @@
+"""Pakete to messages and back.
+
+Of several rows with one flag the first whose fields fit is taken. What is wrong is told by `flaws.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kiebitz.dissectors.grammar.codec import Codec
+from kiebitz.dissectors.grammar.dissection_tree import Piece
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, Mismatch, to_json
+from kiebitz.dissectors.grammar.patching import Place, changed_fields
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocols.schafkopf.anatomy import anatomy
+from kiebitz.dissectors.protocols.schafkopf.cards import HAND, SEATS
+from kiebitz.dissectors.protocols.schafkopf.flaws import (
+    any_flag,
+    cut_short,
+    flawed,
+    no_paket,
+    slip_of_end,
+    surplus,
+)
+from kiebitz.dissectors.protocols.schafkopf.grammar import (
+    EMPTY,
+    EMPTY_SPELLINGS,
+    END,
+    GRAMMAR,
+    line_count,
+    notation,
+    terminals,
+)
+from kiebitz.dissectors.protocols.schafkopf.paket import (
+    Reading,
+    closest_row,
+    first_wrong,
+    is_line,
+    place_of,
+    read_lines,
+    reading,
+    readings,
+    spelt_as_in,
+)
+
+_FIRST_CARD = {"spielerhand": 0, "tisch": HAND, "letzter_stich": HAND + SEATS}
+"""Which of a MODEL's cards is the first of each field."""
+
+
+def _sound(frame: bytes, read: Reading, body: Sequence[str], notes: tuple[Flaw, ...]) -> Decoded:
+    """The message of a row whose fields fit. Raises Mismatch if they do not."""
+    fields = {
+        name: kind.decode(body[start] if end - start == 1 else "\n".join(body[start:end]))
+        for name, kind, start, end in read.fields
+    }
+    if read.remarkable:
+        notes = (*_remarks(frame, read, body), *notes)
+    return Decoded(read.row, fields, to_json(fields), True, notes)
+
+
+def _remarks(frame: bytes, read: Reading, body: Sequence[str]) -> list[Flaw]:
+    """Notes on values that are allowed, but unusual."""
+    notes = []
+    for name, kind, start, end in read.remarkable:
+        remark = kind.remark("\n".join(body[start:end]))
+        if remark is not None:
+            offset, length = place_of(frame, start + 1, end)
+            notes.append(
+                Flaw(
+                    "note",
+                    "malformed",
+                    "unusual-value",
+                    f"{name}: {remark}",
+                    offset,
+                    length,
+                    kind.title,
+                    read.row.clause,
+                    habit=True,
+                )
+            )
+    return notes
+
+
+def _without_end(frame: bytes, lines: list[str], direction: Direction) -> Decoded:
+    """A Paket that another one follows, or the like of a Paket."""
+    rows = GRAMMAR.rows_named(direction, lines[0][1:]) if lines[0][:1] == "!" else ()
+    if not rows:
+        return no_paket(frame, lines, direction)
+    body = lines[1:]
+    return flawed(frame, closest_row(rows, body), body, ended=False)
+
+
+def _in_flag(frame: bytes, lines: list[str], direction: Direction) -> Decoded:
+    """The beginning of a flag, or of what is none."""
+    begun = lines[0]
+    if not any(f"!{name}".startswith(begun) for name in GRAMMAR.names(direction)):
+        return no_paket(frame, lines, direction)
+    # Real servers are often gone before they have said all of it.
+    return cut_short(frame, None, any_flag(direction), harmless="!BEENDEN".startswith(begun))
+
+
+def _what_follows(rows: Sequence[MessageType], body: Sequence[str]) -> str:
+    """What the rows that fit so far have on the next line."""
+    fitting = [row for row in rows if line_count(row) >= len(body) and first_wrong(row, body) is None]
+    titles = [line.title for row in fitting for line in terminals(row)[len(body) : len(body) + 1]]
+    if not fitting or any(line_count(row) == len(body) for row in fitting):
+        titles.append(f'"{END}"')
+    return " or ".join(dict.fromkeys(titles))
+
+
+def _without_line_end(frame: bytes, whole: Decoded) -> Decoded:
+    problem = "the stream ends without a line end"
+    flaw = Flaw("note", "malformed", "no-line-end", problem, len(frame), 0, "a line feed")
+    return Decoded(whole.row, whole.fields, whole.fields_json, True, (*whole.flaws, flaw))
+
+
+def card_place(
+    direction: Direction, fields: Mapping[str, Any], length: int, field: str, place: int
+) -> tuple[int, int]:
+    """Where in a MODEL of `length` bytes a card of one of its fields stands: offset and length in bytes.
+
+    Worked out from what was decoded: the length tells which line ends it has, and how § is spelt.
+    """
+    lines = SchafkopfCodec().encode("MODEL", direction, fields).decode().split("\n")[:-1]
+    empty = lines.count(EMPTY)
+    plain = sum(len(line.encode()) + 1 for line in lines)
+    for line_end in (1, 2):
+        for spelling in (len(spelt) - len(EMPTY.encode()) for spelt in EMPTY_SPELLINGS):
+            if plain + (line_end - 1) * len(lines) + spelling * empty == length:
+                sizes = [len(line.encode()) + line_end + spelling * (line == EMPTY) for line in lines]
+                first = 2 + 2 * (_FIRST_CARD[field] + place)
+                return sum(sizes[:first]), sum(sizes[first : first + 2]) - line_end
+    return 0, length
+
+
+class SchafkopfCodec(Codec):
+    """Pakete: a flag, lines, and the end."""
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        """What a Paket says; see `Codec.decode`."""
+        lines, habits = read_lines(frame)
+        name = lines[0][1:] if lines[0][:1] == "!" else ""
+        body = lines[1:]
+        if name != "MODEL":
+            if not body or body[-1] != END:
+                return _without_end(frame, lines, direction)
+            del body[-1]
+        for fitting in readings(direction, name, len(body)):
+            try:
+                return _sound(frame, fitting, body, habits)
+            except Mismatch:
+                continue
+        rows = GRAMMAR.rows_named(direction, name)
+        if not rows:
+            return no_paket(frame, lines, direction)
+        if name == "MODEL" and body and body[-1] == END:
+            del body[-1]
+        row = closest_row(rows, body)
+        if name != "MODEL" and len(body) > line_count(row) and first_wrong(row, body) is None:
+            more = surplus(frame, row, body)
+            if more.severity == "note":
+                return _sound(frame, reading(row), body, (*habits, more))
+        return flawed(frame, row, body, ended=True)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        """The lines of a Paket and what takes them; see `Codec.anatomy`."""
+        return anatomy(frame, self.decode(frame, direction))
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        """What is left when a stream is closed in the middle of a Paket; see `Codec.truncated`."""
+        if not frame.endswith(b"\n"):
+            # Who reads line by line takes the last line without its end, too.
+            whole = self.decode(frame, direction)
+            if whole.sound:
+                return _without_line_end(frame, whole)
+        lines, _ = read_lines(frame)
+        complete = lines if frame.endswith(b"\n") else lines[:-1]
+        if not complete:
+            return _in_flag(frame, lines, direction)
+        rows = GRAMMAR.rows_named(direction, complete[0][1:]) if complete[0][:1] == "!" else ()
+        if not rows:
+            return no_paket(frame, lines, direction)
+        body = complete[1:]
+        row = closest_row(rows, body)
+        if first_wrong(row, body) is not None or slip_of_end(row, body) is not None:
+            return flawed(frame, row, body, ended=False)
+        return cut_short(frame, row, _what_follows(rows, body), harmless=row.name == "BEENDEN")
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """The Paket of a message, with line feeds; see `Codec.encode`."""
+        row = GRAMMAR.row_with(name, direction, fields)
+        text = "".join(f"{field.type.encode(fields[field.name])}\n" for field in row.fields)
+        lines = text.split("\n")[:-1]
+        if len(lines) != line_count(row) or not all(map(is_line, lines)):
+            raise ValueError(f"{name}: a field would be read as something else: {text[:80]!r}")
+        end = "" if name == "MODEL" else f"{END}\n"
+        return f"!{name}\n{text}{end}".encode()
+
+    def respelt(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        """The Paket with other values in the lines of those before; see `Codec.respelt`. What is surplus
+        stays."""
+        lines = frame.split(b"\n")
+        changed = changed_fields(before, fields)
+        for name, kind, start, end in reading(row).fields:
+            if name not in changed:
+                continue
+            old, new = (kind.encode(values[name]).split("\n") for values in (before, fields))
+            if len(new) != end - start or not all(map(is_line, new)):
+                raise ValueError(f"{name} would be read as something else")
+            for at, (text, was) in enumerate(zip(new, old, strict=True), start + 1):
+                if text != was:
+                    line_end = b"\r" if lines[at].endswith(b"\r") else b""
+                    lines[at] = spelt_as_in(frame, lines[at], text) + line_end
+        return b"\n".join(lines)
+
+    def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
+        # The line feed belongs to the line, and not to what it says.
+        place = super().text_place(frame, row, name)
+        if place is None:
+            return None
+        start, length = place
+        return start, len(frame[start : start + length].removesuffix(b"\n").removesuffix(b"\r"))
+
+    def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
+        written = super().as_text(frame, row, field, text)
+        return written.replace(b"\n", b"\r\n") if b"\r\n" in frame else written
+
+    def notation(self, row: MessageType) -> str:
+        return notation(row)

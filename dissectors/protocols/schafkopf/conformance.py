@@ -1,0 +1,301 @@
+"""What the specification of Schafkopf wants of peers that are sent something odd, and how rules are broken.
+
+It is a grammar and no more: it says which Pakete there are, and nothing of what is to be done with any other.
+So only what its productions allow is demanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kiebitz.dissectors.conformance.expectations import (
+    ROLES,
+    Breach,
+    Demand,
+    Fields,
+    NotHere,
+    Reactions,
+    Situation,
+    Spelling,
+)
+from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK, SEATS, mode
+from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY, LOST, TWICE_ENCODED
+
+_STRING = "String = {Zeichen}; Zeichen = UTF_8"
+_ANY_TEXT = "{0}/empty {0}/too-long {0}/outside-ascii"
+
+DEMANDS = (
+    # After this nothing is said any more, by either side.
+    *(
+        Demand(
+            "BEENDEN/whole BEENDEN/bytewise BEENDEN/in-two BEENDEN/slowly BEENDEN/joined BEENDEN/spelling/*",
+            role,
+            "must",
+            ("answers", "ignores", "closes"),
+            "Daten",
+            '| "!BEENDEN";',
+        )
+        for role in ROLES
+    ),
+    Demand(_ANY_TEXT.format("NAME/name"), "server", "must", ("answers",), "Server-seitig: String", _STRING),
+    Demand(
+        f"{_ANY_TEXT.format('NAME/name')} {_ANY_TEXT.format('MITSPIELER/namen')}",
+        "client",
+        "must",
+        ("answers",),
+        "Client-seitig: String",
+        _STRING,
+    ),
+)
+
+
+def _spelt(section: bytes) -> Callable[[bytes], bytes]:
+    return lambda frame: frame.replace(EMPTY.encode(), section)
+
+
+def _with_surplus(frame: bytes) -> bytes:
+    return frame.replace(b"!END", b"Kiebitz\n!END")
+
+
+_WITH_CARDS = "MODEL KARTE HOCHZEIT* NAME"
+
+SPELLINGS = (
+    Spelling(
+        "windows",
+        f"with {EMPTY} in Windows-1252, as the oldest release has it",
+        _spelt(b"\xa7"),
+        messages=_WITH_CARDS,
+    ),
+    Spelling(
+        "twice-encoded", f"with {EMPTY} encoded twice", _spelt(TWICE_ENCODED.encode()), messages=_WITH_CARDS
+    ),
+    Spelling(
+        "surplus-line",
+        "with a line more before !END, which real peers ignore",
+        _with_surplus,
+        messages="[!M]* MITSPIELER MODUS",
+    ),
+)
+
+# What a client lays. Its MODEL shows the cards as they are after its move.
+
+
+def _round(at: Situation) -> dict[str, object]:
+    rounds = at.state["games"]
+    found: dict[str, object] = rounds[max(rounds, key=int)]
+    return found
+
+
+def _seat(at: Situation) -> int:
+    seats = _round(at)["seats"]
+    assert isinstance(seats, list)
+    return seats.index(at.player)
+
+
+def _held(fields: Fields) -> list[str]:
+    return [card for card in fields["spielerhand"] if card is not None]
+
+
+def _seen(fields: Fields) -> set[str]:
+    cards = (*fields["spielerhand"], *fields["tisch"], *fields["letzter_stich"])
+    return {card for card in cards if card is not None}
+
+
+def _unseen(fields: Fields) -> str:
+    """A card that the message does not show."""
+    return min(PACK - _seen(fields))
+
+
+def _with_hand(fields: Fields, cards: Sequence[str]) -> Fields:
+    return {**fields, "spielerhand": [*cards, *[None] * (HAND - len(cards))][:HAND]}
+
+
+def _with_own_card(fields: Fields, at: Situation, card: str | None) -> Fields:
+    table = [*fields["tisch"]]
+    table[_seat(at)] = card
+    return {**fields, "tisch": table}
+
+
+def _laid(fields: Fields, at: Situation) -> str:
+    card = fields["tisch"][_seat(at)]
+    if card is None:
+        raise NotHere("no card of this player lies on the table")
+    return str(card)
+
+
+def _no_card(fields: Fields, at: Situation) -> Fields:
+    laid = _laid(fields, at)
+    return _with_own_card(_with_hand(fields, [*_held(fields), laid]), at, None)
+
+
+def _card_of_none(fields: Fields, at: Situation) -> Fields:
+    _laid(fields, at)
+    return _with_own_card(fields, at, _unseen(fields))
+
+
+def _other_hand(fields: Fields, at: Situation) -> Fields:
+    _, *rest = _held(fields)
+    return _with_hand(fields, [_unseen(fields), *rest])
+
+
+def _other_table(fields: Fields, at: Situation) -> Fields:
+    seat = next(
+        (seat for seat, card in enumerate(fields["tisch"]) if card is not None and seat != _seat(at)), None
+    )
+    if seat is None:
+        raise NotHere("no other card lies on the table")
+    table = [*fields["tisch"]]
+    table[seat] = _unseen(fields)
+    return {**fields, "tisch": table}
+
+
+def _card_for_another(fields: Fields, at: Situation) -> Fields:
+    seat = next((seat for seat, card in enumerate(fields["tisch"]) if card is None), None)
+    if seat is None:
+        raise NotHere("all have played")
+    table = [*fields["tisch"]]
+    table[seat] = _unseen(fields)
+    return {**fields, "tisch": table}
+
+
+def _not_followed(fields: Fields, at: Situation) -> Fields:
+    laid, table = _laid(fields, at), _round(at).get("table") or {}
+    assert isinstance(table, dict)
+    led = next(iter(table.values()), None)
+    if led is None:
+        raise NotHere("this player leads the trick")
+    hand = [laid, *_held(fields)]
+    allowed = mode(str(_round(at)["mode"])).must_follow(led, hand)
+    free = [card for card in hand if card not in allowed]
+    if not allowed or not free:
+        raise NotHere("whatever this player lays is allowed")
+    left = [card for card in hand if card != free[0]]
+    return _with_own_card(_with_hand(fields, left), at, free[0])
+
+
+def _given(fields: Fields, at: Situation) -> Fields:
+    private = _round(at)["private"]
+    assert isinstance(private, dict)
+    return {"karte": min(PACK - {*private[at.player]["hand"]})}
+
+
+# What a server shows and tells.
+
+
+def _card_twice(fields: Fields, at: Situation) -> Fields:
+    first, _, *rest = _held(fields)
+    return _with_hand(fields, [first, first, *rest])
+
+
+def _played_again(fields: Fields, at: Situation) -> Fields:
+    _, *rest = _held(fields)
+    played = next((card for card in fields["letzter_stich"] if card is not None), None)
+    if played is None:
+        raise NotHere("no trick has been played")
+    return _with_hand(fields, [played, *rest])
+
+
+def _others_card(fields: Fields, at: Situation) -> Fields:
+    private = _round(at)["private"]
+    assert isinstance(private, dict)
+    card = next(card for name, own in private.items() if name != at.player for card in own["hand"])
+    _, *rest = _held(fields)
+    return _with_hand(fields, [card, *rest])
+
+
+def _gone(fields: Fields, at: Situation) -> Fields:
+    return _with_hand(fields, _held(fields)[1:])
+
+
+def _other_card_shown(fields: Fields, at: Situation) -> Fields:
+    shown = _round(at).get("table") or {}
+    assert isinstance(shown, dict)
+    seat = next((int(seat) for seat, card in shown.items() if card == fields["tisch"][int(seat)]), None)
+    if seat is None:
+        raise NotHere("no card lies on the table that was shown before")
+    table = [*fields["tisch"]]
+    table[seat] = _unseen(fields)
+    return {**fields, "tisch": table}
+
+
+def _other_leader(fields: Fields, at: Situation) -> Fields:
+    tricks, table = _round(at).get("tricks"), _round(at).get("table") or {}
+    assert isinstance(table, dict)
+    if not tricks or len(table) % SEATS:
+        raise NotHere("no trick has just been taken")
+    return {"dran": (fields["dran"] + 1) % SEATS}
+
+
+def _next_seat(name: str) -> Callable[[Fields, Situation], Fields]:
+    """Another seat in a field; what says that it lost still says so."""
+
+    def fields_with(fields: Fields, at: Situation) -> Fields:
+        lost = LOST if fields[name] >= LOST else 0
+        return {**fields, name: lost + (fields[name] - lost + 1) % SEATS}
+
+    return fields_with
+
+
+def _other_way(fields: Fields, at: Situation) -> Fields:
+    return {
+        name: seat if seat == SEATS else seat - LOST if seat >= LOST else seat + LOST
+        for name, seat in fields.items()
+    }
+
+
+def _other_answers(name: str) -> Callable[[Fields, Situation], Fields]:
+    return lambda fields, at: {name: ["NEIN" if each == "JA" else "JA" for each in fields[name]]}
+
+
+BREACHES = (
+    Breach(
+        "wrong-answer", "ERSTE3", "server", lambda fields, at: {"kontra": fields["klopft"]}, says="KONTRA"
+    ),
+    Breach("no-si", "SPIELSTDU", "server", lambda fields, at: {"modus": "SI"}),
+    Breach("not-in-hand/given", "KARTE", "server", _given),
+    Breach("no-card", "MODEL", "server", _no_card),
+    Breach("not-in-hand", "MODEL", "server", _card_of_none),
+    Breach("hand-changed", "MODEL", "server", _other_hand),
+    Breach("table-changed", "MODEL", "server", _other_table),
+    Breach("table-changed/seat", "MODEL", "server", _card_for_another),
+    Breach("suit-not-followed", "MODEL", "server", _not_followed),
+    Breach("card-twice", "MODEL", "client", _card_twice),
+    Breach("card-twice/played", "MODEL", "client", _played_again),
+    Breach("card-twice/hands", "MODEL", "client", _others_card),
+    Breach("hand-changed/new", "MODEL", "client", _other_hand),
+    Breach("hand-changed/gone", "MODEL", "client", _gone),
+    Breach("contradiction", "MODEL", "client", _other_card_shown),
+    Breach("table-changed/seat", "MODEL", "client", _card_for_another),
+    Breach("wrong-player/bid", "SPIELT", "client", _next_seat("spieler")),
+    Breach("told-otherwise/answer", "KONTRA", "client", _other_answers("kontra")),
+    Breach("trick-winner", "DRAN", "client", _other_leader),
+    Breach(
+        "same-seat-twice", "SIEGER", "client", lambda fields, at: {**fields, "mitspieler": fields["spieler"]}
+    ),
+    Breach("wrong-player", "SIEGER", "client", _next_seat("spieler")),
+    Breach("wrong-partner", "SIEGER", "client", _next_seat("mitspieler")),
+    Breach("wrong-winner", "SIEGER", "client", _other_way),
+)
+
+REACTIONS = Reactions(
+    DEMANDS,
+    SPELLINGS,
+    BREACHES,
+    broken_by={
+        "out-of-order": "SPIELT/early GEKLOPFT/early BESTESSPIEL/early",
+        "out-of-turn": "MODEL/from-other",
+        "answered-twice": "ERSTE3/twice SPIELSTDU/twice KONTRA/twice",
+        "unasked": "ERSTE3/early SPIELSTDU/early KONTRA/early",
+        "not-in-hand/laid": "MODEL/rule/not-in-hand",
+        "hand-changed/dealt": "MODEL/rule/hand-changed",
+        "hand-changed/back": "MODEL/rule/card-twice/played",
+        "card-twice/held": "MODEL/rule/table-changed/seat",
+        "not-in-hand/shown": "MODEL/rule/table-changed/seat",
+        "wrong-player/refused": "SIEGER/rule/wrong-player",
+    },
+    unreachable={
+        "told-otherwise": "it shows beside what another player is told",
+        "suit-not-followed/earlier": "it shows by what is played later, when the rule was broken",
+    },
+    waits_for="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
+)

@@ -1,0 +1,298 @@
+"""Rounds and the conversations in them: which message belongs to which round, and what the state says of it.
+
+The server tells each client his seat (`!ID`), then everybody's names (`!MITSPIELER`); the seats move on by
+one from round to round, so names by seat tell one round from the next. A fifth player sits out now and then
+and hears nothing of that round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.dissectors.game.broadcast_dedup import EventLog
+from kiebitz.dissectors.game.context import GameContext, label
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.dissectors.model import Blame, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocols.schafkopf.cards import SEATS
+from kiebitz.dissectors.protocols.schafkopf.codec import card_place
+from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.schafkopf.play import Play, Trick
+from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, Conversation, Phase, Round
+
+_REMEMBERED = 4
+"""How many rounds a conversation may be behind the others."""
+
+_LONGEST_WORDS = 200
+
+_JOIN_NS = 30_000_000_000
+"""All clients of a round hear of its beginning within this time."""
+
+
+class Rounds(GameContext):
+    """A Schafkopf server's rounds and conversations, without what its messages mean."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(info, ids, findings, GRAMMAR.rules)
+        self.log = EventLog(doubled=False, overtaken_ns=0)
+        self._latest: list[Round] = []
+        """The latest rounds, the newest last."""
+        self._count = 0
+        self.conversations: dict[int, Conversation] = {}
+
+    def conversation(self, stream: Stream) -> Conversation:
+        """The conversation on a stream."""
+        known = self.conversations.get(stream.id)
+        if known is None:
+            known = self.conversations[stream.id] = Conversation(stream)
+        return known
+
+    # Rounds.
+
+    def enter(self, conversation: Conversation, names: list[str] | None, ts_ns: int) -> Round:
+        """The round that a client's seat and its names belong to, which may be a new one."""
+        known = conversation.round
+        after = self._latest.index(known) + 1 if known in self._latest else 0
+        seat = conversation.id
+        conversation.id = None
+        found = None
+        for candidate in self._latest[after:]:
+            taken_by = candidate.taken.get(seat) if seat is not None else None
+            if (
+                not candidate.ended
+                and (names is None or candidate.names in (None, names))
+                and taken_by in (None, conversation.stream.id)
+                and ts_ns - candidate.game.started_ns < _JOIN_NS
+            ):
+                found = candidate
+                break
+        if found is None:
+            found = self._begin(ts_ns, whole=names is not None or seat is not None)
+        conversation.round = found
+        conversation.sure = names is not None or seat is not None
+        conversation.step = 0
+        conversation.tricks = 0
+        conversation.lead_due = False
+        conversation.seat = None
+        conversation.dran = None
+        if names is not None and found.names is None:
+            self.name(found, names)
+        self.sit(conversation, seat)
+        return found
+
+    def playing(self, conversation: Conversation, ts_ns: int) -> Round:
+        """The round that a message is about.
+
+        Where the round's beginning was not seen, that is the newest one, or a new one.
+        """
+        if conversation.id is not None:
+            return self.enter(conversation, None, ts_ns)
+        if conversation.round is None:
+            latest = self._latest[-1] if self._latest and not self._latest[-1].ended else None
+            conversation.round = latest or self._begin(ts_ns, whole=False)
+            conversation.sure = False
+        return conversation.round
+
+    def _begin(self, ts_ns: int, whole: bool) -> Round:
+        self._count += 1
+        game = self.open_game(f"round {self._count}", ts_ns)
+        started = Round(game, self._count, None, Play(whole))
+        self._latest.append(started)
+        kept = self._latest[-_REMEMBERED:]
+        for older in self._latest[:-1]:
+            if older.ended or older not in kept:
+                self.leave_state(older)
+        self._latest = kept
+        self.put_in(started, self._count, "round")
+        self.advance(started, "dealing")
+        self.put_in(started, ["names", "player", "partner"], "unknown")
+        return started
+
+    def advance(self, played: Round, phase: Phase) -> None:
+        """A round goes on; a conversation that is behind the others does not put it back."""
+        if PHASES.index(phase) >= PHASES.index(played.phase):
+            played.phase = phase
+            self.put_in(played, phase, "phase")
+
+    def name(self, played: Round, names: list[str]) -> None:
+        """Now it is known who sits where."""
+        before = [played.who(seat) for seat in range(SEATS)]
+        played.names = names
+        now = [played.who(seat) for seat in range(SEATS)]
+        self.put_in(played, now, "seats")
+        self.known(played, "names")
+        # What was kept of a player by his seat is kept by his name from here on.
+        part = self._part(played)
+        for seat, name in zip(before, now, strict=True):
+            if part.get("turn") == seat:
+                self.put_in(played, name, "turn")
+            for what, value in dict(part.get("private", {}).get(seat, {})).items():
+                self.put_in(played, value, "private", str(name), what)
+            self.put_in(played, None, "private", str(seat))
+        for conversation in self.conversations.values():
+            if conversation.round is played:
+                self.sit(conversation, conversation.seat)
+
+    def sit(self, conversation: Conversation, seat: int | None) -> None:
+        """Now it is known at which seat a client is; from here on he is called what the server calls him."""
+        played = conversation.round
+        if seat is None or played is None:
+            return
+        conversation.seat = seat
+        played.taken[seat] = conversation.stream.id
+        if played.names is not None:
+            name = label(played.names[seat])
+            if conversation.name not in (None, name):
+                self.put(None, "players", str(conversation.name))
+            conversation.name = name
+            self.put(True, "players", name, "here")
+
+    def leave_state(self, played: Round) -> None:
+        """A round that is over is no longer part of the table's state, whoever may still hear of it."""
+        self.put(None, "games", played.key)
+        played.left = True
+
+    # The state.
+
+    def put_in(self, played: Round, value: Any, *path: str) -> None:
+        """Change a round's part of the state; what has left it stays out."""
+        if not played.left:
+            self.put(value, "games", played.key, *path)
+
+    def _part(self, played: Round) -> State:
+        """A round's part of the state."""
+        part: State = self.state.get("games", {}).get(played.key, {})
+        return part
+
+    def known(self, played: Round, what: str) -> None:
+        """It is no longer unknown."""
+        unknown = self._part(played).get("unknown", [])
+        if what in unknown:
+            self.put_in(played, [other for other in unknown if other != what] or None, "unknown")
+
+    def unsure(self, played: Round, what: str) -> None:
+        """It cannot be known, as something is missing."""
+        unknown = self._part(played).get("unknown", [])
+        if what not in unknown:
+            self.put_in(played, [*unknown, what], "unknown")
+
+    def put_hand(self, played: Round, seat: int) -> None:
+        """A hand as far as it is known, which only its player sees."""
+        who = played.who(seat)
+        hand = played.hand(seat)
+        if who is not None:
+            self.put_in(played, hand, "private", who, "hand")
+
+    def put_table(self, played: Round) -> None:
+        """What lies on the table, by seat, and the trick that is under way."""
+        trick = played.play.current
+        if not trick.cards and played.play.tricks:
+            trick = played.play.tricks[-1]
+        self.put_in(played, {str(card.seat): card.card for card in trick.cards}, "table")
+        self.put_in(played, trick.number, "trick")
+
+    def put_tricks(self, played: Round) -> None:
+        """The tricks that are over, and the points that they bring."""
+        self.put_in(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
+        counted = self.points(played)
+        if counted is not None:
+            self.put_in(played, counted, "points")
+
+    def trick(self, played: Round, trick: Trick) -> dict[str, Any]:
+        """A trick as it is told."""
+        return {
+            "number": trick.number,
+            "cards": [card.card for card in trick.cards],
+            "seats": [card.seat for card in trick.cards],
+            "leader": played.who(trick.leader),
+            "winner": played.who(trick.winner),
+            "points": trick.points,
+        }
+
+    def points(self, played: Round) -> dict[str, int] | None:
+        """Each player's points so far; None if not all of the play is known."""
+        if not played.play.whole or any(trick.winner is None for trick in played.play.tricks):
+            return None
+        counted = {str(played.who(seat)): 0 for seat in range(SEATS)}
+        for trick in played.play.tricks:
+            counted[str(played.who(trick.winner))] += trick.points
+        return counted
+
+    # What everybody is told: the first copy is news, the others must say the same.
+
+    def told_before(
+        self, message: Message, conversation: Conversation, played: Round, content: object
+    ) -> bool:
+        told = played.told.get(message.name)
+        if told is None:
+            return False
+        known, event_id = told
+        if known == content:
+            message.event_id = event_id
+            return True
+        if conversation.sure:
+            self.flaw(message, "told-otherwise", name=message.name, known=_in_words(known))
+        return True
+
+    def told(
+        self,
+        message: Message,
+        played: Round,
+        content: object,
+        kind: str,
+        actor: str | None,
+        data: dict[str, Any],
+    ) -> None:
+        event = self.emit_of(message, kind, actor, data, played.game)
+        played.told[message.name] = (content, event.id)
+
+    # Cards.
+
+    def is_impossible(self, message: Message, played: Round) -> bool:
+        """Whether a MODEL has a card twice."""
+        seen: set[str] = set()
+        for field in ("spielerhand", "tisch", "letzter_stich"):
+            for place, card in enumerate(message.fields[field]):
+                if card is not None and card in seen:
+                    self.card_flaw(message, played, "card-twice", field, place, card=card)
+                    return True
+                if card is not None:
+                    seen.add(card)
+        return False
+
+    def card_flaw(
+        self,
+        message: Message,
+        played: Round,
+        key: str,
+        field: str,
+        place: int,
+        /,
+        blame: Blame | None = None,
+        **values: Any,
+    ) -> None:
+        """Report that a MODEL breaks a rule at one of its cards: the `place` of a `field`."""
+        if played.contested:
+            return
+        if message.direction == "s2c":
+            # The same is shown to several clients, and again with the next card.
+            text = self.rules[key].text.format_map(values)
+            if text in played.objections:
+                return
+            played.objections.add(text)
+        at = card_place(message.direction, message.fields, message.length, field, place)
+        self.flaw(message, key, at=at, blame=blame, **values)
+
+    def seat_by_turn(self, conversation: Conversation) -> None:
+        """Who is asked has the turn; where his seat was not told, this tells it."""
+        if conversation.seat is None and conversation.dran is not None:
+            self.sit(conversation, conversation.dran)
+
+
+def cards_of(message: Message, field: str) -> list[str]:
+    return [card for card in message.fields[field] if card is not None]
+
+
+def _in_words(content: object) -> str:
+    words = " ".join(map(str, content)) if isinstance(content, tuple) else str(content)
+    return shortened(words, _LONGEST_WORDS)

@@ -1,0 +1,229 @@
+"""Schafkopf's framer: where a Paket begins and ends.
+
+A Paket ends with `!END`, a MODEL after 28 lines. What makes this more than that is sloppy traffic: a Paket
+without its end runs up to the next line that is a flag, and only a known one counts, as nothing keeps a
+player from being called `!DRAN`. So a flawed Paket takes all that belongs to its flaw, and the next one is
+whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, ByteFramer, Frame
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, WERTE
+from kiebitz.dissectors.protocols.schafkopf.grammar import (
+    EMPTY_SPELLINGS,
+    GRAMMAR,
+    MODEL_FLAG,
+    MODEL_LINES,
+    text_lines,
+)
+
+_END = b"!END"
+_ENDE = b"!ENDE"
+_MODEL = b"!MODEL"
+_LONGEST_MARK = 16
+"""Longer than any flag and its line end: a line that is longer is none."""
+_LONG_LINE = b"\0"
+"""Stands for such a line."""
+
+_FLAGS = {
+    direction: frozenset(f"!{name}".encode() for name in GRAMMAR.names(direction)) for direction in DIRECTIONS
+}
+_TEXT_LINES = {f"!{row.name}".encode(): text_lines(row) for row in GRAMMAR.rows}
+_MODEL_FLAGS = frozenset(word.encode() for word in MODEL_FLAG.words)
+_EMPTY = frozenset(EMPTY_SPELLINGS)
+_FARBEN = frozenset(farbe.encode() for farbe in FARBEN)
+_WERTE = frozenset(wert.encode() for wert in WERTE)
+_FITTING = (_WERTE | _EMPTY, _FARBEN | _EMPTY)
+"""What may stand on an even and on an odd line of a MODEL, its flag being line 0."""
+
+_WHOLE_MODEL = re.compile(
+    rb"!MODEL\r?\n(?:%s)\r?\n(?:(?:%s)\r?\n(?:%s)\r?\n){%d}"
+    % (b"|".join(_MODEL_FLAGS), b"|".join(_FITTING[1]), b"|".join(_FITTING[0]), MODEL_LINES // 2)
+)
+"""A MODEL as it should be: if it is there at once, it need not be looked at line by line."""
+
+_State = Literal["between", "paket", "model", "unknown", "seeking"]
+"""Where the next line stands: between two Pakete, in one, in a MODEL, among lines that nobody can make
+anything of, or after a gap, where nothing can be told before the next mark."""
+
+_GOES_ON = -1
+
+
+class SchafkopfFramer(ByteFramer):
+    """The lines of one direction, as Pakete."""
+
+    def __init__(self, direction: Direction) -> None:
+        super().__init__(direction)
+        self._flags = _FLAGS[direction]
+        self._state: _State = "between"
+        self._line = 0
+        """Where in `_held` the line begins that has no end yet."""
+        self._lines = 0
+        """How many lines have come after the flag."""
+        self._texts = 0
+        """How many of those may be any text, even a flag."""
+        self._doubtful = 0
+        """Where in `_held` a line stands that may be a flag or not, which the next lines tell; 0 for none."""
+        self._in_phase = True
+        """Whether the lines of this MODEL so far are as many as there should be, as far as can be seen."""
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        held = self._held
+        if not held and not self._dropped:
+            self._start = offset
+        searched = len(held)
+        held += data
+        frames: list[Frame] = []
+        while searched < len(held) and (end := held.find(b"\n", searched) + 1):
+            upto = self._take(end)
+            if upto == _GOES_ON:
+                self._line = searched = end
+            else:
+                self._release(upto, frames)
+                searched = 0
+        # A short line may yet become the flag of the next Paket, and this one ends before it.
+        if self._is_too_long(len(held)) and (self._cut or len(held) - self._line > _LONGEST_MARK):
+            self._drop()
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        if self._is_too_long(len(self._held)):
+            self._overflow()
+        return super().eof()
+
+    def _is_too_long(self, upto: int) -> bool:
+        """Whether what has come up to there is more than a Paket can be."""
+        return self._dropped + upto > FRAME_LIMIT
+
+    def _seek(self) -> None:
+        self._state = "seeking"
+
+    def _take(self, end: int) -> int:
+        """Take the line that ends at `end`; say where in `_held` the Paket is over, if it is now."""
+        if not self._is_too_long(end):
+            return self._judge(end)
+        if end - self._line > _LONGEST_MARK:
+            # No flag, so it belongs to this Paket.
+            self._overflow()
+        upto = self._judge(end)
+        if upto == _GOES_ON or self._is_too_long(upto):
+            self._overflow()
+        return upto
+
+    def _judge(self, end: int) -> int:
+        """What `_take` says, whatever the length."""
+        start = self._line
+        if end - start <= _LONGEST_MARK:
+            line = bytes(self._held[start : end - 1]).removesuffix(b"\r")
+        else:
+            line = _LONG_LINE
+        state = self._state
+        if state == "model":
+            number = self._lines
+            if self._in_phase and 0 < number < MODEL_LINES and line in _FITTING[number & 1]:
+                # Most lines of all.
+                self._lines = number + 1
+                return _GOES_ON
+            return self._take_in_model(line, end)
+        if state == "paket":
+            return self._take_in_paket(line, end)
+        if line == _END:
+            return end
+        if state == "between":
+            if not line:
+                return end
+            if line == _MODEL and (whole := _WHOLE_MODEL.match(self._held)) is not None:
+                return whole.end()
+            self._begin(line)
+        elif line in self._flags:
+            return start
+        return _GOES_ON
+
+    def _begin(self, line: bytes) -> None:
+        self._lines = 0
+        if line not in self._flags:
+            self._state = "unknown"
+        elif line == _MODEL:
+            self._state = "model"
+            self._in_phase = True
+        else:
+            self._state = "paket"
+            self._texts = _TEXT_LINES[line]
+            self._doubtful = 0
+
+    def _take_in_paket(self, line: bytes, end: int) -> int:
+        doubtful = self._doubtful
+        if line == _END:
+            # With fewer texts than there must be, what looked like a flag among them was one.
+            return doubtful if doubtful and self._lines < self._texts else end
+        self._lines += 1
+        if self._lines <= self._texts:
+            if line in self._flags and not doubtful:
+                self._doubtful = self._line
+        elif line in self._flags:
+            if line != _ENDE or doubtful:
+                return self._line
+            # It may be meant to be !END: then a flag follows, not an amount.
+            self._doubtful = self._line
+        elif doubtful:
+            return doubtful
+        return _GOES_ON
+
+    def _take_in_model(self, line: bytes, end: int) -> int:
+        number = self._lines
+        self._lines += 1
+        if number == 0:
+            # SPIELSTDU and ERSTE3 are flags of other Pakete, too: the next line will tell.
+            fits = line in _MODEL_FLAGS or (line[:1] == b"!" and line != _END and line not in self._flags)
+        else:
+            fits = line in _FITTING[number % 2]
+        if not fits:
+            if line == _END:
+                return end
+            flag_line = len(_MODEL) + (2 if self._held[len(_MODEL)] == ord("\r") else 1)
+            if number == 1 and self._flag_at(flag_line):
+                return flag_line
+            if line in self._flags:
+                return self._line
+            if b"!" in line:
+                # Two lines have become one, and the cards are another MODEL's: only a mark ends this.
+                self._state = "unknown"
+                return _GOES_ON
+            # This line, or one before it, may be one too many or too few: only a Farbe or a Wert that
+            # stands where it belongs shows that it is not so, or else a mark ends this.
+            self._in_phase = False
+        elif line not in _EMPTY and number:
+            self._in_phase = True
+        return end if number >= MODEL_LINES and number % 2 == 0 and self._in_phase else _GOES_ON
+
+    def _flag_at(self, start: int) -> bool:
+        """Whether the line that begins at `start` is a flag of a Paket."""
+        end = self._held.find(b"\n", start)
+        return bytes(self._held[start:end]).removesuffix(b"\r") in self._flags
+
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        super()._release(upto, frames)
+        self._line = 0
+        self._state = "between"
+
+    def _overflow(self) -> None:
+        """The line that is being read makes the Paket longer than any can be."""
+        if self._cut is None:
+            self._cut = "limit"
+            self._place = self._line
+            self._state = "unknown"
+
+    def _drop(self) -> None:
+        """Keep nothing but the beginning of the line that is being read."""
+        self._overflow()
+        # No flag is as long as that: any such line will do.
+        rest = bytes(self._held[self._line : self._line + _LONGEST_MARK + 1])
+        self._dropped += len(self._held) - len(rest)
+        self._held[:] = rest
+        self._line = 0

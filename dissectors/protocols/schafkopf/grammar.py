@@ -1,0 +1,607 @@
+"""The grammar of Schafkopf: every production of the specification, and real programs' dialects as further
+rows.
+
+The specification is an EBNF in two parts, named after who receives: *Client-seitig* is what the server
+sends, *Server-seitig* what the clients send. A Paket is one token per line: a flag such as `!DRAN`, its
+fields, and `!END`; only `!MODEL` ends without one, after exactly 28 lines of cards. A message is named by
+its flag without the exclamation mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from typing import Any
+
+from kiebitz.dissectors.grammar.fields import unknown_word
+from kiebitz.dissectors.grammar.grammar import (
+    EventKind,
+    Field,
+    FieldType,
+    Grammar,
+    Handle,
+    Handles,
+    KeysOf,
+    MessageType,
+    Mismatch,
+    Rename,
+    Replace,
+)
+from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
+from kiebitz.dissectors.protocols.schafkopf.rules import RULES
+
+NAME = Handle("name", of_player=True)
+SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
+ROUND = Handle("round")
+
+EMPTY = "§"
+"""Where there is no card, no name, nothing to say."""
+
+TWICE_ENCODED = EMPTY.encode().decode("latin-1")
+"""What § looks like that was encoded as UTF-8 twice."""
+
+EMPTY_SPELLINGS = (EMPTY.encode(), EMPTY.encode("cp1252"), TWICE_ENCODED.encode())
+"""How real programs spell §."""
+
+END = "!END"
+
+MODEL_LINES = 28
+"""How many lines of cards a MODEL has."""
+
+LOST = 10
+"""What SIEGER adds to the seat of somebody who lost."""
+
+
+def production(symbol: str, words: Sequence[str]) -> str:
+    """A production in the specification's notation."""
+    return f"{symbol} = " + " | ".join(f'"{word}"' for word in words)
+
+
+class Nonterminal(FieldType):
+    """A nonterminal of the EBNF that stands on `lines` lines; `title` is its production.
+
+    Its text is those lines with a line feed between them. `part` is what it repeats, itself if nothing.
+    """
+
+    lines = 1
+
+    def __init__(self, symbol: str, title: str) -> None:
+        self.symbol = symbol
+        self.title = title
+        self.part: Nonterminal = self
+
+    @property
+    def terminals(self) -> list[Nonterminal]:
+        """What stands on each of its lines."""
+        return [self]
+
+    def encode(self, value: Any) -> str:
+        return str(value)
+
+
+class String(Nonterminal):
+    """A line of any text; a name, if it has a `handle`."""
+
+    is_free_text = True
+    _control = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+    def __init__(self, handle: Handle | None = None) -> None:
+        super().__init__("String", "String = {Zeichen}; Zeichen = UTF_8")
+        self.handle = handle
+
+    def decode(self, text: str) -> str:
+        return text
+
+    def remark(self, text: str) -> str | None:
+        found = self._control.search(text)
+        return f"there is a control character (U+{ord(found[0]):04X}) in it" if found else None
+
+
+class Word(Nonterminal):
+    """One of the words of a production."""
+
+    wrong_texts: Sequence[Wrong] = OF_WORDS
+
+    def __init__(self, symbol: str, *words: str, title: str | None = None) -> None:
+        super().__init__(symbol, title or production(symbol, words))
+        self.words = words
+
+    def decode(self, text: str) -> Any:
+        if text not in self.words:
+            raise unknown_word(text, self.words, self.title)
+        return text
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        yield from super().wrong_values()
+        if any(word != word.swapcase() for word in self.words):
+            yield other_case(self.encode)
+
+
+class Flag(Word):
+    """What a MODEL is for: a word with an exclamation mark, which is left out of the value."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__("Flag", *(f"!{word}" for word in words))
+
+    def decode(self, text: str) -> str:
+        return text[1:] if text in self.words else super().decode(text)
+
+    def encode(self, value: Any) -> str:
+        return f"!{value}"
+
+
+class Number(Word):
+    """One of a few numbers, written in one way only."""
+
+    wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "a number that stands for nothing", "9"))
+
+    def __init__(self, symbol: str, *numbers: int) -> None:
+        super().__init__(symbol, *map(str, numbers))
+
+    def decode(self, text: str) -> int:
+        return int(super().decode(text))
+
+
+class Seat(Number):
+    """A seat; NOBODY too, where it `may_be_nobody`."""
+
+    handle = SEAT
+
+    def __init__(self, may_be_nobody: bool = False) -> None:
+        super().__init__("Integer", *range(SEATS), *((NOBODY,) if may_be_nobody else ()))
+
+
+class Sieger(Number):
+    """A seat that won, or LOST more than one that lost; or NOBODY."""
+
+    def __init__(self) -> None:
+        super().__init__("Sieger", *range(SEATS), NOBODY, *range(LOST, LOST + SEATS))
+
+    def renamed(self, value: Any, rename: Rename) -> Any:
+        lost = LOST if value >= LOST else 0
+        return lost + SEAT.renamed(value - lost, rename)
+
+
+class Konto(Nonterminal):
+    """An amount. Real accounts go below zero, which the production does not allow."""
+
+    wrong_texts = OF_NUMBERS
+
+    # At most 15 digits: a number that every reader of the database can hold.
+    _number = re.compile(r"-?[0-9]{1,15}")
+
+    def __init__(self) -> None:
+        super().__init__("Konto", 'Konto = {("0" | "1" | … | "9")}')
+
+    def decode(self, text: str) -> int:
+        if not self._number.fullmatch(text):
+            problem = f'"{text[:40]}" is not an amount' if text else "there is nothing here"
+            raise Mismatch(0, len(text), problem, self.title, "bad-number")
+        return int(text)
+
+    def remark(self, text: str) -> str | None:
+        return "an amount below zero, for which the production has no sign" if text[0] == "-" else None
+
+
+class Each(Nonterminal):
+    """The same nonterminal several times, as a list."""
+
+    def __init__(self, part: Nonterminal, count: int, symbol: str | None = None) -> None:
+        each = " ".join([part.symbol] * count)
+        super().__init__(symbol or each, f"{symbol} = {each}" if symbol else part.title)
+        self.part = part
+        self.lines = count * part.lines
+
+    @property
+    def terminals(self) -> list[Nonterminal]:
+        return self.part.terminals * (self.lines // self.part.lines)
+
+    def decode(self, text: str) -> list[Any]:
+        lines = text.split("\n")
+        step = self.part.lines
+        parts = ["\n".join(lines[first : first + step]) for first in range(0, self.lines, step)]
+        values: list[Any] = []
+        for part in parts:
+            try:
+                values.append(self.part.decode(part))
+            except Mismatch as error:
+                at = sum(len(before) + 1 for before in parts[: len(values)])
+                raise Mismatch(
+                    at + error.start, at + error.end, str(error), error.expected, error.code
+                ) from error
+        return values
+
+    def encode(self, value: Any) -> str:
+        return "\n".join(map(self.part.encode, value))
+
+    def remark(self, text: str) -> str | None:
+        return next(filter(None, map(self.part.remark, text.split("\n"))), None)
+
+    def renamed(self, value: Any, rename: Rename) -> list[Any]:
+        return [self.part.renamed(part, rename) for part in value]
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> list[Any]:
+        return [self.part.anonymized(part, replace, rename) for part in value]
+
+    def all_words(self) -> Iterator[str]:
+        yield from self.part.all_words()
+
+    def handles(self) -> Iterator[Handle]:
+        yield from self.part.handles()
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        for wrong in self.part.wrong_values():
+            yield wrong._replace(text=partial(self._with_one, wrong))
+
+    def _with_one(self, wrong: Wrong, value: Sequence[Any]) -> str:
+        """All of them, of which the first is wrong that can be. Raises ValueError if none can."""
+        texts = [self.part.encode(part) for part in value]
+        for number, part in enumerate(value):
+            with suppress(ValueError):
+                texts[number] = wrong.of(part)
+                return "\n".join(texts)
+        raise ValueError("none of them can")
+
+
+class Karten(Each):
+    """Several cards. The same ones are shown again and again, so those that were read are remembered."""
+
+    def __init__(self, part: Nonterminal, count: int, symbol: str) -> None:
+        super().__init__(part, count, symbol)
+        self._read = lru_cache(maxsize=4096)(super().decode)
+
+    def decode(self, text: str) -> list[Any]:
+        # A copy, as a message's fields are its own.
+        return self._read(text).copy()
+
+
+class Karte(Nonterminal):
+    """A card, `FARBE WERT`, or None where there is none."""
+
+    lines = 2
+    farbe = Word("Farbe", EMPTY, *FARBEN)
+    wert = Word("Wert", EMPTY, *WERTE)
+    words = (*FARBEN, *WERTE)
+
+    def __init__(self) -> None:
+        super().__init__("Karte", "Karte = Farbe Wert")
+
+    @property
+    def terminals(self) -> list[Nonterminal]:
+        return [self.farbe, self.wert]
+
+    def decode(self, text: str) -> str | None:
+        if text in _CARDS:
+            return _CARDS[text]
+        raise self._flaw(text)
+
+    def encode(self, value: Any) -> str:
+        return f"{EMPTY}\n{EMPTY}" if value is None else value.replace(" ", "\n", 1)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        for wrong in self.farbe.wrong_values():
+            yield wrong.inside("farbe", partial(self._spoilt, wrong, None))
+        for wrong in self.wert.wrong_values():
+            yield wrong.inside("wert", partial(self._spoilt, None, wrong))
+        yield Wrong("half", f"a Farbe, and {EMPTY} for the Wert", f"{FARBEN[0]}\n{EMPTY}")
+
+    def _spoilt(self, farbe: Wrong | None, wert: Wrong | None, value: Any) -> str:
+        """A card with one of its lines wrong."""
+        one, _, other = self.encode(value).partition("\n")
+        return f"{farbe.of(one) if farbe else one}\n{wert.of(other) if wert else other}"
+
+    def _flaw(self, text: str) -> Mismatch:
+        """Which of the two lines is wrong."""
+        farbe, _, wert = text.partition("\n")
+        try:
+            self.farbe.decode(farbe)
+        except Mismatch as error:
+            return error
+        try:
+            self.wert.decode(wert)
+        except Mismatch as error:
+            return Mismatch(len(farbe) + 1, len(text), str(error), error.expected, error.code)
+        problem = f'"{farbe}" and "{wert}" are no card: both are {EMPTY}, or neither'
+        fitting = production("Wert", (EMPTY,) if farbe == EMPTY else WERTE)
+        return Mismatch(len(farbe) + 1, len(text), problem, fitting)
+
+
+_CARDS: dict[str, str | None] = {
+    f"{EMPTY}\n{EMPTY}": None,
+    **{f"{farbe}\n{wert}": f"{farbe} {wert}" for farbe in FARBEN for wert in WERTE},
+}
+
+
+_SEAT = Seat()
+_BOOLEAN = Word("Boolean", "JA", "NEIN")
+_BOOLEANS = Each(_BOOLEAN, SEATS)
+_MODUS = Word("Modus", *MODI)
+_KONTO = Konto()
+_KARTE = Karte()
+_NOTHING = Field("nichts", Word(f'"{EMPTY}"', EMPTY, title=f'"{EMPTY}"'), "nothing")
+_JA_NEIN = _BOOLEAN.title
+MODEL_FLAG = Flag("UPDATE", "ERSTE3", "SPIELSTDU", "SPIEL")
+
+_KARTEN = (
+    Field("spielerhand", Karten(_KARTE, HAND, "Spielerhand"), "the hand; the empty places come last"),
+    Field("tisch", Karten(_KARTE, SEATS, "Tisch"), "the table, by seat"),
+    Field("letzter_stich", Karten(_KARTE, SEATS, "LetzterStich"), "the last trick, by seat"),
+)
+
+_CLIENT = "Client-seitig: Daten"
+_SERVER = "Server-seitig: Daten"
+
+ROWS = (
+    # Client-seitig, Paket = "!MODEL" Flag Model; Model = Spielerhand Tisch LetzterStich
+    MessageType(
+        "MODEL",
+        "s2c",
+        (
+            Field("flag", MODEL_FLAG, "what the player is to do with it"),
+            *_KARTEN,
+        ),
+        "the cards: just to look at, or with a question",
+        "Client-seitig: Model",
+    ),
+    # "!NAME" String
+    MessageType("NAME", "s2c", (Field("name", String(), f"{EMPTY}"),), "what is your name?", _CLIENT),
+    # "!MITSPIELER" String String String String
+    MessageType(
+        "MITSPIELER",
+        "s2c",
+        (Field("namen", Each(String(NAME), SEATS), "by seat"),),
+        "who sits where in this round",
+        _CLIENT,
+        broadcast=True,
+    ),
+    # "!MODUS" Modus
+    MessageType("MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "this is played; Kontra?", _CLIENT),
+    # "!BESTESSPIEL" Modus
+    MessageType("BESTESSPIEL", "s2c", (Field("modus", _MODUS, "mode"),), "the best bid so far", _CLIENT),
+    # "!KONTRA" Boolean Boolean Boolean Boolean
+    MessageType(
+        "KONTRA", "s2c", (Field("kontra", _BOOLEANS, "by seat"),), "who said Kontra", _CLIENT, broadcast=True
+    ),
+    # "!GEKLOPFT" Boolean Boolean Boolean Boolean
+    MessageType(
+        "GEKLOPFT", "s2c", (Field("geklopft", _BOOLEANS, "by seat"),), "who knocked", _CLIENT, broadcast=True
+    ),
+    # "!ID" Integer
+    MessageType("ID", "s2c", (Field("id", _SEAT, "seat", fresh=True),), "your seat", _CLIENT),
+    # "!SPIELT" Integer Integer
+    MessageType(
+        "SPIELT",
+        "s2c",
+        (
+            Field("spieler", _SEAT, "seat of the player"),
+            Field("mitspieler", Seat(may_be_nobody=True), "seat of the partner; 4: not known"),
+        ),
+        "who plays",
+        _CLIENT,
+        broadcast=True,
+    ),
+    # "!SIEGER" Sieger Sieger
+    MessageType(
+        "SIEGER",
+        "s2c",
+        (
+            Field("spieler", Sieger(), "seat that won; plus 10: that lost"),
+            Field("mitspieler", Sieger(), "the same; 4: nobody"),
+        ),
+        "who won or lost",
+        _CLIENT,
+        broadcast=True,
+    ),
+    # "!HOCHZEIT"
+    MessageType("HOCHZEIT", "s2c", (), "do you take the Hochzeit?", _CLIENT),
+    MessageType(
+        "HOCHZEIT",
+        "s2c",
+        (_NOTHING,),
+        "do you take the Hochzeit?",
+        _CLIENT,
+        deviation=f"HOCHZEIT has a line with {EMPTY}; the specification has none",
+    ),
+    # "!DRAN" Integer
+    MessageType("DRAN", "s2c", (Field("dran", _SEAT, "seat"),), "whose turn it is", _CLIENT, broadcast=True),
+    # "!KONTO" Konto
+    MessageType("KONTO", "s2c", (Field("konto", _KONTO, "account"),), "your account", _CLIENT),
+    MessageType(
+        "KONTO",
+        "s2c",
+        (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
+        "your account and the stock",
+        _CLIENT,
+        deviation="KONTO tells the stock, too; the specification has a message STOCK for that",
+    ),
+    # "!STOCK" Konto
+    MessageType("STOCK", "s2c", (Field("stock", _KONTO, "stock"),), "the stock", _CLIENT, broadcast=True),
+    # "!ENDE" Konto
+    MessageType("ENDE", "s2c", (Field("konto", _KONTO, "account"),), "the round is over", _CLIENT),
+    MessageType(
+        "ENDE",
+        "s2c",
+        (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
+        "the round is over",
+        _CLIENT,
+        deviation="ENDE tells the stock, too; the specification has one field",
+    ),
+    # "!BEENDEN"
+    MessageType("BEENDEN", "s2c", (), "it is over", _CLIENT, broadcast=True),
+    MessageType(
+        "BEENDEN",
+        "s2c",
+        (_NOTHING,),
+        "it is over",
+        _CLIENT,
+        broadcast=True,
+        deviation=f"BEENDEN has a line with {EMPTY}; the specification has none",
+    ),
+    # Server-seitig, Paket = "!MODEL" "!SPIEL" Model
+    MessageType(
+        "MODEL",
+        "c2s",
+        (Field("flag", Flag("SPIEL"), "SPIEL"), *_KARTEN),
+        "plays a card: the cards as they are now",
+        "Server-seitig: Model",
+        answers=("MODEL",),
+    ),
+    # "!NAME" String
+    MessageType(
+        "NAME", "c2s", (Field("name", String(NAME), "name"),), "this is my name", _SERVER, answers=("NAME",)
+    ),
+    # "!SPIELSTDU" Modus
+    MessageType("SPIELSTDU", "c2s", (Field("modus", _MODUS, "mode"),), "bids", _SERVER, answers=("MODEL",)),
+    # "!KONTRA" Boolean
+    MessageType(
+        "KONTRA", "c2s", (Field("kontra", _BOOLEAN, "whether"),), "says Kontra?", _SERVER, answers=("MODUS",)
+    ),
+    # "!ERSTE3" Boolean
+    MessageType(
+        "ERSTE3", "c2s", (Field("klopft", _BOOLEAN, "whether"),), "knocks?", _SERVER, answers=("MODEL",)
+    ),
+    # "!HOCHZEIT" ("JA" Karte | "NEIN")
+    MessageType(
+        "HOCHZEIT",
+        "c2s",
+        (Field("nimmt", Word('"NEIN"', "NEIN", title=_JA_NEIN), "no"),),
+        "does not take the Hochzeit",
+        _SERVER,
+        answers=("HOCHZEIT",),
+    ),
+    MessageType(
+        "HOCHZEIT",
+        "c2s",
+        (
+            Field("nimmt", Word('"JA"', "JA", title=_JA_NEIN), "yes"),
+            Field("karte", _KARTE, "for the proposer"),
+        ),
+        "takes the Hochzeit",
+        _SERVER,
+        answers=("HOCHZEIT",),
+    ),
+    MessageType(
+        "HOCHZEIT",
+        "c2s",
+        (Field("nimmt", Word('"JA"', "JA", title=_JA_NEIN), "yes"),),
+        "takes the Hochzeit; the card follows",
+        _SERVER,
+        answers=("HOCHZEIT",),
+        deviation="HOCHZEIT JA is sent without its card, which follows as a KARTE",
+    ),
+    # "!KARTE" Karte
+    MessageType("KARTE", "c2s", (Field("karte", _KARTE, "card"),), "gives a card for a Hochzeit", _SERVER),
+    # "!BEENDEN"
+    MessageType("BEENDEN", "c2s", (), "leaves", _SERVER),
+    MessageType(
+        "BEENDEN",
+        "c2s",
+        (_NOTHING,),
+        "leaves",
+        _SERVER,
+        deviation=f"a client's BEENDEN has a line with {EMPTY}; the specification has none",
+    ),
+)
+
+EVENTS = (
+    EventKind("joined", ("name",), "{name} joins", own=("NAME",), introduces=True),
+    EventKind("round_started", ("round", "names"), "round {round}: {names}"),
+    EventKind("dealt", ("seat", "name", "cards"), "{name} gets {cards}", secret=True, own=("MODEL",)),
+    EventKind(
+        "answered",
+        ("seat", "name", "question", "answer"),
+        "{name} answers {question} with {answer}",
+        secret=True,
+        own=("ERSTE3", "KONTRA", "HOCHZEIT"),
+    ),
+    EventKind("knocked", ("seats", "names"), "knocked: {names}"),
+    EventKind("best_bid", ("mode",), "the best bid so far is {mode}", spoken=True),
+    EventKind("bid", ("seat", "name", "mode"), "{name} bids {mode}", secret=True, own=("SPIELSTDU",)),
+    EventKind("hochzeit", ("seat", "name", "proposer", "taken"), "Hochzeit, offered to {name}"),
+    EventKind("player", ("seat", "name"), "{name} is to play"),
+    EventKind("declared", ("mode", "player", "partner"), "{player} plays {mode}"),
+    EventKind("kontra", ("seats", "names"), "Kontra: {names}"),
+    EventKind("turn", ("seat", "name"), "it is {name}'s turn"),
+    EventKind("played", ("seat", "name", "card"), "{name} plays {card}"),
+    EventKind(
+        "trick",
+        ("number", "cards", "leader", "winner", "points"),
+        "trick {number} ({cards}) goes to {winner}, {points} points",
+    ),
+    EventKind("won", ("seats", "names"), "won: {names}"),
+    EventKind("lost", ("seats", "names"), "lost: {names}"),
+    EventKind("round_ended", ("reason",), "the round is over: {reason}"),
+    EventKind("settled", ("accounts", "stock"), "accounts: {accounts}; stock {stock}"),
+    EventKind("left", ("seat", "name", "reason"), "{name} leaves: {reason}", ending="reason"),
+)
+
+# What names something in the data of the events, and in the state. Seats go round with the rounds.
+DATA_HANDLES: Handles = {
+    "actor": NAME,
+    "name": NAME,
+    "names": NAME,
+    "player": NAME,
+    "partner": NAME,
+    "proposer": NAME,
+    "leader": NAME,
+    "winner": NAME,
+    "accounts": KeysOf(NAME),
+    "seat": SEAT,
+    "seats": SEAT,
+    "round": ROUND,
+}
+STATE_HANDLES: Handles = {
+    **DATA_HANDLES,
+    "players": KeysOf(NAME),
+    "private": KeysOf(NAME),
+    "points": KeysOf(NAME),
+    "seats": NAME,
+    "turn": NAME,
+    "knocks": NAME,
+    "kontra": NAME,
+}
+
+GRAMMAR = Grammar(
+    "schafkopf",
+    "Schafkopf",
+    ROWS,
+    EVENTS,
+    foreign=True,
+    data_handles=DATA_HANDLES,
+    state_handles=STATE_HANDLES,
+    rules=RULES,
+    # A client answers for itself, the server tells what all have answered.
+    mixed=("kontra",),
+    more_words=(END, TWICE_ENCODED),
+)
+
+
+def kinds(row: MessageType) -> list[Nonterminal]:
+    """The nonterminals of a row's fields."""
+    found = [field.type for field in row.fields if isinstance(field.type, Nonterminal)]
+    assert len(found) == len(row.fields)
+    return found
+
+
+def notation(row: MessageType) -> str:
+    """A row's Paket in the specification's notation, such as `"!ID" Integer "!END"`."""
+    end = [] if row.name == "MODEL" else [f'"{END}"']
+    return " ".join([f'"!{row.name}"', *(kind.symbol for kind in kinds(row)), *end])
+
+
+def terminals(row: MessageType) -> list[Nonterminal]:
+    """What stands on each line behind a row's flag."""
+    return [line for kind in kinds(row) for line in kind.terminals]
+
+
+def line_count(row: MessageType) -> int:
+    """How many lines a row's fields take."""
+    return sum(kind.lines for kind in kinds(row))
+
+
+def text_lines(row: MessageType) -> int:
+    """How many of its lines, from the first, may be any text."""
+    return line_count(row) if any(isinstance(kind.part, String) for kind in kinds(row)) else 0

@@ -1,0 +1,145 @@
+"""Hands: what the server deals and shows, compared with what is known of each player's cards.
+
+A hand only ever loses the cards that its player lays; a Hochzeit exchanges one. A hand that contradicts this
+is objected to, and taken over when the server insists.
+"""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.schafkopf.cards import HAND
+from kiebitz.dissectors.protocols.schafkopf.context import Rounds, cards_of
+from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Round
+
+
+class Hands:
+    """The hands of a table's rounds."""
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+
+    def dealt(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """A hand of three or of six cards, before anything is played."""
+        self._rounds.advance(played, "dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
+        hand = cards_of(message, "spielerhand")
+        self._rounds.seat_by_turn(conversation)
+        seat = conversation.seat
+        if self._rounds.is_impossible(message, played) or seat is None:
+            return
+        known = played.dealt.get(seat)
+        if known is not None and conversation.sure and not set(known) <= set(hand):
+            lost = next(card for card in known if card not in hand)
+            self._rounds.card_flaw(message, played, "hand-changed/dealt", "spielerhand", 0, card=lost)
+            if not conversation.doubted:
+                conversation.doubted = True
+                return
+        conversation.doubted = False
+        if self._held_elsewhere(message, played, seat, hand) or known == hand:
+            return
+        played.dealt[seat] = hand
+        self._rounds.put_hand(played, seat)
+        self._see_called(played, seat)
+        who = played.who(seat)
+        self._rounds.emit_of(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played.game)
+
+    def compare(
+        self, message: Message, conversation: Conversation, played: Round, news: list[tuple[int, str]]
+    ) -> None:
+        """Compare a hand that the server shows with what is known of it."""
+        seat = conversation.seat
+        if seat is None:
+            return
+        now = cards_of(message, "spielerhand")
+        own = [card for where, card in news if where == seat]
+        known = played.hand(seat)
+        shown = [*now, *own]
+        if known is not None and set(known) == set(shown):
+            conversation.hand_doubted = False
+            return
+        if known is None or not conversation.synced or conversation.hand_doubted or set(known) < set(shown):
+            # It was not known, or not all of it; or the server insists.
+            played.contested = played.contested or conversation.hand_doubted
+            gone = [card.card for card in played.play.cards() if card.seat == seat]
+            self._learn(played, seat, list(dict.fromkeys(shown + gone)))
+            conversation.hand_doubted = False
+            return
+        if self._is_refused(message, conversation, played):
+            return
+        conversation.hand_doubted = True
+        wrong = next((card for card in now if card not in known), None)
+        missing = next((card for card in known if card not in shown), None)
+        if wrong is not None:
+            back = any(card.card == wrong and card.seat == seat for card in played.play.cards())
+            key, card = "hand-changed/back" if back else "hand-changed/new", wrong
+            place = message.fields["spielerhand"].index(wrong)
+        elif missing is not None:
+            key, card = "hand-changed/gone", missing
+            place = min(len(now), HAND - 1)
+        else:
+            # It is a card on the table that was not in the hand, and told as such.
+            return
+        self._rounds.card_flaw(message, played, key, "spielerhand", place, card=card)
+
+    def _learn(self, played: Round, seat: int, hand: list[str]) -> None:
+        """A hand is known now; what was thought of others that have a card of it was wrong."""
+        for other in [other for other, cards in played.dealt.items() if other != seat]:
+            if not set(hand).isdisjoint(played.dealt[other]):
+                del played.dealt[other]
+        played.dealt[seat] = hand
+        self._rounds.put_hand(played, seat)
+        self._see_called(played, seat)
+
+    def _is_refused(self, message: Message, conversation: Conversation, played: Round) -> bool:
+        """Whether the server has not taken the card that this client has just laid."""
+        last = played.play.last()
+        return (
+            last is not None
+            and last.seat == conversation.seat
+            and last.card in message.fields["spielerhand"]
+            and last.card not in message.fields["tisch"]
+        )
+
+    def _held_elsewhere(self, message: Message, played: Round, seat: int, hand: list[str]) -> bool:
+        """Whether somebody else has, or has played, a card of a hand."""
+        for other, cards in played.dealt.items():
+            for place, card in enumerate(hand):
+                if other != seat and card in cards:
+                    key, who = "card-twice/hands", played.who(other)
+                    self._rounds.card_flaw(message, played, key, "spielerhand", place, card=card, player=who)
+                    return True
+        return False
+
+    def partner(self, played: Round, seat: int) -> None:
+        """Everybody knows now who plays with the player."""
+        if played.partner != seat and played.player is not None:
+            played.partner = seat
+            self._rounds.put_in(played, played.who(seat), "partner")
+            self._rounds.known(played, "partner")
+
+    def _see_called(self, played: Round, seat: int) -> None:
+        """Who has the called Sau in his hand knows that he is the partner."""
+        mode = played.play.mode
+        who = played.who(seat)
+        if mode is not None and mode.called in played.dealt.get(seat, ()) and who is not None:
+            self._rounds.put_in(played, True, "private", who, "partner")
+
+    def exchange(self, played: Round) -> None:
+        """A Hochzeit is played: the player and his partner have given each other a card."""
+        pair = (played.player, played.partner)
+        for giver, other in (pair, pair[::-1]):
+            if giver is None or giver not in played.dealt:
+                continue
+            given = played.given.get(giver)
+            got = played.given.get(other) if other is not None else None
+            kept = [card for card in played.dealt[giver] if card != given]
+            if given is not None and got is not None:
+                played.dealt[giver] = [*kept, got]
+            else:
+                # It is known again when the server shows it.
+                del played.dealt[giver]
+            self._rounds.put_hand(played, giver)
+
+    def see_called(self, played: Round) -> None:
+        """The mode is known now: look for the called Sau in all hands that are known."""
+        for seat in played.dealt:
+            self._see_called(played, seat)

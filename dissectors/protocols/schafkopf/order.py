@@ -1,0 +1,131 @@
+"""The order of talk: a client answers what he is asked, and the server keeps to the order of a round.
+
+    ID, MITSPIELER, KONTO → (DRAN, ERSTE3, answer) × 4 → GEKLOPFT → (DRAN, BESTESSPIEL, SPIELSTDU, answer) × 4
+    → [DRAN, HOCHZEIT, answer] → SPIELT → (DRAN, MODUS, KONTRA answer) × 4 → KONTRA
+    → 24 × (DRAN; SPIEL to the player, UPDATE to the others; the player's MODEL) → ENDE → SIEGER
+
+The specification leaves the order to be guessed; this is what all real servers keep to.
+"""
+
+from __future__ import annotations
+
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.schafkopf.context import Rounds
+from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, notation
+from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Question, Round
+
+_ANYTIME = ("NAME", "BEENDEN")
+
+_ASKS: dict[str, Question] = {
+    "NAME": "NAME",
+    "ERSTE3": "ERSTE3",
+    "SPIELSTDU": "SPIELSTDU",
+    "MODUS": "KONTRA",
+    "HOCHZEIT": "HOCHZEIT",
+    "SPIEL": "MODEL",
+}
+"""What a message of the server, or a MODEL's flag, asks for."""
+
+_STEPS = {
+    "ID": 0,
+    "MITSPIELER": 1,
+    "KONTO": 2,
+    "STOCK": 2,
+    "ERSTE3": 3,
+    "GEKLOPFT": 4,
+    "BESTESSPIEL": 5,
+    "SPIELSTDU": 5,
+    "HOCHZEIT": 5,
+    "SPIELT": 6,
+    "MODUS": 7,
+    "KONTRA": 8,
+    "SPIEL": 9,
+    "UPDATE": 9,
+    "ENDE": 10,
+    "SIEGER": 11,
+}
+"""In which order the server's messages come in a round. DRAN comes all the time."""
+
+
+class Order:
+    """Judges the order of a table's messages."""
+
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds = rounds
+
+    def asked(self, message: Message, conversation: Conversation) -> None:
+        """The server says something: look whether it may now, and what it asks for."""
+        name = _step_name(message)
+        step = _STEPS.get(name)
+        if step is not None and name != "ID":
+            if step < conversation.step and not conversation.sure:
+                # What is missing was the end of one round and the beginning of the next.
+                self._rounds.enter(conversation, None, message.ts_ns)
+            elif step < conversation.step:
+                self._rounds.flaw(message, "out-of-order", name=name, step=_name_of(conversation.step))
+                if conversation.round is not None and conversation.round.ended:
+                    # It is the next round all the same.
+                    self._rounds.enter(conversation, None, message.ts_ns)
+            # From here on it counts from there: one message out of place is one flaw.
+            conversation.step = step
+        question = _ASKS.get(name)
+        if question is not None:
+            conversation.asked = question
+            conversation.answered = None
+            conversation.whole = True
+
+    def answered(self, message: Message, row: MessageType, conversation: Conversation) -> bool:
+        """A client says something: whether it is what he was asked for, as far as that is known."""
+        name = message.name
+        if name in _ANYTIME:
+            if name == conversation.asked:
+                conversation.asked = None
+            return True
+        wanted = conversation.asked
+        if name != wanted:
+            if self._rounds.is_unfinished(message.stream, "s2c"):
+                # A question that lacks its end is not a message yet when it is answered.
+                conversation.whole = conversation.synced = False
+            if conversation.whole:
+                self._unasked(message, row, conversation)
+                return False
+            # What was missed may have been the question.
+            return True
+        conversation.answered = wanted
+        conversation.asked = _what_follows(message)
+        return True
+
+    def _unasked(self, message: Message, row: MessageType, conversation: Conversation) -> None:
+        wanted = conversation.asked
+        name = message.name
+        if wanted is not None:
+            answer = notation(GRAMMAR.rows_named("c2s", wanted)[0])
+            self._rounds.flaw(message, "wrong-answer", clause=row.clause, name=name, wanted=answer)
+        elif name == "MODEL" and conversation.dran not in (None, conversation.seat):
+            whose = _who(conversation.round, conversation.dran)
+            self._rounds.flaw(message, "out-of-turn", clause=row.clause, whose=whose)
+        else:
+            key = "answered-twice" if conversation.answered == name else "unasked"
+            self._rounds.flaw(message, key, clause=row.clause, name=name)
+
+
+def _what_follows(message: Message) -> Question | None:
+    """Who proposes or takes a Hochzeit gives a card with a message of its own."""
+    if message.name == "SPIELSTDU" and message.fields["modus"] == "HOCHZEIT":
+        return "KARTE"
+    if message.name == "HOCHZEIT" and message.fields["nimmt"] == "JA" and "karte" not in message.fields:
+        return "KARTE"
+    return None
+
+
+def _step_name(message: Message) -> str:
+    return str(message.fields["flag"]) if message.name == "MODEL" else message.name
+
+
+def _name_of(step: int) -> str:
+    return next(name for name, number in _STEPS.items() if number == step)
+
+
+def _who(played: Round | None, seat: int | None) -> str | None:
+    return played.who(seat) if played is not None else f"seat {seat}"

@@ -1,0 +1,244 @@
+"""A simple Schafkopf server with the short pack: round after round at one table of four."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+from kiebitz.dissectors.conformance.bots import Fields, Hang, Host, Say
+from kiebitz.dissectors.protocols.schafkopf.cards import (
+    HAND,
+    MODI,
+    NOBODY,
+    PACK,
+    SEATS,
+    TO_WIN,
+    Mode,
+    mode,
+    points,
+)
+from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY, LOST
+from kiebitz.dissectors.protocols.schafkopf.legal import HOCHZEIT, NICHTS, playable
+
+_PAUSE_S = 0.05
+_STAKE = 50
+_NONE: list[str | None] = [None] * SEATS
+
+_Waiting = Generator[None, Fields, Fields]
+"""Waits for what was asked for."""
+
+_Asking = Generator[None, Fields, None]
+
+
+class _Trick(NamedTuple):
+    winner: int
+    cards: list[str]
+
+
+class SchafkopfHost(Host):
+    """Begins once all four have told their names; a game is a round."""
+
+    def __init__(self, players: int = SEATS, seed: int = 1, games: int = 0) -> None:
+        super().__init__(SEATS, seed, games)
+        self._names: dict[int, str] = {}
+        """By connection, in the order in which they came."""
+        self._money: dict[int, int] = {}
+        self._round: _Asking | None = None
+        self._wanted: tuple[int, str] | None = None
+        self._seats: list[int] = []
+        """By seat the connection of who sits there in this round."""
+        self._hands: list[list[str]] = []
+        self._last: list[str | None] = _NONE
+        self._played: list[tuple[int, str]] = []
+        """Which seat has played which card in this round."""
+
+    def _came(self, connection: int, door: int) -> None:
+        self._tell(connection, "NAME", name=EMPTY)
+
+    def _hear(self, connection: int, name: str, fields: Fields) -> None:
+        match name:
+            case "NAME" if connection not in self._names:
+                self._names[connection] = fields["name"]
+                self._money[connection] = 1000
+                if len(self._names) == SEATS:
+                    self._plan(_PAUSE_S, self._begin)
+            case "BEENDEN":
+                self._may(Hang(connection))
+                self._end()
+            case _ if self._wanted == (connection, name):
+                self._wanted = None
+                self._go_on(fields)
+
+    def _gone(self, connection: int) -> None:
+        self._names.pop(connection, None)
+        self._end()
+
+    def _end(self) -> None:
+        """Without one of them, or when enough was played, it is over for all."""
+        if self._round is None:
+            return
+        self._round, self._wanted = None, None
+        for other in self._names:
+            self._tell(other, "BEENDEN")
+            self._may(Hang(other))
+
+    # What is said.
+
+    def _to(self, seat: int, name: str, /, **fields: Any) -> None:
+        self._may(Say(name, fields, self._seats[seat]))
+
+    def _all(self, name: str, /, **fields: Any) -> None:
+        for seat in range(SEATS):
+            self._to(seat, name, **fields)
+
+    def _model(
+        self, flag: str, seat: int, table: Sequence[str | None], hand: Sequence[str] | None = None
+    ) -> None:
+        cards: list[Any] = [*(self._hands[seat] if hand is None else hand)]
+        self._to(
+            seat,
+            "MODEL",
+            flag=flag,
+            spielerhand=cards + [None] * (HAND - len(cards)),
+            tisch=[*table],
+            letzter_stich=[*self._last],
+        )
+
+    def _ask(self, seat: int, name: str) -> _Waiting:
+        self._wanted = self._seats[seat], name
+        return (yield)
+
+    def _go_on(self, answer: Fields) -> None:
+        if self._round is None:
+            return
+        try:
+            self._round.send(answer)
+        except StopIteration:
+            self.games += 1
+            if self.had_enough:
+                self._end()
+            else:
+                self._plan(_PAUSE_S, self._begin)
+
+    # A round.
+
+    def _begin(self) -> None:
+        if len(self._names) == SEATS:
+            self._round = self._one_round()
+            next(self._round)
+
+    def _one_round(self) -> _Asking:
+        here = [*self._names]
+        first = self.games % SEATS
+        self._seats = here[first:] + here[:first]
+        pack = sorted(PACK)
+        self.random.shuffle(pack)
+        self._hands = [pack[HAND * seat : HAND * seat + HAND] for seat in range(SEATS)]
+        self._last = _NONE
+        for seat in range(SEATS):
+            self._to(seat, "ID", id=seat)
+        self._all("MITSPIELER", namen=[self._names[connection] for connection in self._seats])
+        self._accounts("KONTO")
+        self._all("STOCK", stock=0)
+        yield from self._knock()
+        modus, bidder, given = yield from self._bid()
+        partner = NOBODY
+        if modus == HOCHZEIT:
+            partner = yield from self._marry(bidder, given)
+        if modus in (NICHTS, "SI") or (modus == HOCHZEIT and partner == NOBODY):
+            self._accounts("ENDE")
+            return
+        self._all("SPIELT", spieler=bidder, mitspieler=partner)
+        kontras = []
+        for seat in range(SEATS):
+            self._all("DRAN", dran=seat)
+            self._to(seat, "MODUS", modus=modus)
+            kontras.append((yield from self._ask(seat, "KONTRA"))["kontra"])
+        self._all("KONTRA", kontra=kontras)
+        rules = mode(modus)
+        tricks = yield from self._play(rules)
+        if rules.called is not None:
+            holders = (seat for seat, card in self._played if card == rules.called)
+            partner = next(holders, NOBODY)
+        self._settle(rules, bidder, partner, tricks)
+
+    def _accounts(self, name: str) -> None:
+        for seat, connection in enumerate(self._seats):
+            self._to(seat, name, konto=self._money[connection])
+
+    def _knock(self) -> _Asking:
+        knocks = []
+        for seat in range(SEATS):
+            self._all("DRAN", dran=seat)
+            self._model("ERSTE3", seat, _NONE, self._hands[seat][:3])
+            knocks.append((yield from self._ask(seat, "ERSTE3"))["klopft"])
+        self._all("GEKLOPFT", geklopft=knocks)
+
+    def _bid(self) -> Generator[None, Fields, tuple[str, int, str]]:
+        """What is played, who plays it, and in a Hochzeit the card that is offered."""
+        best, bidder, given = NICHTS, 0, ""
+        for seat in range(SEATS):
+            self._all("DRAN", dran=seat)
+            self._to(seat, "BESTESSPIEL", modus=best)
+            self._model("SPIELSTDU", seat, _NONE)
+            bid = (yield from self._ask(seat, "SPIELSTDU"))["modus"]
+            card = ""
+            if bid == HOCHZEIT:
+                card = (yield from self._ask(seat, "KARTE"))["karte"]
+            if bid != NICHTS and (best == NICHTS or MODI.index(bid) > MODI.index(best)):
+                best, bidder, given = bid, seat, card
+        return best, bidder, given
+
+    def _marry(self, bidder: int, given: str) -> Generator[None, Fields, int]:
+        """Who takes the Hochzeit; cards have changed hands then."""
+        for step in range(1, SEATS):
+            seat = (bidder + step) % SEATS
+            self._all("DRAN", dran=seat)
+            self._to(seat, HOCHZEIT)
+            answer = yield from self._ask(seat, HOCHZEIT)
+            if answer["nimmt"] == "NEIN":
+                continue
+            # Its card may stand in the answer, or come after it.
+            card = answer.get("karte") or (yield from self._ask(seat, "KARTE"))["karte"]
+            if card in self._hands[seat] and given in self._hands[bidder]:
+                for giver, taker, gift in ((bidder, seat, given), (seat, bidder, card)):
+                    self._hands[giver].remove(gift)
+                    self._hands[taker].append(gift)
+                return seat
+        return NOBODY
+
+    def _play(self, rules: Mode) -> Generator[None, Fields, list[_Trick]]:
+        leader = 0
+        self._played = []
+        tricks: list[_Trick] = []
+        while self._hands[leader]:
+            table, laid = [*_NONE], list[str]()
+            for step in range(SEATS):
+                seat = (leader + step) % SEATS
+                self._all("DRAN", dran=seat)
+                for other in range(SEATS):
+                    self._model("SPIEL" if other == seat else "UPDATE", other, table)
+                told = (yield from self._ask(seat, "MODEL"))["tisch"][seat]
+                allowed = playable(rules, self._hands[seat], laid)
+                card = told if told in allowed else allowed[0]
+                self._hands[seat].remove(card)
+                table[seat] = card
+                laid.append(card)
+                self._played.append((seat, card))
+            for seat in range(SEATS):
+                self._model("UPDATE", seat, table)
+            leader = (leader + rules.winner(laid)) % SEATS
+            tricks.append(_Trick(leader, laid))
+            self._last = table
+        return tricks
+
+    def _settle(self, rules: Mode, bidder: int, partner: int, tricks: list[_Trick]) -> None:
+        party = {bidder, partner} - {NOBODY}
+        taken = [trick for trick in tricks if trick.winner in party]
+        counted = sum(points(trick.cards) for trick in taken)
+        won = len(taken) == len(tricks) if rules.du else counted >= TO_WIN
+        self._accounts("ENDE")
+        lost = 0 if won else LOST
+        self._all("SIEGER", spieler=bidder + lost, mitspieler=NOBODY if partner == NOBODY else partner + lost)
+        for seat, connection in enumerate(self._seats):
+            self._money[connection] += _STAKE if (seat in party) == won else -_STAKE

@@ -1,0 +1,256 @@
+"""What MODELs tell: hands, and the cards that were played; and whether they can be true.
+
+A client plays by sending the cards as they are afterwards. Everything else on the table must be as the server
+showed it, the card must come from his hand, and suit must be followed. The server's own snapshots must agree
+with each other. What contradicts is not taken over, unless the next snapshot insists on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.dissectors.model import Blame, Message
+from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK
+from kiebitz.dissectors.protocols.schafkopf.context import Rounds, cards_of
+from kiebitz.dissectors.protocols.schafkopf.hands import Hands
+from kiebitz.dissectors.protocols.schafkopf.play import Contradiction, Trick
+from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Round
+
+
+class Snapshots:
+    """Reads the MODELs of a table's conversations."""
+
+    def __init__(self, rounds: Rounds, hands: Hands) -> None:
+        self._rounds = rounds
+        self._hands = hands
+
+    def shown(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """The server shows the cards."""
+        self._rounds.advance(played, "playing")
+        if message.fields["flag"] == "SPIEL":
+            self._rounds.seat_by_turn(conversation)
+        if self._rounds.is_impossible(message, played):
+            return
+        try:
+            news = self._news(message, played)
+        except Contradiction as error:
+            if conversation.synced and not conversation.doubted:
+                conversation.doubted = True
+                place = error.field, error.place
+                self._rounds.card_flaw(message, played, "contradiction", *place, problem=str(error))
+                return
+            # It insists, or something was missed.
+            played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
+            self._rounds.unsure(played, "tricks")
+            played.contested = True
+            try:
+                news = self._news(message, played)
+            except Contradiction:
+                news = []
+        self._hands.compare(message, conversation, played, news)
+        conversation.doubted = not self._take(message, conversation, played, news)
+        self._note_place(message, conversation, played)
+        conversation.synced = True
+
+    def move(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """A client plays a card."""
+        seat = conversation.seat
+        table: list[str | None] = message.fields["tisch"]
+        if self._rounds.is_impossible(message, played) or seat is None:
+            return
+        if not conversation.synced:
+            # What he was shown before is missing, so what he shows is news.
+            self.shown(message, conversation, played)
+            return
+        card = table[seat]
+        hand = played.hand(seat)
+        now = cards_of(message, "spielerhand")
+        before = played.play.current.by_seat[seat]
+        if card is None or card == before:
+            self._rounds.card_flaw(message, played, "no-card", "tisch", seat, seat=seat)
+            return
+        if hand is not None and card not in hand:
+            self._rounds.card_flaw(
+                message, played, "not-in-hand", "tisch", seat, card=card, hand=", ".join(hand)
+            )
+            return
+        if hand is not None and sorted(now) != sorted(other for other in hand if other != card):
+            wrong = next((other for other in now if other not in hand or other == card), None)
+            place = message.fields["spielerhand"].index(wrong) if wrong is not None else len(now)
+            left = ", ".join(other for other in hand if other != card) or "no card"
+            place = min(place, HAND - 1)
+            self._rounds.card_flaw(
+                message, played, "hand-changed", "spielerhand", place, card=card, left=left
+            )
+            return
+        try:
+            news = self._news(message, played)
+        except Contradiction as error:
+            where = error.field, error.place
+            self._rounds.card_flaw(message, played, "table-changed", *where, problem=str(error))
+            return
+        others = [step for step in news if step[0] != seat]
+        if others:
+            other, laid = others[0]
+            self._rounds.card_flaw(
+                message, played, "table-changed/seat", "tisch", other, card=laid, seat=other
+            )
+            return
+        if news and self._breaks_suit(message, played, seat, card, played.play.current):
+            played.refused.add((seat, card))
+            return
+        self._take(message, conversation, played, news)
+        self._note_place(message, conversation, played)
+
+    def infer_last(self, message: Message, conversation: Conversation, played: Round) -> None:
+        """Tell the last card of a round: all others being known, it can be only one."""
+        play = played.play
+        left = PACK - {known.card for known in play.cards()}
+        seat = play.current.next_seat()
+        if play.whole and len(left) == 1 and seat is not None:
+            self._take(message, conversation, played, [(seat, min(left))], inferred=True)
+
+    # What a snapshot says.
+
+    def _news(self, message: Message, played: Round) -> list[tuple[int, str]]:
+        """What was played since. Raises Contradiction."""
+        table, last = message.fields["tisch"], message.fields["letzter_stich"]
+        try:
+            return played.play.news(table, last)
+        except Contradiction as error:
+            trick = played.play.current
+            if error.leader is None or trick.cards or not played.play.tricks:
+                raise
+            self.leads(message, played, error.leader)
+            return played.play.news(table, last)
+
+    def leads(self, message: Message, played: Round, seat: int) -> None:
+        """The server lets somebody else begin than who took the last trick by the rules."""
+        trick = played.play.tricks[-1]
+        played.play.current.leader = seat
+        if trick.winner is None:
+            trick.winner = seat
+            self._rounds.put_tricks(played)
+        elif trick.winner != seat and not trick.disputed:
+            trick.disputed = True
+            self._rounds.flaw(
+                message,
+                "trick-winner",
+                player=played.who(seat),
+                trick=trick.number,
+                winner=played.who(trick.winner),
+                seat=trick.winner,
+            )
+
+    def _take(
+        self,
+        message: Message,
+        conversation: Conversation,
+        played: Round,
+        news: list[tuple[int, str]],
+        inferred: bool = False,
+    ) -> bool:
+        """Make events of the cards that were played, up to one that cannot be; whether there was none."""
+        rounds = self._rounds
+        for seat, card in news:
+            if not inferred and self._cannot_be(message, conversation, played, seat, card):
+                return False
+            trick = played.play.current
+            if not inferred and (seat, card) not in played.refused:
+                self._breaks_suit(message, played, seat, card, trick)
+            done = played.play.add(seat, card)
+            who = played.who(seat)
+            rounds.put_hand(played, seat)
+            rounds.put_table(played)
+            if played.play.mode is not None and card == played.play.mode.called:
+                self._hands.partner(played, seat)
+            data: dict[str, Any] = {"seat": seat, "name": who, "card": card}
+            if inferred:
+                data["inferred"] = True
+            event = rounds.emit_of(message, "played", who, data, played.game)
+            (done or played.play.current).cards[-1].event_id = event.id
+            if done is not None:
+                self._tell_trick(message, played, done)
+        return True
+
+    def _tell_trick(self, message: Message, played: Round, trick: Trick) -> None:
+        rounds = self._rounds
+        rounds.put_tricks(played)
+        data = rounds.trick(played, trick)
+        trick.event_id = rounds.emit_of(message, "trick", data["winner"], data, played.game).id
+
+    def _cannot_be(
+        self, message: Message, conversation: Conversation, played: Round, seat: int, card: str
+    ) -> bool:
+        """Whether a card cannot be played now; if the server insists, what was known before is given up."""
+        insists = conversation.doubted
+        played.contested = played.contested or insists
+        earlier = next((other for other in played.play.cards() if other.card == card), None)
+        if earlier is not None:
+            if insists:
+                played.play.whole = False
+                return False
+            key, who = "card-twice/played", played.who(earlier.seat)
+            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
+            return True
+        holder = next((other for other in played.dealt if card in (played.hand(other) or ())), None)
+        if holder is not None and holder != seat:
+            if insists:
+                del played.dealt[holder]
+                return False
+            key, who = "card-twice/held", played.who(holder)
+            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=who)
+            return True
+        if holder is None and seat in played.dealt:
+            if insists:
+                del played.dealt[seat]
+                return False
+            key = "not-in-hand/laid" if message.direction == "c2s" else "not-in-hand/shown"
+            self._rounds.card_flaw(message, played, key, "tisch", seat, card=card, player=played.who(seat))
+            return True
+        return False
+
+    # The rules.
+
+    def _breaks_suit(self, message: Message, played: Round, seat: int, card: str, trick: Trick) -> bool:
+        """Suit is followed by who has it; of a hand that is not known this shows later."""
+        mode = played.play.mode
+        if mode is None or not played.play.whole:
+            return False
+        suit = mode.suit(card)
+        earlier = played.renounced.pop((seat, suit), None)
+        if earlier is not None:
+            self._revoke(
+                message, played, seat, "suit-not-followed/earlier", card=card, suit=suit, trick=earlier
+            )
+        led = mode.suit(trick.cards[0].card) if trick.cards else suit
+        if led == suit:
+            return False
+        hand = played.hand(seat)
+        if hand is None:
+            played.renounced.setdefault((seat, led), trick.number)
+            return False
+        right = mode.must_follow(trick.cards[0].card, hand)
+        if right:
+            first, allowed = trick.cards[0].card, ", ".join(right)
+            self._revoke(
+                message, played, seat, "suit-not-followed", card=card, led=first, suit=led, allowed=allowed
+            )
+        return bool(right)
+
+    def _revoke(self, message: Message, played: Round, seat: int, key: str, **values: Any) -> None:
+        # Whose card another client is shown is not known to be a client's or one of the server's own bots'.
+        blame: Blame = "client" if message.direction == "c2s" else "unknown"
+        who = played.who(seat)
+        self._rounds.card_flaw(message, played, key, "tisch", seat, blame=blame, player=who, **values)
+
+    # Places.
+
+    def _note_place(self, message: Message, conversation: Conversation, played: Round) -> None:
+        table, last = message.fields["tisch"], message.fields["letzter_stich"]
+        event_id, tricks = played.play.showing(table, last)
+        if message.event_id is None:
+            message.event_id = event_id
+        # Once the table is cleared, the winner's turn has been told already.
+        conversation.lead_due = conversation.lead_due or (tricks > conversation.tricks and all(table))
+        conversation.tricks = tricks

@@ -1,0 +1,58 @@
+"""Who must have won a round, by the rules, and what speaks against the server's `!SIEGER`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, TO_WIN
+from kiebitz.dissectors.protocols.schafkopf.play import TRICKS
+from kiebitz.dissectors.protocols.schafkopf.round_state import Round
+
+
+class Objection(NamedTuple):
+    """The rule that a SIEGER breaks, and what fills its sentence."""
+
+    key: str
+    values: dict[str, Any]
+
+
+def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
+    """Compare a SIEGER's two numbers with the cards; None if nothing speaks against them.
+
+    A number is a seat that won, a seat plus 10 that lost, or 4 for nobody. Nothing can be said of a round of
+    which some trick was not seen. After a Hochzeit that nobody took, real servers can be wrong about who
+    plays: that is not held against this one.
+    """
+    refused = played.hochzeit and played.mode != "HOCHZEIT"
+    first, second = (code % 10 if code != NOBODY else None for code in codes)
+    if first is not None and first == second:
+        return Objection("same-seat-twice", {"first": codes[0], "second": codes[1]})
+    if played.player is not None and first is not None and first != played.player:
+        values = {"named": played.who(first), "player": played.who(played.player), "seat": played.player}
+        return Objection("wrong-player/refused" if refused else "wrong-player", values)
+    play = played.play
+    mode = play.mode
+    if mode is None or not (play.over and play.whole) or played.player is None or refused:
+        return None
+    partner = second
+    if mode.called is not None:
+        partner = next(card.seat for card in play.cards() if card.card == mode.called)
+        if second is not None and second != partner:
+            named, right = played.who(second), played.who(partner)
+            values = {"named": named, "partner": right, "card": mode.called, "seat": partner}
+            return Objection("wrong-partner", values)
+    party = {played.player, partner}
+    taken = [trick for trick in play.tricks if trick.winner in party]
+    points = sum(trick.points for trick in taken)
+    won = len(taken) == TRICKS if mode.du else points >= TO_WIN
+    said = codes[0] < NOBODY
+    if won == said:
+        return None
+    values = {
+        "player": played.who(played.player),
+        "said": "won" if said else "lost",
+        "taken": f"{len(taken)} of {TRICKS} tricks" if mode.du else f"{points} of 120 points",
+        "right": "won" if won else "lost",
+        "needed": "every trick" if mode.du else f"{TO_WIN} points",
+    }
+    return Objection("wrong-winner", values)

@@ -1,0 +1,38 @@
+"""What a live message says and what the record has in its place, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, shortened, to_json
+
+_QUOTED = 80
+"""So much of a value is quoted (characters)."""
+
+_FIELDS = 4
+"""So many fields that differ are named."""
+
+
+def quoted(decoded: Decoded) -> str:
+    """A message's name and fields, shortened."""
+    if decoded.row is None:
+        return f"a message that is {UNREADABLE}"
+    name = decoded.row.name
+    return f"{name} {shortened(decoded.fields_json, _QUOTED)}" if decoded.fields else name
+
+
+def contrast(live: Decoded, recorded: Decoded, expected: Mapping[str, Any]) -> str:
+    """How a live message differs from a recorded one, whose fields are `expected` under today's names."""
+    if live.row is None or live.row is not recorded.row:
+        return f"{quoted(live)}, where the record has {quoted(recorded)}"
+    names = [name for name in {**expected, **live.fields} if expected.get(name) != live.fields.get(name)]
+    if not names:
+        return f"{quoted(live)}, where the record has the same with a flaw, or without one"
+    parts = [f"{name} {_value(live.fields, name)} for {_value(expected, name)}" for name in names[:_FIELDS]]
+    more = f" and {len(names) - _FIELDS} more" if len(names) > _FIELDS else ""
+    return f"{live.row.name} with {', '.join(parts)}{more}"
+
+
+def _value(fields: Mapping[str, Any], name: str) -> str:
+    return shortened(to_json(fields[name]), _QUOTED) if name in fields else "nothing"

@@ -1,0 +1,473 @@
+"""A hook as the forwarder has it: a process that is asked what is to become of each message.
+
+The forwarder never waits for it. Whatever the hook does, be it that it raises, hangs, floods, grows or ends
+itself, it is stopped then with a sentence, and from there on messages pass it unaltered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
+from kiebitz.dissectors.model import Direction, Transport
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.proxy.journal.follower import start_child
+from kiebitz.proxy.system.deferred_signals import LOOK_EVERY_S, look
+from kiebitz.services.alteration.hook_file import HookError, read_hook
+from kiebitz.services.alteration.hook_protocol import (
+    PIECE,
+    Answer,
+    Ask,
+    Closed,
+    Done,
+    Failed,
+    FromHook,
+    Garbled,
+    Opened,
+    Outcome,
+    Passed,
+    Ready,
+    Refused,
+    Slow,
+    ToHook,
+    Unpacking,
+    packed,
+)
+from kiebitz.services.alteration.hook_worker import run_hook
+from kiebitz.services.alteration.log_throttle import Printed, Sparing
+
+STUCK_S = 2.0
+"""A hook that works for longer on one message is stopped."""
+
+MOST_WAITING = 4 << 20
+"""So many bytes wait for a hook at most; messages that come then pass it unaltered."""
+
+_LOAD_S = 20.0
+"""So long a hook may take to be loaded."""
+
+_LOOK_S = 0.25
+"""So often it is looked at whether it is stuck."""
+
+_FAREWELL_S = 1.0
+"""So long a hook may take to end when nothing more comes."""
+
+_A_MOMENT_S = 0.2
+"""So long a process that has closed its pipes may take to be dead."""
+
+_STOPPED = "the hook is stopped, and from here on messages pass it unaltered"
+
+_SHOWN = 60
+
+
+class _Call(msgspec.Struct, frozen=True, gc=False):
+    """What the hook is to do, and has not answered yet: `asked` if it is about a message."""
+
+    function: str
+    number: int
+    asked: Ask | None = None
+
+    @property
+    def which(self) -> str:
+        """What it is about, for people."""
+        if self.asked is None:
+            return f"stream {self.number}"
+        dissector = dissector_of(self.asked.protocol)
+        decoded = dissector.decode(self.asked.frame, self.asked.direction) if dissector is not None else None
+        name = decoded.row.name if decoded is not None and decoded.row is not None else UNREADABLE
+        return f"{shortened(name, _SHOWN)} on stream {self.number}"
+
+
+class HookProcess:
+    """Asks the hook at `path`; `tell` is told in sentences what goes wrong, and what the hook prints.
+
+    With `is_forced` the hook may give values that the grammar does not allow. `decode_as` are the rules of
+    the option -d. All of it is to be used in one thread, that of the loop.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        tell: Callable[[str], None],
+        is_forced: bool = False,
+        decode_as: Sequence[str] = (),
+    ) -> None:
+        self.rule = f"-s {shlex.quote(path)}"
+        """How it is written on the command line, for marks."""
+        self.on_answer: Callable[[int, Sequence[Outcome] | None], None] = lambda ticket, outcomes: None
+        """Told what is to become of a message, by the ticket that it was asked with: what is to be passed on
+        in its place, or None if it is to pass as it is. No call of this object calls it but `leave` and
+        `discard`."""
+        self._path = path
+        self._is_forced = is_forced
+        self._decode_as = tuple(decode_as)
+        self._tell = tell
+        self._printed = Printed(path, tell)
+        self._slow, self._refused, self._passing = Sparing(tell), Sparing(tell), Sparing(tell)
+        self._process: SpawnProcess | None = None
+        self._channel: socket.socket | None = None
+        self._output: Connection | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._unpacking = Unpacking[FromHook](FromHook)
+        self._to_send = bytearray()
+        self._is_flush_due = False
+        self._is_writing = False
+        self._calls: deque[_Call] = deque()
+        """In the order in which they were made, which is that of the answers."""
+        self._heard = 0.0
+        """When the hook was last heard, or had something to do again."""
+        self._is_ready = False
+        self._is_stopped = False
+        self._is_killed = False
+
+    def start(self) -> None:
+        """Load the hook; it is ready when this returns.
+
+        Raises HookError if it cannot be used, and Interrupted if a signal that is held comes meanwhile.
+        """
+        source = read_hook(self._path)
+        self._channel, theirs = socket.socketpair()
+        self._output, its_output = Pipe(duplex=False)
+        try:
+            self._process = start_child(
+                run_hook, self._path, source, self._is_forced, self._decode_as, theirs, its_output
+            )
+        except OSError as error:
+            self.discard()
+            raise HookError(f"{self._path}: no process can be started for it: {error}") from error
+        finally:
+            theirs.close()
+            its_output.close()
+        self._channel.setblocking(False)
+        os.set_blocking(self._output.fileno(), False)
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.discard()
+            raise
+
+    def _wait_until_ready(self) -> None:
+        assert self._channel is not None
+        assert self._output is not None
+        assert self._process is not None
+        end = time.monotonic() + _LOAD_S
+        while not self._is_ready:
+            if time.monotonic() > end:
+                raise HookError(f"{self._path}: it is not loaded after {_LOAD_S:g} seconds")
+            ready = wait([self._channel, self._output], LOOK_EVERY_S)
+            look()
+            if self._output in ready:
+                self._hear_output()
+            data = self._received()
+            for record in self._unpacking.feed(data or b""):
+                if isinstance(record, Failed):
+                    raise HookError(record.sentence)
+                self._is_ready = isinstance(record, Ready)
+            if data == b"":
+                raise HookError(f"{self._path}: as it was loaded its process {self._end()}")
+
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From here on, hear the hook on this loop."""
+        if self._is_stopped:
+            return
+        assert self._channel is not None
+        assert self._output is not None
+        assert self._process is not None
+        self._loop = loop
+        loop.add_reader(self._channel.fileno(), self._hear)
+        loop.add_reader(self._output.fileno(), self._hear_output)
+        loop.add_reader(self._process.sentinel, self._died)
+        self._flush()
+        self._mind()
+
+    def leave(self) -> None:
+        """Ask it no more: what it has not answered passes as it is.
+
+        It may do what is left, and end itself, but has a second for that.
+        """
+        self._unwatch()
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._let_go()
+            self._take_leave()
+        self.discard()
+
+    def discard(self) -> None:
+        """Leave nothing behind; at once."""
+        self._unwatch()
+        self._is_stopped = True
+        self._kill()
+        if self._process is not None:
+            self._process.join()
+        if self._output is not None:
+            self._hear_output()
+            self._output.close()
+            self._output = None
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        for words in (self._printed, self._slow, self._refused, self._passing):
+            words.settle()
+        self._let_go()
+
+    def opened(self, number: int, transport: Transport, client: str, server: str) -> None:
+        """A stream begins."""
+        self._note(_Call("connected", number), Opened(number, transport, client, server))
+
+    def closed(self, number: int) -> None:
+        """A stream is over; nothing more is said of it."""
+        self._note(_Call("closed", number), Closed(number))
+
+    def passed_on(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
+        """Bytes were passed on, at `offset` of what this receiver got: the hook's table follows."""
+        if not self._is_stopped and not self._is_full(len(data)):
+            self._send(Passed(number, direction, ts_ns, offset, data))
+
+    def ask(
+        self, ticket: int, number: int, direction: Direction, ts_ns: int, protocol: str, frame: bytes
+    ) -> bool:
+        """Ask what is to become of a message; `on_answer` is told. False if it is to pass as it is.
+
+        That is so if the hook is stopped, or too much waits for it.
+        """
+        if self._is_stopped:
+            return False
+        if self._is_full(len(frame)):
+            self._passing(
+                f"{self._path} is too slow, {MOST_WAITING >> 20} MiB wait for it: "
+                f"a message on stream {number} passes it unaltered"
+            )
+            return False
+        asked = Ask(ticket, number, direction, ts_ns, protocol, frame)
+        self._expect(_Call("message", number, asked))
+        self._send(asked)
+        self._flush()
+        return True
+
+    def _is_full(self, length: int) -> bool:
+        return len(self._to_send) + length > MOST_WAITING
+
+    def _note(self, call: _Call, record: Opened | Closed) -> None:
+        """Tell the hook what it must know, whatever waits."""
+        if self._is_stopped:
+            return
+        self._expect(call)
+        self._send(record)
+
+    def _expect(self, call: _Call) -> None:
+        if not self._calls:
+            self._heard = time.monotonic()
+        self._calls.append(call)
+        self._mind()
+
+    def _send(self, record: ToHook) -> None:
+        self._to_send += packed(record)
+        if self._loop is not None and not self._is_flush_due and not self._is_writing:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Write as much as can be written at once."""
+        self._is_flush_due = False
+        if self._loop is None or self._channel is None:
+            return
+        try:
+            while self._to_send:
+                sent = self._channel.send(self._to_send[:PIECE])
+                del self._to_send[:sent]
+        except BlockingIOError:
+            pass
+        except OSError:
+            # It is gone: whoever reads hears of it.
+            self._to_send.clear()
+        if bool(self._to_send) != self._is_writing:
+            self._is_writing = not self._is_writing
+            if self._is_writing:
+                self._loop.add_writer(self._channel.fileno(), self._flush)
+            else:
+                self._loop.remove_writer(self._channel.fileno())
+
+    def _received(self) -> bytes | None:
+        """What has come from the hook by now: None if nothing has, no bytes if nothing more can come."""
+        assert self._channel is not None
+        try:
+            return self._channel.recv(4 * PIECE)
+        except BlockingIOError:
+            return None
+        except ConnectionError:
+            return b""
+
+    def _hear(self) -> None:
+        """Take what the hook says next."""
+        data = self._received()
+        if data:
+            self._heard = time.monotonic()
+            self._take_all(data)
+        elif data is not None:
+            self._died()
+
+    def _take_all(self, data: bytes) -> None:
+        try:
+            for record in self._unpacking.feed(data):
+                self._take(record)
+                if self._is_stopped:
+                    return
+        except Garbled:
+            self._stop(f"{self._path}: its process says what nobody understands")
+
+    def _take(self, record: FromHook) -> None:
+        """Do what the hook says. Raises Garbled where it has no business to say so."""
+        if isinstance(record, Slow):
+            self._slow(record.sentence)
+        elif isinstance(record, Refused):
+            self._refused(record.sentence)
+        elif isinstance(record, Failed):
+            self._stop(record.sentence)
+        elif isinstance(record, Answer | Done):
+            call = self._calls[0] if self._calls else None
+            ticket = record.ticket if isinstance(record, Answer) else None
+            if call is None or (call.asked.ticket if call.asked is not None else None) != ticket:
+                raise Garbled
+            self._calls.popleft()
+            if isinstance(record, Answer):
+                self.on_answer(record.ticket, record.outcomes)
+
+    def _hear_output(self) -> None:
+        """Tell what the hook prints."""
+        assert self._output is not None
+        with suppress(BlockingIOError):
+            data = os.read(self._output.fileno(), PIECE)
+            self._printed.feed(data)
+            if not data and self._loop is not None:
+                self._loop.remove_reader(self._output.fileno())
+
+    def _mind(self) -> None:
+        """Look now and then whether the hook is stuck, as long as it has something to do."""
+        if self._timer is None and self._calls and self._loop is not None:
+            self._timer = self._loop.call_later(_LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        # What it has said by now may not have been heard.
+        self._hear()
+        if self._is_stopped or not self._calls:
+            return
+        if time.monotonic() - self._heard > STUCK_S:
+            call = self._calls[0]
+            self._stop(f"{self._path}: {call.function} takes over {STUCK_S:g} seconds for {call.which}")
+        elif len(self._to_send) > 2 * MOST_WAITING:
+            # Streams that come and go are told it, whatever waits.
+            self._stop(f"{self._path} is too slow for all that comes and goes")
+        else:
+            self._mind()
+
+    def _died(self) -> None:
+        """The hook's process has ended, or nothing more can come from it."""
+        if self._is_stopped:
+            return
+        # It may have said why.
+        while data := self._received():
+            self._take_all(data)
+            if self._is_stopped:
+                return
+        at = f", at {self._calls[0].which}" if self._calls else ""
+        self._stop(f"{self._path}: its process {self._end()}{at}")
+
+    def _end(self) -> str:
+        """How the process came to its end, in words."""
+        assert self._process is not None
+        # Before anybody has waited for it no other process can have its number.
+        self._kill()
+        self._process.join(_A_MOMENT_S)
+        status = self._process.exitcode
+        if status is None or status >= 0:
+            return f"has ended itself (exit status {status or 0})"
+        with suppress(ValueError):
+            return f"was ended by {signal.Signals(-status).name}"
+        return f"was ended by signal {-status}"
+
+    def _stop(self, sentence: str) -> None:
+        """Have done with the hook, and let pass what waits for it."""
+        self._unwatch()
+        self._is_stopped = True
+        self._kill()
+        self._to_send.clear()
+        if self._output is not None:
+            # What it printed last may say more.
+            self._hear_output()
+        self._printed.settle()
+        self._tell(f"{sentence}; {_STOPPED}")
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Let all that was asked about pass as it is."""
+        while self._calls:
+            call = self._calls.popleft()
+            if call.asked is not None:
+                self.on_answer(call.asked.ticket, None)
+
+    def _kill(self) -> None:
+        """End the process, with all that it may have started."""
+        if self._process is None or self._process.pid is None or self._is_killed:
+            return
+        self._is_killed = True
+        # Until it has a session of its own there is no such group.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+
+    def _take_leave(self) -> None:
+        """Let the hook do what is left, and end itself as programs do."""
+        assert self._channel is not None
+        assert self._output is not None
+        assert self._process is not None
+        end = time.monotonic() + _FAREWELL_S
+        with suppress(OSError):
+            self._channel.settimeout(_FAREWELL_S)
+            self._channel.sendall(self._to_send)
+            self._channel.shutdown(socket.SHUT_WR)
+        self._channel.setblocking(False)
+        with suppress(Garbled):
+            while (left := end - time.monotonic()) > 0:
+                ready = wait([self._channel, self._output], left)
+                if self._output in ready:
+                    self._hear_output()
+                if self._channel in ready:
+                    data = self._received()
+                    for record in self._unpacking.feed(data or b""):
+                        if isinstance(record, Failed):
+                            self._tell(record.sentence)
+                    if data == b"":
+                        break
+            if not wait([self._process.sentinel], max(0.0, end - time.monotonic())):
+                self._tell(f"{self._path}: it does not end by itself, and is ended")
+
+    def _unwatch(self) -> None:
+        if self._loop is None:
+            return
+        assert self._channel is not None
+        assert self._output is not None
+        assert self._process is not None
+        self._loop.remove_reader(self._channel.fileno())
+        self._loop.remove_reader(self._output.fileno())
+        self._loop.remove_reader(self._process.sentinel)
+        if self._is_writing:
+            self._loop.remove_writer(self._channel.fileno())
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._loop = None

@@ -1,0 +1,345 @@
+"""The process in which a hook runs: it follows what is passed on, and is asked about each message.
+
+It is the user's own code, so it may do what the user may. It is kept from holding up or tearing down what the
+forwarder does, be it by mistake: it has a session without a terminal, its own memory limit, and no way to
+outlive the forwarder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import inspect
+import io
+import multiprocessing
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened, to_json
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Ids, Stream
+from kiebitz.dissectors.registry import dissector_of, installed
+from kiebitz.hooks import Message, Table
+from kiebitz.hooks import Stream as HookStream
+from kiebitz.services.alteration.hook_file import FORMS
+from kiebitz.services.alteration.hook_protocol import (
+    MEMORY,
+    PIECE,
+    SLOW_NS,
+    Alive,
+    Answer,
+    Ask,
+    Done,
+    Failed,
+    FromHook,
+    Garbled,
+    Opened,
+    Outcome,
+    Passed,
+    Ready,
+    Refused,
+    Slow,
+    ToHook,
+    Unpacking,
+    packed,
+)
+from kiebitz.services.alteration.hook_results import Rubbish, gathered, outcomes
+from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.faults import fault
+from kiebitz.storage.editing.assignment_parser import AssignmentError
+
+_MODULE = "kiebitz_hook"
+"""What the hook's module is called."""
+
+_ALIVE_EVERY = 64
+"""After so many pieces that were passed on it says that it goes on."""
+
+_SHOWN = 200
+"""So much of what an exception says is told (characters)."""
+
+Found = TypeVar("Found")
+
+
+class _Stopped(Exception):
+    """The hook cannot go on; says why."""
+
+
+def run_hook(
+    path: str,
+    source: str,
+    is_forced: bool,
+    decode_as: tuple[str, ...],
+    channel: socket.socket,
+    output: Connection,
+) -> None:
+    """Load a hook and do what comes in on the channel, up to its end; all that it prints goes to `output`."""
+    os.setsid()
+    _end_with_parent()
+    _redirect(output)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    try:
+        hook = _Hook(path, source, is_forced, decode_as, channel)
+        hook.run()
+    except _Stopped as reason:
+        sentence = str(reason)
+    except MemoryError:
+        sentence = f"{path}: {_no_memory()}"
+    except Exception as error:
+        sentence = fault(error)
+    else:
+        return
+    # There must be some room to say so.
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    with suppress(OSError):
+        channel.sendall(packed(Failed(sentence)))
+
+
+def _no_memory() -> str:
+    return f"a hook has {MEMORY >> 30} GiB of memory, and it wants more"
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end this process once its parent is gone, whatever it is doing then."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    # It becomes readable then, which is a signal; on Linux one that ends who does not know it.
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+    if wait([parent.sentinel], 0):
+        os._exit(1)
+
+
+def _redirect(output: Connection) -> None:
+    """Let nothing of what is printed reach the terminal but by way of the parent."""
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for number in (1, 2):
+        os.dup2(output.fileno(), number)
+    output.close()
+    sys.stdout = _line_by_line(1)  # noqa: TID251  # the hook's own, which leads to the parent
+    sys.stderr = _line_by_line(2)  # noqa: TID251  # likewise
+
+
+def _line_by_line(number: int) -> io.TextIOWrapper:
+    return open(number, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+class _Hook:
+    """A loaded hook, and what it is told of: the streams, and each table's state."""
+
+    def __init__(
+        self, path: str, source: str, is_forced: bool, decode_as: tuple[str, ...], channel: socket.socket
+    ) -> None:
+        self._path = path
+        self._is_forced = is_forced
+        self._channel = channel
+        self._inspector = Inspector(installed().dissectors.values(), Ids(), parse_decode_as(decode_as))
+        self._streams: dict[int, Stream] = {}
+        self._seen: dict[int, HookStream] = {}
+        """The streams as the hook sees them."""
+        self._ends: dict[tuple[int, Direction], int] = {}
+        """How far each direction was passed on."""
+        self._latest_ns = 0
+        self._since_alive = 0
+        functions = self._load(source)
+        self._message = functions.get("message")
+        self._connected = functions.get("connected")
+        self._closed = functions.get("closed")
+
+    def _load(self, source: str) -> dict[str, Callable[..., object]]:
+        """The functions of the hook. Raises _Stopped."""
+        module = ModuleType(_MODULE)
+        module.__file__ = self._path
+        # A dataclass looks there for the names in its annotations.
+        sys.modules[_MODULE] = module
+        code = compile(source, self._path, "exec", dont_inherit=True)
+        self._called("as it is loaded, ", "", lambda: exec(code, module.__dict__))
+        found: dict[str, Callable[..., object]] = {}
+        for name, form in FORMS.items():
+            function = getattr(module, name, None)
+            # What is imported for types may bear such a name.
+            if function is None or not callable(function) or isinstance(function, type):
+                continue
+            with suppress(ValueError):
+                try:
+                    inspect.signature(function).bind(*[None] * (form.count(",") + 1))
+                except TypeError as error:
+                    raise _Stopped(
+                        f"{self._place(function)}: {name} cannot be called as {form}: {error}"
+                    ) from error
+            found[name] = function
+        if not found:
+            raise _Stopped(f"{self._path} has none of the functions of a hook: {', '.join(FORMS.values())}")
+        return found
+
+    def run(self) -> None:
+        """Take what comes, up to the end. Raises _Stopped."""
+        self._say(Ready())
+        unpacking = Unpacking[ToHook](ToHook)
+        # The parent is gone, or done with it.
+        with suppress(ConnectionError):
+            while data := self._channel.recv(PIECE):
+                try:
+                    for record in unpacking.feed(data):
+                        self._take(record)
+                except Garbled as error:
+                    raise RuntimeError("the parent says what is no record") from error
+
+    def _say(self, record: FromHook) -> None:
+        self._channel.sendall(packed(record))
+
+    def _take(self, record: ToHook) -> None:
+        if isinstance(record, Ask):
+            self._say(self._answer(record))
+            return
+        if isinstance(record, Passed):
+            self._passed(record)
+            self._since_alive += 1
+            if self._since_alive == _ALIVE_EVERY:
+                self._since_alive = 0
+                self._say(Alive())
+            return
+        if isinstance(record, Opened):
+            stream = Stream(record.number, record.transport, record.client, record.server, 0)
+            self._streams[record.number] = stream
+            self._seen[record.number] = HookStream(
+                record.number, record.transport, record.client, record.server
+            )
+            if self._connected is not None:
+                self._call("connected", self._connected, f"stream {record.number}", self._seen[record.number])
+        else:
+            stream = self._streams.pop(record.number)
+            seen = self._seen.pop(record.number)
+            for direction in ("c2s", "s2c"):
+                self._ends.pop((record.number, direction), None)
+            self._inspector.feed(End(stream, self._latest_ns, "closed"))
+            self._inspector.drain()
+            if self._closed is not None:
+                self._call("closed", self._closed, f"stream {record.number}", seen)
+        self._say(Done())
+
+    def _passed(self, record: Passed) -> None:
+        stream = self._streams[record.number]
+        self._latest_ns = record.ts_ns
+        key = record.number, record.direction
+        end = self._ends.get(key, 0)
+        if record.offset > end:
+            # The parent leaves out what would wait too long for us.
+            lacking = Gap(stream, record.direction, record.ts_ns, end, record.offset - end)
+            self._inspector.feed(lacking)
+        self._ends[key] = record.offset + len(record.data)
+        self._inspector.feed(Chunk(stream, record.direction, record.ts_ns, record.offset, record.data))
+        self._inspector.drain()
+
+    def _answer(self, asked: Ask) -> Answer:
+        dissector = dissector_of(asked.protocol)
+        if dissector is None:
+            return Answer(asked.ticket, None)
+        decoded = dissector.decode(asked.frame, asked.direction)
+        name = decoded.row.name if decoded.row is not None else UNREADABLE
+        stream = self._stream(asked, dissector, name, decoded.fields)
+        if self._message is None:
+            return Answer(asked.ticket, None)
+        message = Message(
+            name=name,
+            fields=msgspec.json.decode(decoded.fields_json),
+            direction=asked.direction,
+            stream=stream,
+            time=asked.ts_ns / 1e9,
+            protocol=asked.protocol,
+            data=asked.frame,
+        )
+        table = Table(asked.protocol, stream.server, lambda: self._state(asked))
+        which = f"{shortened(name, _SHOWN)} on stream {asked.number}"
+        function = self._message
+        given = self._call("message", lambda *given: gathered(function(*given)), which, message, table)
+        found: list[Outcome] | None = None
+        try:
+            found = outcomes(dissector, asked, decoded, given, self._is_forced)
+        except AssignmentError as error:
+            self._say(Refused(f"{self._path}: {which} passes as it was: {shortened(str(error), _SHOWN)}"))
+        except Rubbish as error:
+            raise _Stopped(f"{self._place(function)}: message {error}, at {which}") from error
+        return Answer(asked.ticket, found)
+
+    def _stream(self, asked: Ask, dissector: Dissector, name: str, fields: dict[str, Any]) -> HookStream:
+        """The stream of a message as the hook sees it, with what the client calls itself by now."""
+        stream = self._seen[asked.number]
+        player = dissector.introduced(name, asked.direction, fields)
+        if player is not None and player != stream.player:
+            stream = self._seen[asked.number] = msgspec.structs.replace(stream, player=player)
+        return stream
+
+    def _state(self, asked: Ask) -> dict[str, Any]:
+        """A copy of the state of a message's table; empty as long as nothing is known of it."""
+        stream = self._streams.get(asked.number)
+        context = self._inspector.context_of(stream) if stream is not None else None
+        if context is None or context.info.protocol != asked.protocol:
+            return {}
+        state: dict[str, Any] = msgspec.json.decode(to_json(context.state))
+        return state
+
+    def _call(self, name: str, function: Callable[..., Found], which: str, *given: object) -> Found:
+        """Let the hook do something, and say so if it takes long. Raises _Stopped."""
+        begun = time.monotonic_ns()
+        found = self._called(f"{name} ", f", at {which}", lambda: function(*given))
+        took = time.monotonic_ns() - begun
+        if took > SLOW_NS:
+            self._say(Slow(f"{self._path}: {name} took {took / 1e6:,.0f} ms for {which}"))
+        return found
+
+    def _called(self, before: str, behind: str, function: Callable[[], Found]) -> Found:
+        """What a function of the hook gives. Raises _Stopped, with the line in which it has raised."""
+        try:
+            return function()
+        except Rubbish as error:
+            raise _Stopped(f"{self._place(self._message)}: {before}{error}{behind}") from error
+        except MemoryError as error:
+            raise _Stopped(
+                f"{self._where(error)}: {before}raised MemoryError{behind}: {_no_memory()}"
+            ) from error
+        # A script that ends itself must not end in silence.
+        except BaseException as error:
+            raise _Stopped(f"{self._where(error)}: {before}raised {_said(error)}{behind}") from error
+
+    def _where(self, error: BaseException) -> str:
+        """The innermost line of the hook's file in which an exception was raised."""
+        line: int | None = None
+        step: TracebackType | None = error.__traceback__
+        while step is not None:
+            if step.tb_frame.f_code.co_filename == self._path:
+                line = step.tb_lineno
+            step = step.tb_next
+        return self._path if line is None else f"{self._path}, line {line}"
+
+    def _place(self, function: Any) -> str:
+        """Where a function of the hook begins."""
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        if not isinstance(code, CodeType) or code.co_filename != self._path:
+            return self._path
+        return f"{self._path}, line {code.co_firstlineno}"
+
+
+def _said(error: BaseException) -> str:
+    """An exception's name and text, on one line."""
+    name = type(error).__name__
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""
+    return shortened(f"{name}: {text}" if text else name, _SHOWN)

@@ -1,0 +1,84 @@
+"""`--impair`: how a bad network treats what passes, whatever it says.
+
+Over UDP datagrams are lost, come twice, late, or behind the next one. A byte stream loses nothing: it is
+delayed and slowed down, arrives in smaller pieces, or is reset.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.services.alteration.durations import Duration, DurationError, read_duration
+
+FORMS = "loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate 64kbit/s, cut 10%, reset 1%, seed 7"
+"""All that there is, for help and errors."""
+
+_SHARES = ("loss", "reorder", "double", "cut", "reset")
+_UDP_ONLY = ("loss", "reorder", "double")
+_TCP_ONLY = ("cut", "reset")
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", re.ASCII)
+_RATE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([kM]?)bit/s", re.ASCII)
+_SEED = re.compile(r"(\d{1,18})", re.ASCII)
+_FACTORS = {"": 1, "k": 1000, "M": 1_000_000}
+
+
+class ImpairmentError(KiebitzError):
+    """What is no impairment; says which there are."""
+
+
+class Impairment(msgspec.Struct, frozen=True):
+    """Shares are from 0 to 1, of datagrams, or of pieces of a byte stream; `rate` is in bits a second."""
+
+    loss: float = 0.0
+    delay: Duration | None = None
+    reorder: float = 0.0
+    double: float = 0.0
+    rate: float | None = None
+    cut: float = 0.0
+    reset: float = 0.0
+    seed: int | None = None
+
+    def only_for(self, transport: str) -> list[str]:
+        """What it asks for that is nothing for this transport, by its names."""
+        names = _TCP_ONLY if transport == "udp" else _UDP_ONLY
+        return [name for name in names if getattr(self, name)]
+
+
+def read_impairment(text: str) -> Impairment:
+    """Read an impairment. Raises ImpairmentError."""
+    given: dict[str, float | int | Duration] = {}
+    for part in text.split(","):
+        name, _, value = part.strip().partition(" ")
+        if name in given:
+            raise ImpairmentError(f"{name} stands there twice")
+        given[name] = _value(part.strip(), name, value.strip())
+    if not given.keys() - {"seed"}:
+        raise ImpairmentError(f"a seed alone impairs nothing: write {FORMS}")
+    return msgspec.structs.replace(Impairment(), **given)
+
+
+def _value(part: str, name: str, value: str) -> float | int | Duration:
+    if name in _SHARES:
+        share = _SHARE.fullmatch(value)
+        if share is None or float(share[1]) > 100:
+            raise ImpairmentError(f"{part!r} is no share: write {name} 5%")
+        return float(share[1]) / 100
+    if name == "delay":
+        try:
+            return read_duration(value)
+        except DurationError as error:
+            raise ImpairmentError(str(error)) from error
+    if name == "rate":
+        rate = _RATE.fullmatch(value)
+        if rate is None or not float(rate[1]):
+            raise ImpairmentError(f"{part!r} is no rate: write rate 64kbit/s")
+        return float(rate[1]) * _FACTORS[rate[2]]
+    if name == "seed":
+        seed = _SEED.fullmatch(value)
+        if seed is None:
+            raise ImpairmentError(f"{part!r} is no seed: write seed 7")
+        return int(seed[1])
+    raise ImpairmentError(f"{part!r} is no impairment: write {FORMS}")

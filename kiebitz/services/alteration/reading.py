@@ -1,0 +1,142 @@
+"""From the bytes of a direction to messages that rules can look at, and bytes that pass as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kiebitz.dissectors.dissector import recognise
+from kiebitz.dissectors.inspection.inspector import UNDECIDED_HEAD, UNDECIDED_ITEMS, DecodeAs
+from kiebitz.dissectors.model import OPPOSITE, Stream, Transport, port_of
+from kiebitz.dissectors.registry import installed
+from kiebitz.services.alteration.delivery_queue import Passage, Server, Way
+from kiebitz.services.alteration.framing import Framing
+
+SETTLE_NS = 20_000_000
+"""A message that may be whole, but for a part of its end, is taken for whole after this time."""
+
+PATIENCE_NS = 1_000_000_000
+"""So long the beginning of a message waits for its end; then it is passed on as it is."""
+
+MOST_UNFINISHED = 16 << 20
+"""So many bytes of all streams wait for the rest of their messages."""
+
+Put = Callable[[Passage, Way, bytes, bool], None]
+"""Takes bytes of a direction, in order; says whether they are a whole message."""
+
+Schedule = Callable[[Passage, Way, int], None]
+"""Has `look` called for a direction at a time."""
+
+
+class Reading:
+    """Cuts the bytes of all streams, and gives what it has with `put`.
+
+    A server is recognised by the first message that can only be of one protocol, unless `decode_as` says
+    what it speaks. Bytes that came before that pass as they are.
+    """
+
+    def __init__(self, put: Put, schedule: Schedule, decode_as: DecodeAs) -> None:
+        self._put = put
+        self._schedule = schedule
+        self._decode_as = decode_as
+        self._servers: dict[tuple[Transport, str], Server] = {}
+        self._unfinished = 0
+
+    def meet(self, stream: Stream) -> Server:
+        """The server of a stream that begins."""
+        key = stream.transport, stream.server
+        server = self._servers.get(key)
+        if server is None:
+            port = stream.transport, port_of(stream.server)
+            forced = self._decode_as.get(port)
+            server = self._servers[key] = Server(forced, is_no_game=port in self._decode_as and not forced)
+        if server.dissector is not None:
+            stream.protocol = server.dissector.protocol
+        server.streams.append(stream)
+        return server
+
+    def leave(self, stream: Stream) -> None:
+        """A stream is over, and nothing of it waits.
+
+        What a server speaks is remembered as long as somebody speaks to it.
+        """
+        server = self._servers[stream.transport, stream.server]
+        server.streams.remove(stream)
+        if not server.streams:
+            del self._servers[stream.transport, stream.server]
+
+    def read(self, passage: Passage, way: Way, now_ns: int, data: bytes) -> None:
+        """Take bytes as they come."""
+        server, is_stream = passage.server, passage.stream.transport == "tcp"
+        if server.dissector is None:
+            self._recognise(passage, way, data)
+        if server.dissector is None or len(way.head) > UNDECIDED_HEAD:
+            if is_stream and len(way.head) <= UNDECIDED_HEAD:
+                way.head += data
+            self._put(passage, way, data, False)
+            return
+        if way.framing is None:
+            way.framing = Framing(server.dissector.framer(way.direction), bytes(way.head))
+            way.head.clear()
+        other = passage.ways[OPPOSITE[way.direction]]
+        if is_stream:
+            # That the other side speaks shows that it has all it was waiting for.
+            self._settle(passage, other)
+        for piece in way.framing.feed(data):
+            self._put(passage, way, *piece)
+        self._watch(passage, way, now_ns)
+
+    def look(self, passage: Passage, way: Way, now_ns: int) -> None:
+        """See what has waited for long enough."""
+        if way.unfinished is None:
+            return
+        waited = now_ns - way.unfinished[1]
+        if waited >= SETTLE_NS:
+            self._settle(passage, way)
+        if waited >= PATIENCE_NS:
+            self.give_up(passage, way)
+
+    def give_up(self, passage: Passage, way: Way) -> None:
+        """Pass on what is no whole message."""
+        data = way.framing.give_up() if way.framing is not None else b""
+        if data:
+            self._put(passage, way, data, False)
+        way.unfinished = None
+        self._count(way, 0)
+
+    def _settle(self, passage: Passage, way: Way) -> None:
+        if way.framing is not None:
+            for piece in way.framing.settle():
+                self._put(passage, way, *piece)
+            self._count(way, way.framing.waiting)
+
+    def _watch(self, passage: Passage, way: Way, now_ns: int) -> None:
+        """See to it that the beginning of a message does not wait for ever."""
+        assert way.framing is not None
+        start = way.framing.unfinished
+        self._count(way, way.framing.waiting)
+        if start is None:
+            way.unfinished = None
+        elif self._unfinished > MOST_UNFINISHED:
+            self.give_up(passage, way)
+        elif way.unfinished is None or way.unfinished[0] != start:
+            way.unfinished = (start, now_ns)
+            self._schedule(passage, way, now_ns + SETTLE_NS)
+            self._schedule(passage, way, now_ns + PATIENCE_NS)
+
+    def _count(self, way: Way, waiting: int) -> None:
+        self._unfinished += waiting - way.unfinished_bytes
+        way.unfinished_bytes = waiting
+
+    def _recognise(self, passage: Passage, way: Way, data: bytes) -> None:
+        """See whether these bytes show what the server speaks."""
+        server, transport = passage.server, passage.stream.transport
+        if server.is_no_game or server.tried >= UNDECIDED_ITEMS[transport]:
+            return
+        server.tried += 1
+        beginning = bytes(way.head) + data
+        for dissector, *seen in recognise(installed().dissectors.values(), transport, beginning):
+            if seen == [way.direction, "certain"]:
+                server.dissector = dissector
+                for stream in server.streams:
+                    stream.protocol = dissector.protocol
+                return

@@ -1,0 +1,70 @@
+"""Which messages a filter can meet, as far as that follows from the grammars alone.
+
+So a name that is misspelt, or a value that does not fit, is told before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.storage.filters.fields import AnyField, Column, MessageField, MessageName
+from kiebitz.storage.filters.semantics import AllOf, Condition, Meaning
+from kiebitz.storage.filters.values import holds
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """The messages of one name that go one way in a protocol, in all their dialects; `fields` of all."""
+
+    dissector: Dissector
+    name: str
+    direction: Direction
+    fields: frozenset[str]
+
+
+def kinds(dissectors: Iterable[Dissector]) -> Iterator[Kind]:
+    """All messages that there are, in the order of the grammars."""
+    for dissector in dissectors:
+        for direction in DIRECTIONS:
+            for name in dissector.grammar.names(direction):
+                rows = dissector.grammar.rows_named(direction, name)
+                fields = frozenset(field.name for row in rows for field in row.fields)
+                yield Kind(dissector, name, direction, fields)
+
+
+def kinds_met(meaning: Meaning | None, among: Iterable[Kind]) -> Iterator[Kind]:
+    """Those of which some message may meet a filter; without a filter all."""
+    return (kind for kind in among if meaning is None or _may_meet(meaning, kind) is not False)
+
+
+def _may_meet(meaning: Meaning, kind: Kind) -> bool | None:
+    """Whether its messages meet a filter: all, none, or None if that depends on the message."""
+    if isinstance(meaning, Condition):
+        known = _known(meaning, kind)
+        return known if known is None or meaning.wanted else not known
+    answers = [_may_meet(term, kind) for term in meaning.terms]
+    decisive = not isinstance(meaning, AllOf)
+    if decisive in answers:
+        return decisive
+    return None if None in answers else not decisive
+
+
+def _known(condition: Condition, kind: Kind) -> bool | None:
+    subject = condition.subject
+    if isinstance(subject, Column):
+        value = {
+            "msg": kind.name,
+            "dir": kind.direction,
+            "protocol": kind.dissector.protocol,
+            "transport": kind.dissector.transport,
+        }.get(subject.name)
+        return None if value is None else holds(condition.test)(value)
+    if isinstance(subject, AnyField):
+        return None if subject.path[0] in kind.fields else False
+    if isinstance(subject, MessageName | MessageField):
+        is_it = (subject.protocol, subject.message) == (kind.dissector.protocol, kind.name)
+        return is_it if isinstance(subject, MessageName) else (None if is_it else False)
+    return None

@@ -1,0 +1,144 @@
+"""Records what taps publish, as it comes, into one session.
+
+How far each tap is recorded is committed together with its items, so a collector knows by itself where to go
+on. JetStream is told nothing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from kiebitz.proxy.taps.consumer import Arrived, Consumer, Position
+from kiebitz.proxy.taps.merger import Known, Merger
+from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.wire_format import TapError
+from kiebitz.services.recording.notices import Notices
+from kiebitz.services.recording.stop_conditions import Ending
+from kiebitz.services.recording.task import View
+from kiebitz.services.standard_streams import tell
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
+from kiebitz.storage.recording.tap_progress import Collection
+
+_AHEAD = 2
+"""At most so many batches of messages are read ahead."""
+
+_LOOK_EVERY_S = 0.05
+_RETRY_S = 0.5
+
+
+class Collector:
+    """Records what is published at `place` into `collection`, and shows it in `view`.
+
+    It goes on until it is the `end`, or the recording `is_full`.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        credentials: Path | None,
+        collection: Collection,
+        view: View,
+        is_full: Callable[[Recorder], bool],
+        end: Ending,
+    ) -> None:
+        self._place = place
+        self._collection = collection
+        self._recorder = collection.recorder
+        self._view = view
+        self._is_full = is_full
+        self._end = end
+        self._notices = Notices()
+        self._consumer = Consumer(place, credentials, Position(*collection.position), tell)
+        self._merger = Merger(
+            collection.stream_ids,
+            {
+                (run.name, run.run): Known(run.items, run.clock_ns, run.streams, run.ends)
+                for run in collection.runs
+            },
+            [run.name for run in collection.runs],
+            self._notices,
+        )
+        self._server_ns = 0
+        self._told_at = 0.0
+        self._is_behind = True
+
+    def run(self) -> None:
+        """Record until the end, and end the session. Raises StorageError."""
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        arrived: asyncio.Queue[list[Arrived]] = asyncio.Queue(_AHEAD)
+        reading = asyncio.create_task(self._consumer.run(arrived))
+        committed = time.monotonic()
+        try:
+            while not self._end.has_come:
+                with suppress(asyncio.TimeoutError):
+                    for one in await asyncio.wait_for(arrived.get(), _LOOK_EVERY_S):
+                        self._take(one)
+                self._recorder.record(self._merger.ready(self._now_ns()))
+                now = time.monotonic()
+                if self._recorder.full or now - committed >= COMMIT_EVERY_S / 2:
+                    await self._commit()
+                    committed = now
+                    if self._is_full(self._recorder):
+                        break
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+        self._recorder.record(self._merger.rest())
+        self._note()
+        self._view.show(self._recorder.close())
+
+    def _take(self, one: Arrived) -> None:
+        self._server_ns = max(self._server_ns, one.stored_ns)
+        self._told_at = time.monotonic()
+        self._is_behind = one.behind > 0
+        try:
+            self._merger.take(one)
+        except TapError as error:
+            self._notices(
+                "refused",
+                f"a message under {self._place.subject}.{one.name} is left out: {error}",
+            )
+
+    def _now_ns(self) -> int:
+        """The time at the server; while more waits there, that of the message that was read last."""
+        passed_s = 0.0 if self._is_behind else time.monotonic() - self._told_at
+        return self._server_ns + round(passed_s * 1e9)
+
+    async def _commit(self) -> None:
+        """Commit all items that are in order, and how far each tap is; try again until it works."""
+        self._note()
+        self._view.show(self._recorder.gather())
+        failed = False
+        while True:
+            try:
+                spare(self._recorder.path)
+                self._recorder.write()
+            except StorageError as error:
+                if self._end.has_come:
+                    raise
+                if not failed:
+                    tell(f"kiebitz: {error}; what taps publish waits in JetStream")
+                failed = True
+                await asyncio.sleep(_RETRY_S)
+            else:
+                if failed:
+                    tell("kiebitz: the database can be written again; what waited is recorded now")
+                return
+
+    def _note(self) -> None:
+        """Have the next commit hold, too, how far each tap is recorded."""
+        progress = self._merger.progress()
+        position = self._merger.recorded_to()
+        for (name, run), known in progress.items():
+            self._collection.note(name, run, known.items, known.clock_ns or 0, *position)
+        for (name, run), number, stream in self._merger.opened():
+            self._collection.note_stream(name, run, number, stream)

@@ -1,0 +1,1 @@
+"""Adding captures to a corpus, on many cores or machines."""

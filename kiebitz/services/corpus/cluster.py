@@ -1,0 +1,246 @@
+"""Who does the work: a process for each core of this machine, or the workers of a Dask scheduler.
+
+Dask hands out the tasks, and hands one out again whose worker has died. Here it is told in sentences what
+goes wrong with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import tempfile
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.proxy.journal.follower import safe_path
+from kiebitz.proxy.relay.modes import is_this_machine, parse_endpoint
+from kiebitz.services.corpus.capture_task import Outcome, Task, add
+from kiebitz.services.standard_streams import warn
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+_AHEAD = 8
+"""Tasks for each worker that are handed out at once; so few are in memory, however many there are."""
+
+_LOOK_S = 1.0
+"""So often it is seen to that there are workers."""
+
+_PATIENCE_S = 10.0
+"""So long a scheduler is waited for. A scheduler without workers for so long is told of."""
+
+_DEATHS = 3
+"""So many workers may die of one task."""
+
+_SETTINGS = {
+    "distributed.scheduler.allowed-failures": _DEATHS,
+    "distributed.comm.timeouts.connect": f"{_PATIENCE_S}s",
+    # Nobody looks at its pages, which anybody on this machine could.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    # All that matters of its log is told by `Workers`, in sentences.
+    "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
+    "logging": dict.fromkeys(("distributed", "distributed.client", "bokeh", "tornado"), "critical"),
+}
+
+
+_PLACES = "files in ~/.config/dask, or variables DASK_..."
+
+
+class SchedulerError(KiebitzError):
+    """An address that is none of a scheduler, or that must not be used."""
+
+    is_usage = True
+
+
+class ClusterError(KiebitzError):
+    """There are no workers, or no longer; the message says why, and what to do."""
+
+
+def check_scheduler(address: str, is_insecure: bool) -> None:
+    """Raise UsageError unless an address is a scheduler's, and one that is protected or of this machine.
+
+    Dask executes what a scheduler sends, and a scheduler what anybody sends.
+    """
+    match = re.fullmatch(r"(?P<scheme>tcp|tls|wss?)://(?P<endpoint>[^/]+:[0-9]+)", address)
+    if match is None:
+        raise SchedulerError(f"{address} is no scheduler's address: write it as in tls://HOST:8786")
+    try:
+        host, _ = parse_endpoint(match["endpoint"])
+    except ValueError as error:
+        raise SchedulerError(f"{address}: {error}") from error
+    if match["scheme"] in ("tcp", "ws") and not is_insecure and not is_this_machine(host or ""):
+        raise SchedulerError(
+            f"{address} is another machine, and nothing protects what is sent there: write tls:// and name "
+            "its certificates in Dask's configuration, or give --insecure if you trust the whole network"
+        )
+
+
+class Workers:
+    """Those who do the tasks."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._seen_s = time.monotonic()
+        self._is_told = False
+
+    def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
+        """Have tasks done, in no order. Raises ClusterError when the scheduler is gone."""
+        waiting = iter(tasks)
+        at_work: dict[Future[Outcome], Task] = {}
+        done: SimpleQueue[Future[Outcome]] = SimpleQueue()
+
+        def hand_out(count: int) -> None:
+            for task in islice(waiting, count):
+                future = self._client.submit(add, task, pure=False)
+                at_work[future] = task
+                future.add_done_callback(done.put)
+
+        hand_out(_AHEAD * max(self._present(), 1))
+        while at_work:
+            try:
+                future = done.get(timeout=_LOOK_S)
+            except Empty:
+                self._look()
+                continue
+            task = at_work.pop(future)
+            outcome = self._outcome(future, task)
+            future.release()
+            hand_out(1)
+            yield task, outcome
+
+    def _outcome(self, future: Future[Outcome], task: Task) -> Outcome:
+        """What came of a task, also where it did not come to its end. Raises ClusterError."""
+        from distributed import KilledWorker
+
+        if future.status == "finished":
+            return future.result()
+        if future.status != "error":
+            raise self._gone()
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            why = f"workers died of it {_DEATHS + 1} times: has each enough memory?"
+            return Outcome(failed=f"{task.source}: {why}")
+        return Outcome(stops=f"a worker of {self._name} cannot run Kiebitz: install it there ({error})")
+
+    def _present(self) -> int:
+        info: dict[str, Any] = self._client.scheduler_info(n_workers=-1)
+        return len(info["workers"])
+
+    def _look(self) -> None:
+        """Say once that nobody is at work. Raises ClusterError."""
+        if self._client.status != "running":
+            raise self._gone()
+        now = time.monotonic()
+        if self._present():
+            self._seen_s, self._is_told = now, False
+        elif now - self._seen_s > _PATIENCE_S and not self._is_told:
+            self._is_told = True
+            warn(f"{self._name} has no workers: start some with dask worker; what is in stays")
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(f"{self._name} is gone: add again to go on; what is in stays")
+
+
+@contextmanager
+def workers(scheduler: str | None) -> Iterator[Workers]:
+    """Connect to the workers of a scheduler, or start some on this machine if none is given.
+
+    Raises ClusterError.
+    """
+    with ExitStack() as held:
+        if scheduler is None:
+            held.enter_context(_without_variables())
+        try:
+            client = _client(scheduler, held)
+        except ClusterError:
+            raise
+        except Exception as error:
+            # Dask raises whatever comes of a value that it does not expect.
+            why = " ".join(str(error).split())
+            raise ClusterError(f"Dask does not start; see to its configuration ({_PLACES}): {why}") from error
+        held.callback(client.close, timeout=_LOOK_S)
+        yield Workers(client, scheduler or "Dask")
+
+
+def _client(scheduler: str | None, held: ExitStack) -> Client:
+    """Connect to a scheduler, or start one on this machine. Raises ClusterError, and whatever Dask raises."""
+    import dask
+
+    held.enter_context(dask.config.set(_SETTINGS))
+    # They are about other versions, of which the tasks see to what matters.
+    held.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+    from distributed import Client
+
+    if scheduler is None:
+        return _local(held)
+    _reach(scheduler)
+    return Client(scheduler, timeout=_PATIENCE_S, set_as_default=False)
+
+
+def _reach(scheduler: str) -> None:
+    """Raise ClusterError unless a scheduler answers.
+
+    Dask's client waits without end for a peer that accepts connections and stays silent.
+    """
+    from distributed import Security
+    from distributed.core import rpc
+
+    arguments = Security().get_connection_args("client")
+    if scheduler.startswith(("tls:", "wss:")) and arguments.get("ssl_context") is None:
+        raise ClusterError(f"{scheduler}: name the certificates for it in Dask's configuration ({_PLACES})")
+
+    async def identify() -> None:
+        async with rpc(scheduler, timeout=_PATIENCE_S, connection_args=arguments) as remote:
+            await remote.identity(n_workers=0)
+
+    host, port = parse_endpoint(scheduler.partition("://")[2])
+    try:
+        socket.getaddrinfo(host, port)
+        asyncio.run(asyncio.wait_for(identify(), _PATIENCE_S + _LOOK_S))
+    except TimeoutError as error:
+        raise ClusterError(f"{scheduler}: no scheduler answers there within {_PATIENCE_S:.0f} s") from error
+    except OSError as error:
+        raise ClusterError(f"{scheduler}: no scheduler answers there: {error.strerror or error}") from error
+    except Exception as error:
+        # Dask reads an answer without a check of its form.
+        raise ClusterError(f"{scheduler}: this is no Dask scheduler: {error}") from error
+
+
+@contextmanager
+def _without_variables() -> Iterator[None]:
+    """Hide the variables that configure Dask from it and its processes, which need none on this machine."""
+    hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("DASK_")}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+def _local(held: ExitStack) -> Client:
+    from distributed import Client, LocalCluster, Security
+
+    # A scheduler runs anything for all who may speak to it, and this machine may have other users.
+    security = Security.temporary()
+    folder = held.enter_context(tempfile.TemporaryDirectory(prefix="kiebitz-"))
+    held.enter_context(safe_path())
+    cluster = LocalCluster(
+        n_workers=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        threads_per_worker=1,
+        protocol="tls",
+        security=security,
+        dashboard_address="127.0.0.1:0",
+        local_directory=folder,
+    )
+    held.callback(cluster.close, timeout=_PATIENCE_S)
+    return Client(cluster, security=security, set_as_default=False)

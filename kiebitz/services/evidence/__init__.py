@@ -1,0 +1,1 @@
+"""Bytes and context that show a diagnostic: excerpts with carets."""

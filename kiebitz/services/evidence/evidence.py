@@ -1,0 +1,84 @@
+"""What a session has on a flaw: its stream, its bytes, what was done to it, and what came after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.services.evidence.excerpt import ROOM, Line, datagram_excerpt, looked_at, stream_excerpt
+from kiebitz.storage.read.alterations import AlterationRow, AlteredMessages
+from kiebitz.storage.read.message_queries import DiagnosticRow, ReadingOn
+from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.recorded_bytes import Bytes, Stretch
+from kiebitz.storage.read.streams import stream_by_id
+from kiebitz.storage.read.timeline import Timeline
+
+_MARKED = 256
+"""Programs get at most so many of the bytes that are wrong."""
+
+
+class Evidence:
+    """Looks up what belongs to a session's flaws."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self._stream = stream_by_id(timeline)
+        self._bytes = Bytes(timeline.connection)
+        self._reading_on = ReadingOn(timeline)
+        self._name_of = name_of_stream(timeline)
+        self._altered = AlteredMessages(timeline)
+
+    def player(self, flaw: DiagnosticRow) -> str | None:
+        """What the client calls itself; None if it has not said so."""
+        return self._name_of(flaw.stream_id)
+
+    def alteration(self, flaw: DiagnosticRow) -> AlterationRow | None:
+        """What Kiebitz has done to the message; None if nothing."""
+        return None if flaw.message_id is None else self._altered.of(flaw.message_id)
+
+    def ends(self, flaw: DiagnosticRow) -> tuple[str, str]:
+        """Client and server."""
+        stream = self._stream(flaw.stream_id)
+        return stream.client, stream.server
+
+    def is_in_datagram(self, flaw: DiagnosticRow) -> bool:
+        return self._stream(flaw.stream_id).transport == "udp"
+
+    def excerpt(self, flaw: DiagnosticRow, room: int = ROOM) -> list[Line]:
+        """What was sent there, with carets; nothing where no bytes belong to it."""
+        if self.is_in_datagram(flaw):
+            found = self._bytes.datagram(flaw)
+            return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
+        stretches: list[Stretch] = []
+        for start, end in looked_at(flaw.offset, flaw.length):
+            near = self._bytes.between(flaw.stream_id, flaw.direction, start, end)
+            stretches += [stretch for stretch in near if stretch not in stretches]
+        if not stretches:
+            return []
+        return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
+
+    def lines(self, flaw: DiagnosticRow) -> list[dict[str, Any]]:
+        """The lines of that, for programs."""
+        return [
+            {"offset": line.offset, "text": line.text + line.line_end}
+            for line in self.excerpt(flaw)
+            if line.offset is not None
+        ]
+
+    def marked(self, flaw: DiagnosticRow) -> bytes | None:
+        """The bytes that are wrong, up to a gap, and not too many; None if they are not there."""
+        size = min(flaw.length, _MARKED)
+        if self.is_in_datagram(flaw):
+            found = self._bytes.datagram(flaw)
+            if found is None:
+                return None
+            start, data = found
+            return data[flaw.offset - start : flaw.offset - start + size]
+        if not size:
+            return b""
+        stretches = self._bytes.between(flaw.stream_id, flaw.direction, flaw.offset, flaw.offset + size)
+        pieces = (stretch.data for stretch in stretches if stretch.offset == flaw.offset)
+        return next((data for data in pieces if data is not None), None)
+
+    def resumption(self, flaw: DiagnosticRow) -> tuple[int, str] | tuple[None, None]:
+        """Offset and name of the message with which parsing resumed."""
+        return self._reading_on.after(flaw) or (None, None)

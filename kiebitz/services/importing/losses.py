@@ -1,0 +1,64 @@
+"""What of a capture could not be read, in clauses for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kiebitz.proxy.capture.files import CaptureFile
+from kiebitz.proxy.capture.packets import PacketDecoder
+from kiebitz.services.standard_streams import warn
+from kiebitz.services.wording import counted
+
+_MOST_CLAUSES = 10
+"""Largest number of losses of one kind to print."""
+
+
+def losses(
+    decoder: PacketDecoder, capture: CaptureFile | None = None, is_over: bool = True, late: int = 0
+) -> list[str]:
+    """Return a clause for each kind of packet and each part of a capture that could not be read.
+
+    Ordinary packets without UDP and TCP, such as ARP, are none. `is_over` if the capture was read to its end.
+    `late` is the number of packets that could not be put in order of time.
+    """
+    found = _few(
+        [f"{_counted(number, 'packet')} not read: {why}" for why, number in decoder.malformed.items()]
+    )
+    found += _few(
+        [
+            f"{counted(number, 'packet')} of {what} {_was(number)} not read"
+            for what, number in decoder.unread.most_common()
+        ]
+    )
+    if capture is not None:
+        found += _few([f"{_counted(number, noun)} {what}" for (noun, what), number in capture.faults.items()])
+        found += _few([f"the capture is {damage}" for damage in capture.damages])
+        if is_over and capture.truncated is not None:
+            found.append(f"{capture.truncated}; all before that was kept")
+    if late:
+        found.append(
+            f"the times of {counted(late, 'packet')} go back by over a second; unless the clock was set"
+            " meanwhile, sort the capture and import the result: reordercap CAPTURE SORTED"
+        )
+    return found
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{counted(number, noun)} {_was(number)}"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _few(clauses: list[str]) -> list[str]:
+    """Return the first clauses, and how many more there are."""
+    if len(clauses) <= _MOST_CLAUSES:
+        return clauses
+    return [*clauses[:_MOST_CLAUSES], f"and {len(clauses) - _MOST_CLAUSES} more like that"]
+
+
+def tell_losses(name: str, found: Iterable[str]) -> None:
+    """Print the losses of a capture to stderr, each on a line."""
+    for loss in found:
+        warn(f"{name}: {loss}")

@@ -1,0 +1,273 @@
+"""From captured packets to a recorded session: the same way for a file, a pipe and a live interface."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from kiebitz.dissectors.dissector import recognise
+from kiebitz.dissectors.inspection.inspector import DecodeAs
+from kiebitz.dissectors.model import Direction, Findings, Item, Transport
+from kiebitz.dissectors.registry import installed
+from kiebitz.proxy.capture.files import CaptureError, open_capture
+from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.flows.capture_order import CaptureOrder, Sent
+from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp_order import PATIENCE_NS, RESET_PATIENCE_NS, TcpOrder
+from kiebitz.proxy.flows.udp import UdpConversations
+from kiebitz.proxy.journal.item_writer import ItemJournal
+from kiebitz.services.anonymizing import anonymizer_if
+from kiebitz.services.decode_as import server_ports
+from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.importing.losses import losses
+from kiebitz.services.recording.unfinished import refuse_if_unfinished
+from kiebitz.storage.database.schema import MEMORY
+from kiebitz.storage.recording.inspection import Inspect, InspectionHere
+from kiebitz.storage.recording.recorder import Recorder
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+
+_BATCH = 2000
+"""Packets between two looks at the progress."""
+
+WORTH_A_PROCESS = 2_000_000
+"""Bytes of a capture file from which on a second process saves more than its start costs."""
+
+
+class PacketRecording:
+    """Records the game traffic of captured packets into one session, and writes its items into `tap`, too.
+
+    Packets `from_file` are put in order first. `late` counts those for which that was impossible.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        forced: DecodeAs,
+        tap: ItemJournal | None = None,
+        from_file: bool = False,
+    ) -> None:
+        self.recorder = recorder
+        self._tap = tap
+        self.packets = 0
+        self.decoder = PacketDecoder()
+        self.losses: list[str] = []
+        self._udp = UdpConversations(
+            recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
+        )
+        self._tcp = TcpOrder(
+            TcpConversations(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp")),
+            RESET_PATIENCE_NS if from_file else PATIENCE_NS,
+        )
+        self._order = CaptureOrder() if from_file else None
+        self._items: list[Item] = []
+        self._latest_ns = 0
+
+    def take(self, packets: Iterable[RawPacket]) -> None:
+        """Record packets (time in ns, link type, bytes, length on the wire)."""
+        decode = self.decoder.decode
+        rest = self.decoder.rest
+        order = self._order
+        all_sent: list[Sent] = []
+        size = 0
+        ts_ns = self._latest_ns
+        for ts_ns, linktype, data, wirelen in packets:
+            self.packets += 1
+            sent = decode(linktype, data, wirelen, ts_ns)
+            if sent is not None:
+                all_sent.append((ts_ns, sent))
+                size += len(data)
+                if rest:
+                    all_sent += ((ts_ns, other) for other in rest)
+                    rest.clear()
+        if order is None:
+            self._feed(all_sent)
+            # Whatever a packet carries, it tells the time.
+            self._tcp.expire(ts_ns, self._items)
+            self._record()
+        else:
+            self._take_in_order(order, order.add(all_sent, size))
+
+    def _take_in_order(self, order: CaptureOrder, ready: list[Sent]) -> None:
+        for skew_ns in order.skews_ns:
+            self._udp.expect_copies(skew_ns)
+        for begin in range(0, len(ready), _BATCH):
+            self._feed(ready[begin : begin + _BATCH])
+            self._tcp.expire(self._latest_ns, self._items)
+            self._record()
+
+    def _feed(self, all_sent: list[Sent]) -> None:
+        feed_udp, feed_tcp = self._udp.feed, self._tcp.feed
+        items = self._items
+        for ts_ns, sent in all_sent:
+            if isinstance(sent, Segment):
+                feed_tcp(sent, ts_ns, items)
+            else:
+                feed_udp(sent, ts_ns, items)
+        if all_sent:
+            self._latest_ns = all_sent[-1][0]
+
+    @property
+    def late(self) -> int:
+        """Number of packets that could not be put in order of time."""
+        return self._order.late if self._order is not None else 0
+
+    def expire(self, now_ns: int) -> None:
+        """Give up what has not come for long; for a live source, where nothing else tells the time."""
+        self._udp.expire(now_ns, self._items)
+        self._tcp.expire(now_ns, self._items)
+        self._record()
+
+    def close(self) -> Findings:
+        """End all streams and the session. Raises StorageError."""
+        self.decoder.close()
+        if self._order is not None:
+            self._take_in_order(self._order, self._order.close())
+        self._udp.close(self._latest_ns, self._items)
+        self._tcp.close(self._latest_ns, self._items)
+        self._record()
+        return self.recorder.close()
+
+    def _record(self) -> None:
+        if self._tap is not None:
+            self._tap.write(self._items)
+        self.recorder.record(self._items)
+        self._items.clear()
+
+
+def _orient(transport: Transport, data: bytes, _source: str, _destination: str) -> Direction | None:
+    """Which way bytes between unknown ends went, where only one side of a protocol can have sent them."""
+    certain = {
+        direction
+        for _, direction, likeness in recognise(installed().dissectors.values(), transport, data)
+        if likeness == "certain"
+    }
+    return certain.pop() if len(certain) == 1 else None
+
+
+@collecting_seldom()
+def import_capture(
+    source: str,
+    database: str,
+    forced: DecodeAs,
+    on_progress: Callable[[int, int | None], None],
+    is_full: Callable[[Recorder], bool] = lambda recorder: False,
+    stand_ins: StandIns | None = None,
+    takes_second_core: bool = True,
+) -> tuple[PacketRecording, str | None]:
+    """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
+
+    A large one is inspected in a second process, unless it is not to take another core. Gives the recording,
+    closed, and its losses in one text, None if there are none. An interruption leaves what has been read as a
+    whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session names
+    nobody. Raises CaptureError and StorageError.
+    """
+    refuse_if_unfinished(database)
+    with ExitStack() as stack:
+        capture = stack.enter_context(open_capture(source))
+        interrupts = stack.enter_context(_Interrupts())
+        is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
+        inspect = stack.enter_context(_elsewhere()) if is_large and takes_second_core else InspectionHere
+        recorder = Recorder(
+            database,
+            "import",
+            source,
+            decode_as=forced,
+            inspect=inspect,
+            anonymizer=anonymizer_if(stand_ins, forced),
+        )
+        recording = PacketRecording(recorder, forced, from_file=True)
+        packets = iter(capture)
+        batch: list[RawPacket] = []
+        try:
+            while True:
+                batch.clear()
+                with interrupts.allowed():
+                    batch.extend(islice(packets, _BATCH))
+                if not batch:
+                    break
+                recording.take(batch)
+                if recorder.full:
+                    recorder.commit()
+                    if is_full(recorder):
+                        break
+                on_progress(capture.position, capture.size)
+            if capture.truncated is not None and not recording.packets and database != MEMORY:
+                raise CaptureError(f"{source}: {capture.truncated}; there is nothing before that")
+            recording.close()
+        except KeyboardInterrupt:
+            recording.take(batch)
+            if recording.packets:
+                recording.close()
+            else:
+                recorder.release()
+            raise
+        except BaseException:
+            recorder.release()
+            raise
+        recording.losses = losses(recording.decoder, capture, late=recording.late)
+        return recording, "; ".join(recording.losses) or None
+
+
+@contextmanager
+def _elsewhere() -> Iterator[Inspect]:
+    # It loads what small captures, and a sniff, do without.
+    from kiebitz.services.importing.inspecting import InspectionElsewhere
+
+    inspection = InspectionElsewhere()
+    try:
+        yield inspection.begin
+    finally:
+        inspection.close()
+
+
+class _Interrupts:
+    """As a context: SIGINT raises KeyboardInterrupt only where that is `allowed`, or when it next is.
+
+    In the middle of a batch it would leave that half recorded. Other threads than the main one never see it.
+    """
+
+    def __init__(self) -> None:
+        self._are_allowed = False
+        self._has_come = False
+
+    def __enter__(self) -> _Interrupts:
+        self._is_concerned = threading.current_thread() is threading.main_thread()
+        if self._is_concerned:
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        if self._is_concerned:
+            signal.signal(signal.SIGINT, self._before)
+
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """Where nothing is lost by an interruption, and it may be long until the end."""
+        self._are_allowed = True
+        try:
+            if self._has_come:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._are_allowed = False
+
+    def _note(self, _number: int, _frame: object) -> None:
+        self._has_come = True
+        if self._are_allowed:
+            raise KeyboardInterrupt
+
+
+def open_capture_in_memory(source: str) -> tuple[sqlite3.Connection, str | None]:
+    """Return a capture file as a database in memory with one session, and its losses."""
+    recording, lacks = import_capture(source, MEMORY, {}, lambda _done, _all: None)
+    return recording.recorder.connection, lacks

@@ -1,0 +1,214 @@
+"""Files that commands write, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import BinaryIO
+
+from kiebitz.proxy.system.deferred_signals import held_signals
+from kiebitz.services.sessions import is_database
+from kiebitz.services.standard_streams import output
+from kiebitz.storage.database.path_checks import why_not_ours
+from kiebitz.storage.database.schema import StorageError, sentence
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+"""What would end the command at once, without Ctrl-C's way through all `finally`."""
+
+_READER_PATIENCE_S = 5.0
+"""So long a pipe's reader may take to open it."""
+
+_BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database ends so; without it, what was recorded last is lost."""
+
+_FOLDER = "this is a folder: name a file in it"
+
+
+@contextmanager
+def opened(path: str | None, session: str) -> Iterator[BinaryIO]:
+    """Open a file for what is made of `session`; standard output if `path` is None or `-`.
+
+    Raises StorageError.
+
+    Only its owner may read it, and it takes an older one's place once it is written to its end. So does it
+    where there is a symbolic link, if that is ours: what the link leads to is left as it is. Only a device, a
+    pipe, or a file that this process was started with (/dev/stdout, /dev/fd/3) is written to as it is.
+    """
+    if path is None or path == STANDARD_OUTPUT:
+        yield output()
+        return
+    try:
+        descriptor = _in_place(path)
+        if descriptor is None:
+            _refuse_recordings(path, session)
+            with _replacing(path) as file:
+                yield file
+        else:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+    except BrokenPipeError:
+        # Whoever reads has seen enough.
+        raise
+    except OSError as error:
+        raise StorageError(_sentence(path, error)) from error
+
+
+def make_folder(path: str) -> None:
+    """Make a folder that only its owner may enter, unless there is one of this user.
+
+    Raises StorageError if another user controls the folder, or the link to it.
+    """
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+            return
+        if not _is_trusted(os.lstat(path)):
+            raise StorageError(f"{path}: this belongs to another user: name another folder")
+        found = os.stat(path)
+    except OSError as error:
+        raise StorageError(_sentence(path, error)) from error
+    why = why_not_ours(found) if stat.S_ISDIR(found.st_mode) else "this is no folder"
+    if why is not None:
+        raise StorageError(f"{path}: {why}; or name another folder")
+
+
+def _in_place(path: str) -> int | None:
+    """A new descriptor of what is written to as it is; None where that is a file, or nothing yet.
+
+    Raises OSError and StorageError.
+    """
+    inherited = _inherited(path)
+    if inherited is not None:
+        return os.dup(inherited)
+    if not os.path.basename(path):
+        raise StorageError(f"{path}: {_FOLDER}")
+    try:
+        there = meant = os.lstat(path)
+        if stat.S_ISLNK(there.st_mode):
+            # In a folder for all, such as /tmp, anybody may have put it there.
+            if not _is_trusted(there):
+                raise StorageError(f"{path}: this is another user's symbolic link: name another file")
+            meant = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISREG(meant.st_mode):
+        return None
+    if stat.S_ISDIR(meant.st_mode):
+        raise StorageError(f"{path}: {_FOLDER}")
+    descriptor = _open_in_place(path)
+    opened_is = os.fstat(descriptor)
+    if stat.S_ISREG(opened_is.st_mode) or (stat.S_ISFIFO(opened_is.st_mode) and not _is_trusted(opened_is)):
+        os.close(descriptor)
+        raise StorageError(f"{path}: this is another user's pipe: name another file")
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _inherited(path: str) -> int | None:
+    """Which of the files that this process was started with is meant, as by /dev/stdout; None if none is.
+
+    Opened by such a path, a file would be written from its beginning, and replaced, only the link would be.
+    """
+    paths = [path]
+    with suppress(OSError):
+        paths.append(os.path.join(os.path.dirname(path), os.readlink(path)))
+    for name in paths:
+        folder, number = os.path.split(name)
+        if number.isdecimal() and os.path.realpath(folder) == os.path.realpath("/dev/fd"):
+            # Those that were opened since, as a database is, are not inherited by anybody.
+            with suppress(OSError, ValueError, OverflowError):
+                if os.get_inheritable(int(number)):
+                    return int(number)
+            raise StorageError(f"{path}: this process was started without such a file")
+    return None
+
+
+def _is_trusted(file: os.stat_result) -> bool:
+    return file.st_uid in (os.geteuid(), 0)
+
+
+def _open_in_place(path: str) -> int:
+    """Open a device or a pipe, without waiting for ever for its reader. Raises OSError, StorageError."""
+    end = time.monotonic() + _READER_PATIENCE_S
+    while True:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.ENXIO or not stat.S_ISFIFO(os.stat(path).st_mode):
+                raise
+        if time.monotonic() >= end:
+            raise StorageError(f"{path}: nobody reads this pipe: start its reader first, or name a file")
+        time.sleep(0.02)
+
+
+def _refuse_recordings(path: str, session: str) -> None:
+    """Raise StorageError where a recording would be lost: that of the session, or any in a database."""
+    if not os.path.exists(path):
+        return
+    if is_database(path):
+        raise StorageError(
+            f"{path} is a database and may hold recordings: name another file, or delete it first"
+        )
+    for ending in _BESIDE_A_DATABASE:
+        database = path.removesuffix(ending)
+        if database != path and os.path.isfile(database) and is_database(database):
+            raise StorageError(f"{path} belongs to the database {database}: name another file")
+    source = 0 if session == "-" else session
+    if os.path.exists(source) and os.path.samefile(path, source):
+        raise StorageError(f"{path} is the session that is read, and would be lost: name another file")
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[BinaryIO]:
+    """A new file, which takes the place of `path` if the block ends well; else nothing of it is left.
+
+    Raises OSError.
+    """
+    new: str | None = None
+    handled: list[signal.Signals] = []
+    try:
+        with held_signals():
+            descriptor, new = tempfile.mkstemp(".part", ".kiebitz-", os.path.dirname(path) or os.curdir)
+            for number in _ENDING:
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    signal.signal(number, partial(_end, new))
+                    handled.append(number)
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        os.replace(new, path)
+    except BaseException:
+        if new is not None:
+            # The folder may be gone.
+            with suppress(OSError):
+                os.unlink(new)
+        raise
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(new: str, number: int, _frame: object) -> None:
+    """End this process by a signal, as if it had not been handled, but without an unfinished file."""
+    with suppress(OSError):
+        os.unlink(new)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+
+
+def _sentence(path: str, error: OSError) -> str:
+    """What an error means of a file that is written."""
+    if isinstance(error, FileNotFoundError):
+        return f"{path}: there is no such folder"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{path}: the disk is full: make room, or name a file on another disk"
+    return sentence(path, error)
+
+
+STANDARD_OUTPUT = "-"

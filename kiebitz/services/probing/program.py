@@ -1,0 +1,183 @@
+"""The program under test, where Kiebitz starts it itself: its output is kept, and all it started ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import IO
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.probing.verdict import EXIT_STATUS
+from kiebitz.proxy.system.ports_in_use import is_in_use
+from kiebitz.services.standard_streams import warn
+
+START_S = 10.0
+"""So long it may take until it listens."""
+
+_UNSEEN_START_S = 1.0
+"""So long it gets where the system does not tell who listens."""
+
+_END_S = 2.0
+"""So long it may take to end before it is killed."""
+
+_LOOK_S = 0.02
+
+_UNCAUGHT = re.compile(
+    r"Traceback \(most recent call last\)|Exception in thread|panicked at|Segmentation fault|core dumped"
+    r"|[Uu]nhandled|[Uu]ncaught"
+)
+"""So interpreters and runtimes tell of an error that has ended a program."""
+
+MOST_OUTPUT = 1 << 16
+"""So much of its latest output is kept (bytes)."""
+
+
+class ProgramError(KiebitzError):
+    """The program under test cannot be started; the text says what failed and what to do."""
+
+
+class Program:
+    """Runs a command, again and again. It is to listen at a port of this machine, if one is given."""
+
+    def __init__(self, command: str, transport: Transport, port: int | None = None) -> None:
+        self._command = command
+        self._transport: Transport = transport
+        self._port = port
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: deque[bytes] = deque()
+        self._kept = 0
+        self._reader: threading.Thread | None = None
+        self.is_fresh = False
+        """Whether nothing was said to it since it was started."""
+
+    def start(self) -> None:
+        """End what there is of it, start it, and wait until it listens. Raises ProgramError."""
+        self.stop()
+        try:
+            words = shlex.split(self._command)
+        except ValueError as error:
+            raise ProgramError(f"--restart {self._command}: {error}") from error
+        self._output.clear()
+        self._kept = 0
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                # All that it starts is of its group, and ends with it.
+                start_new_session=True,
+            )
+        except (OSError, IndexError) as error:
+            reason = getattr(error, "strerror", None) or "there is no command"
+            raise ProgramError(f"--restart {self._command}: {reason}") from error
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True)
+        self._reader.start()
+        self._wait()
+        self.is_fresh = True
+
+    def _wait(self) -> None:
+        if self._port is None:
+            return
+        end = time.monotonic() + START_S
+        if is_in_use(self._transport, self._port) is None:
+            time.sleep(_UNSEEN_START_S)
+            return
+        while not is_in_use(self._transport, self._port):
+            died = self.died()
+            if died is not None:
+                raise ProgramError(
+                    f"--restart {self._command}: it has ended ({died}) and does not listen at"
+                    f" {self._transport} port {self._port}{self._last_words()}"
+                )
+            if time.monotonic() > end:
+                raise ProgramError(
+                    f"--restart {self._command}: after {START_S:g} s nobody listens at {self._transport} port"
+                    f" {self._port}: is that the address it listens at?{self._last_words()}"
+                )
+            time.sleep(_LOOK_S)
+
+    def _keep(self, output: IO[bytes]) -> None:
+        with output, suppress(OSError, ValueError):
+            while data := output.read1(4096) if hasattr(output, "read1") else output.read(4096):
+                self._output.append(data)
+                self._kept += len(data)
+                while self._kept > MOST_OUTPUT and len(self._output) > 1:
+                    self._kept -= len(self._output.popleft())
+
+    @property
+    def output(self) -> str:
+        """The latest of what it has written since it was started."""
+        return b"".join([*self._output])[-MOST_OUTPUT:].decode("utf-8", "replace")
+
+    def _last_words(self) -> str:
+        lines = self.output.strip().splitlines()
+        return f"; it says: {lines[-1][:200]}" if lines else ""
+
+    def died(self) -> str | None:
+        """How it has ended; None while it runs."""
+        status = self._status
+        if status is None:
+            return None
+        if status >= 0:
+            return f"{EXIT_STATUS}{status}"
+        try:
+            return signal.Signals(-status).name
+        except ValueError:
+            return f"signal {-status}"
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal has ended it."""
+        return self._status is not None and self._status < 0
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether a signal has ended it, or an error that nobody caught, as its output tells."""
+        return self.was_killed or (bool(self._status) and _UNCAUGHT.search(self.output) is not None)
+
+    @property
+    def _status(self) -> int | None:
+        return None if self._process is None else self._process.poll()
+
+    @property
+    def number(self) -> int | None:
+        """The number of its process, and of the group of all that it has started; None if it was not."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        """End it, with all that it has started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        self._signal(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+        # Whatever it has started, and whatever does not end by itself.
+        self._signal(process, signal.SIGKILL)
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            warn(f"{self._command} does not end: its process number is {process.pid}")
+        if self._reader is not None:
+            # What is no longer of its group may still hold the pipe.
+            self._reader.join(_END_S)
+
+    def _signal(self, process: subprocess.Popen[bytes], number: int) -> None:
+        # The group may be gone with its first process.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)

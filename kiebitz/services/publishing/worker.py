@@ -1,0 +1,168 @@
+"""The process of a tap: reads a journal, publishes what is in it, and deletes what is acknowledged.
+
+First it publishes what taps of its name, in the same folder and for the same place, have left behind. What
+records goes on whatever happens to it; what cannot be published waits in the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import msgspec
+
+from kiebitz.dissectors.model import Item
+from kiebitz.proxy.journal.follower import follow, give_way, read_rest
+from kiebitz.proxy.journal.reader import JournalError, JournalReader
+from kiebitz.proxy.system.clock import now_ns
+from kiebitz.proxy.taps.publisher import Batches, GivenUp, Publisher
+from kiebitz.services.faults import telling_faults
+from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.publishing.tapping import Tapping
+from kiebitz.services.recording.journal_folder import Spool, folders, hold
+from kiebitz.services.standard_streams import tell
+
+LAST_S = 5.0
+"""So long a server that is lost is waited for when the recording is over."""
+
+TELL_EVERY_S = 0.2
+"""So often a tap tells that nothing has come, so that the items of others need not wait."""
+
+_WRITTEN_NS = 100_000_000
+"""An item is in the journal for sure so long after it has come."""
+
+KEPT = 5
+"""Exit status where the rest is left for the next tap."""
+
+DAMAGED = 6
+"""Exit status where another process would fare no better."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What is noted beside a journal that is to be published, for the next tap."""
+
+    place: str
+    name: str
+    run: str
+
+
+class Task(msgspec.Struct, frozen=True):
+    """The journal to publish, and as which run; `beside` is the name that folders of this tap begin with."""
+
+    tapping: Tapping
+    run: str
+    beside: Path
+    journal: Path
+    identity: tuple[int, int]
+
+
+@telling_faults
+@collecting_seldom()
+def publish_journal(task: Task, recording: Connection) -> None:
+    """Publish a journal to its end; to be run by `start_child`.
+
+    Something can be read from `recording` when that is over: what it sends, or the end. It is sent something
+    once anything has been published.
+    """
+    give_way()
+    hold(task.journal.parent)
+    try:
+        asyncio.run(_publish(task, recording))
+    except GivenUp:
+        raise SystemExit(KEPT) from None
+
+
+async def _publish(task: Task, recording: Connection) -> None:
+    tapping = task.tapping
+    over_since: float | None = None
+
+    def may_wait(lost_since: float) -> bool:
+        nonlocal over_since
+        if over_since is None and recording.poll():
+            over_since = time.monotonic()
+        return over_since is None or time.monotonic() - max(over_since, lost_since) < LAST_S
+
+    publisher = Publisher(
+        tapping.place,
+        tapping.credentials,
+        tapping.name,
+        tell=tell,
+        waits_in=str(task.journal.parent),
+        may_wait=may_wait,
+    )
+    try:
+        for spool, note in left_behind(task.beside, tapping):
+            reader = JournalReader(spool.journal, skip=None)
+            try:
+                await _all(
+                    publisher, reader, read_rest(reader), Batches(tapping.name, note.run, reader.items_before)
+                )
+            except JournalError as error:
+                tell(f"kiebitz: {error}; what is before that is published")
+            finally:
+                reader.close()
+            spool.discard()
+        reader = JournalReader(task.journal, skip=None, identity=task.identity)
+        batches = Batches(tapping.name, task.run, reader.items_before)
+        try:
+            await _all(publisher, reader, _telling(follow(reader), recording), batches)
+        except JournalError as error:
+            tell(f"kiebitz: {error}; what is before that is published")
+            raise SystemExit(DAMAGED) from error
+    finally:
+        await publisher.close()
+
+
+async def _all(
+    publisher: Publisher, reader: JournalReader, read: Iterator[list[Item]], batches: Batches
+) -> None:
+    """Publish what is read to its end. Raises GivenUp and JournalError."""
+    latest_ns = None
+    told = 0.0
+    while True:
+        before_ns = now_ns() - _WRITTEN_NS
+        # Reading waits; meanwhile the connection is looked after.
+        items = await asyncio.to_thread(next, read, None)
+        if items is None:
+            break
+        if items or time.monotonic() - told >= TELL_EVERY_S:
+            is_all = reader.is_at_end or not items
+            await publisher.publish(batches.of(items, before_ns if is_all else 0))
+            told = time.monotonic()
+        if items:
+            latest_ns = items[-1].ts_ns
+            reader.release()
+    if latest_ns is not None or reader.items_before:
+        await publisher.publish([batches.over(now_ns() if latest_ns is None else latest_ns)])
+
+
+def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:
+    """Pass on what is read, and tell when the first of it was published."""
+    has_told = False
+    for items in read:
+        yield items
+        if items and not has_told:
+            has_told = True
+            # The recording process may have died.
+            with suppress(OSError):
+                recording.send(None)
+
+
+def left_behind(beside: Path, tapping: Tapping) -> Iterator[tuple[Spool, Note]]:
+    """What taps of this name have not published to this place, each held by this process."""
+    for folder, _ in folders(beside):
+        try:
+            spool, text = Spool.left(folder)
+        except OSError:
+            # Another one has it, or it is none.
+            continue
+        try:
+            note = msgspec.json.decode(text or b"", type=Note)
+        except msgspec.DecodeError:
+            note = None
+        if note is not None and (note.place, note.name) == (str(tapping.place), tapping.name):
+            yield spool, note

@@ -1,0 +1,179 @@
+"""A journal's way into a database: items are recorded, committed and shown, until there are no more.
+
+If the database cannot be written (disk full, locked by another program), the recorder says so once and tries
+again; what comes meanwhile waits in the journal. The relay itself never waits for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from kiebitz.dissectors.model import Findings, Item, TableInfo
+from kiebitz.proxy.journal.reader import JournalError, JournalReader
+from kiebitz.services.recording.journal_folder import remove_recorded
+from kiebitz.services.recording.lag import Lag
+from kiebitz.services.recording.note import NoteFile
+from kiebitz.services.recording.rotation import Rotation
+from kiebitz.services.recording.summary import summary
+from kiebitz.services.recording.task import FULL, GAVE_UP, Committed, GoesOn, OutputFailed, Task, report
+from kiebitz.services.recording.unfinished import recovering_command
+from kiebitz.services.standard_streams import has_output_failed
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.recording.disk_space import Room, spare
+from kiebitz.storage.recording.recorder import COMMIT_EVERY_S
+from kiebitz.storage.recording.rotation import RotatingRecorder
+
+RETRY_S = 0.5
+GIVE_UP_S = 10.0
+"""How long (seconds) a database that cannot be written is tried once the relay itself is over."""
+
+_SOON_S = COMMIT_EVERY_S / 5
+"""Longest time (seconds) since the last commit after which items that have come are committed."""
+
+
+class Recording:
+    """Records the journal that `reader` reads; `folder` is the descriptor of its spool folder.
+
+    `tell` gets sentences, `relay` reports; something can be read from `relay` when the relay is over.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        folder: int,
+        note: NoteFile,
+        recorder: RotatingRecorder,
+        reader: JournalReader,
+        relay: Connection,
+        tell: Callable[[str], None],
+        rotation: Rotation | None = None,
+    ) -> None:
+        self._task = task
+        self._folder = folder
+        self._note = note
+        self._recorder = recorder
+        self._reader = reader
+        self._relay = relay
+        self._tell = tell
+        self._rotation = rotation
+        self._room = Room(task.max_size, [str(task.journal), *task.databases[:-1]])
+
+    def run(self, source: Iterable[list[Item]], tables: Sequence[TableInfo] = ()) -> None:
+        """Record what `source` yields of the journal; `tables` are in the database already.
+
+        Raises SystemExit with `GAVE_UP` or `FULL` if not all is recorded.
+        """
+        task, recorder, reader = self._task, self._recorder, self._reader
+        view = task.view(recorder, tables) if task.view is not None else None
+
+        def show(found: Findings) -> None:
+            if view is not None:
+                view.show(found)
+
+        is_resumed = bool(task.sessions) and not task.is_left
+        lag = Lag(reader, self._relay, self._tell, is_behind=is_resumed)
+        is_full = is_damaged = is_pending = is_reported = False
+        committed = time.monotonic()
+        try:
+            for items in source:
+                if self._rotation is not None and self._rotation.is_due(recorder):
+                    items = recorder.record_until_settled(items)
+                    if recorder.is_settled or self._rotation.is_overdue:
+                        show(recorder.gather())
+                        self._write()
+                        self._rotate(self._rotation)
+                recorder.record(items)
+                is_pending |= bool(items)
+                now = time.monotonic()
+                # Half the promised time: the commit takes some, too. Who watches waits for each commit.
+                if recorder.full or now - committed >= (_SOON_S if is_pending else COMMIT_EVERY_S / 2):
+                    show(recorder.gather())
+                    self._write()
+                    reader.release()
+                    committed = now
+                    is_pending = False
+                    is_full = self._room.is_used_up(recorder)
+                    if is_full:
+                        break
+                    if not is_reported:
+                        report(self._relay, Committed())
+                        is_reported = True
+                    lag.look(items[-1].ts_ns if items else None)
+        except JournalError as error:
+            self._tell(f"kiebitz: {error}; what was recorded until then is kept")
+            is_damaged = True
+        if is_damaged and task.is_left:
+            # Its session stays open, and the folder where it is.
+            show(recorder.gather())
+            self._write()
+            raise SystemExit(GAVE_UP)
+        show(recorder.finish())
+        self._write()
+        reader.close()
+        recorder.release()
+        self._tell(f"recorded {summary(recorder)}")
+        if has_output_failed():
+            report(self._relay, OutputFailed())
+        if is_full:
+            self._tell(f"kiebitz: {self._room.says}; what comes from here on is passed on, but not recorded")
+            raise SystemExit(FULL)
+        if is_damaged:
+            raise SystemExit(GAVE_UP)
+        is_orphan = not reader.stopped and not task.is_left
+        if is_orphan:
+            self._tell("kiebitz: the relay has died; what it had passed on until then is recorded")
+        remove_recorded(self._folder, task.journal.parent if is_orphan else None)
+
+    def _rotate(self, rotation: Rotation) -> None:
+        """Continue in the next database, if it can be made."""
+        recorder = self._recorder
+        before, recorded = recorder.path, summary(recorder)
+
+        def go_on(path: str) -> None:
+            # Noted first: a recovery that does not find the session there goes by the one before.
+            self._note.add(path, recorder.session_id + 1)
+            try:
+                recorder.go_on_in(path)
+            except StorageError:
+                self._note.take_back()
+                raise
+
+        try:
+            rotation.begin(go_on)
+        except StorageError as error:
+            if rotation.postpone():
+                self._tell(f"kiebitz: {error}; the recording goes on in {recorder.path}")
+            return
+        self._room.add(before)
+        report(self._relay, GoesOn(recorder.session_id, recorder.path))
+        self._tell(f"recorded {recorded}; recording into {recorder.path}")
+
+    def _write(self) -> None:
+        """Write what was gathered; retry until it works, or the relay is over and it is of no use."""
+        failed_since: float | None = None
+        while True:
+            try:
+                spare(self._recorder.path, str(self._task.journal))
+                self._recorder.write()
+            except StorageError as error:
+                now = time.monotonic()
+                if failed_since is None:
+                    failed_since = now
+                    self._tell(
+                        f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded"
+                    )
+                if self._relay.poll() and now - failed_since > GIVE_UP_S:
+                    self._tell(f"kiebitz: gave up writing; {_kept(self._task.journal.parent)}")
+                    raise SystemExit(GAVE_UP) from error
+                time.sleep(RETRY_S)
+            else:
+                if failed_since is not None:
+                    self._tell("kiebitz: the database can be written again; what waited is recorded now")
+                return
+
+
+def _kept(folder: Path) -> str:
+    return f"what is not recorded yet is kept in {folder}; {recovering_command(str(folder))} records it"

@@ -1,0 +1,50 @@
+"""How far a recorder is behind what its relay passes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+from kiebitz.proxy.journal.reader import JournalReader
+from kiebitz.proxy.system.clock import now_ns
+from kiebitz.services.recording.task import Left, report
+
+BEHIND_S = 3.0
+"""Delay (seconds) from which on a recorder reports that it is behind."""
+
+_LOOK_EVERY_S = 0.5
+_TELL_EVERY_S = 10.0
+
+
+class Lag:
+    """Says how far a recorder is behind what is passed on, while it is."""
+
+    def __init__(
+        self, reader: JournalReader, relay: Connection, tell: Callable[[str], None], *, is_behind: bool
+    ) -> None:
+        self._reader = reader
+        self._relay = relay
+        self._tell = tell
+        self._is_behind = is_behind
+        self._looked = self._told = 0.0
+
+    def look(self, latest_ns: int | None) -> None:
+        """See how it stands, now that what came at `latest_ns` is recorded; None if nothing came."""
+        if self._reader.is_at_end:
+            if self._is_behind:
+                self._tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
+                self._is_behind = False
+            return
+        now = time.monotonic()
+        if latest_ns is None or now - self._looked < _LOOK_EVERY_S:
+            return
+        self._looked = now
+        messages, seconds = self._reader.waiting(), (now_ns() - latest_ns) / 1e9
+        if self._relay.poll():
+            report(self._relay, Left(messages))
+        elif seconds >= BEHIND_S and now - self._told >= _TELL_EVERY_S:
+            self._told = now
+            self._is_behind = True
+            waiting = f"about {messages:,} messages wait to be recorded"
+            self._tell(f"kiebitz: the recorder is {seconds:.0f} s behind: {waiting}")

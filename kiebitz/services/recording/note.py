@@ -1,0 +1,94 @@
+"""The note beside a recording's journal: everything needed to finish the recording in another process.
+
+It is written before the relay forwards anything, and again whenever the recording goes on in another
+database. Databases are named relative to the folder's parent, so that both may be moved together.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from kiebitz.services.recording.journal_folder import write_note
+from kiebitz.services.recording.rotation import Limits
+from kiebitz.storage.database.schema import StorageError
+
+_Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+_Session = Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """A session of the recording: the file name of its database, and its number."""
+
+    database: str
+    session: _Session
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A recording: its options, and the sessions that its journal is recorded into, in order.
+
+    `database` is the file name given with -w, `source` the relay's modes, `started_ns` the beginning of the
+    session by the relay's clock. Each session continues the one before, unless `is_rest`: then the last ones
+    record what could not be appended to the others.
+    """
+
+    database: str
+    source: str
+    name: str
+    started_ns: _Nanoseconds | None
+    parts: tuple[Part, ...]
+    limits: Limits | None
+    decode_as: tuple[str, ...]
+    is_anonymized: bool
+    is_rest: bool = False
+
+    @property
+    def databases(self) -> set[str]:
+        """The file names of all databases of the recording."""
+        return {self.database, *(part.database for part in self.parts)}
+
+
+def decode_note(text: bytes, folder: str | Path) -> Note:
+    """Decode the note found in `folder`. Raises StorageError if it is damaged, or none of a recording."""
+    try:
+        note = msgspec.json.decode(text, type=Note)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"{folder}: its note is damaged, or none of a recording: {error}") from error
+    if not note.parts or any(not _is_file_name(name) for name in note.databases):
+        raise StorageError(f"{folder}: its note is damaged: it names no database beside the folder")
+    return note
+
+
+def _is_file_name(name: str) -> bool:
+    return os.path.basename(name) == name and name not in ("", os.curdir, os.pardir) and "\0" not in name
+
+
+class NoteFile:
+    """The note of a recording under way, in its folder, which is open as a descriptor."""
+
+    def __init__(self, folder: int, note: Note) -> None:
+        self._folder = folder
+        self._note = note
+
+    def add(self, database: str, session: int, *, is_rest: bool = False) -> None:
+        """Note the session that comes next, before anything is recorded into it. Raises StorageError."""
+        part = Part(os.path.basename(database), session)
+        note = msgspec.structs.replace(self._note, parts=(*self._note.parts, part), is_rest=is_rest)
+        try:
+            self._write(note)
+        except OSError as error:
+            raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
+
+    def take_back(self) -> None:
+        """Remove the last session, which could not begin."""
+        # A recovery would see it by itself.
+        with suppress(OSError):
+            self._write(msgspec.structs.replace(self._note, parts=self._note.parts[:-1]))
+
+    def _write(self, note: Note) -> None:
+        write_note(self._folder, msgspec.json.encode(note))
+        self._note = note

@@ -1,0 +1,188 @@
+"""The process that records what killed processes have left in a journal, or what was put off.
+
+The recording's last session is resumed where that is possible. It is not where another session has begun
+since, where its database is gone, and where it is anonymized: the pseudonyms are lost with their process.
+Then everything that its sessions lack becomes a session of its own, anonymized anew if they were.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from multiprocessing.connection import Connection
+
+import msgspec
+
+from kiebitz.dissectors.model import Altered, Chunk, Direction, Gap, Item
+from kiebitz.proxy.journal.follower import give_way, read_rest
+from kiebitz.proxy.journal.reader import JournalError, JournalReader
+from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.decode_as import parse_decode_as
+from kiebitz.services.faults import telling_faults
+from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.recording.journal_folder import hold
+from kiebitz.services.recording.journal_recording import Recording
+from kiebitz.services.recording.note import NoteFile
+from kiebitz.services.recording.task import GAVE_UP, Task, note_of, teller
+from kiebitz.services.recording.worker import is_ended, resume
+from kiebitz.storage.database.opening import open_existing, open_to_change
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.database.write_access import changing
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.rotation import RotatingRecorder
+
+_END = (
+    "UPDATE sessions SET ended_ns = max(started_ns, coalesce((SELECT max(c.ts_ns) FROM chunks AS c"
+    " JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = sessions.id), 0)) WHERE id = ?"
+)
+"""Ends a session that nothing resumes any more: with the last of its bytes."""
+
+Way = tuple[int, Direction]
+"""A direction of a stream, by the stream's number in the journal."""
+
+
+@telling_faults
+@collecting_seldom()
+def recover_journal(task: Task, parent: Connection) -> None:
+    """Record the rest of a journal that nobody writes any more; to be run by `start_child`.
+
+    Sends reports to `parent`; sentences go to stderr. Raises SystemExit with `GAVE_UP` if something of the
+    journal remains.
+    """
+    give_way()
+    folder = hold(task.journal.parent)
+    tell = teller(None)
+    for database in {*task.databases}:
+        # What the recorder was about to write is rolled back; what cannot be read is reported later.
+        with suppress(StorageError):
+            open_to_change(database).close()
+    try:
+        if not (task.is_rest or task.is_anonymized):
+            try:
+                resumed = resume(task, folder, parent, tell)
+            except StorageError as error:
+                tell(f"kiebitz: {error}; what it lacks becomes a session of its own")
+            else:
+                if resumed is not None:
+                    recording, reader, tables = resumed
+                    recording.run(read_rest(reader), tables)
+                    # A recorder may have died between the beginning of one and the end of the other.
+                    _end(task.sessions[:-1], task.started_ns)
+                return
+        # One that is over has all of it: its recorder was killed before it removed the journal.
+        if not (task.sessions and is_ended(*task.sessions[-1], task.started_ns)):
+            _record_rest(task, folder, parent, tell)
+    except (StorageError, JournalError) as error:
+        tell(f"kiebitz: {error}")
+        raise SystemExit(GAVE_UP) from error
+
+
+def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[str], None]) -> None:
+    """Record everything that the sessions of a task lack as a session of its own."""
+    lacking = _Lacking(task.sessions, task.started_ns)
+    forced = parse_decode_as(task.decode_as)
+    recorder = RotatingRecorder(
+        task.database,
+        "relay",
+        task.source,
+        name=f"{task.name} (rest)",
+        # So that times count from the same moment.
+        started_ns=task.started_ns,
+        decode_as=forced,
+        anonymizer=anonymizer_if(stand_ins_if(task.is_anonymized), forced),
+    )
+    note = NoteFile(folder, note_of(task))
+    if os.path.abspath(os.path.dirname(recorder.path)) == str(task.journal.parent.parent):
+        # A recovery that is killed, too, leaves less for the next one.
+        note.add(recorder.path, recorder.session_id, is_rest=True)
+    before = next(recorder.stream_ids) - 1
+    reader = JournalReader(task.journal, base=before, skip=None, identity=task.identity)
+    resting = msgspec.structs.replace(task, is_rest=True)
+    recording = Recording(resting, folder, note, recorder, reader, parent, tell)
+    recording.run([*lacking.of(items, before)] for items in read_rest(reader))
+    _end(task.sessions, task.started_ns)
+
+
+def _end(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
+    """End those sessions that are open, the first of which began at `started_ns`."""
+    for place, (database, number) in enumerate(recorded):
+        if is_ended(database, number, None if place else started_ns) is False:
+            with suppress(StorageError), changing(database) as connection, connection:
+                connection.execute(_END, (number,))
+
+
+class _Lacking:
+    """Selects the items that `recorded` sessions lack.
+
+    Offsets decide: they are the same in an anonymized session. Those that did not begin at `started_ns` are
+    sessions of other recordings. Raises StorageError.
+    """
+
+    def __init__(self, recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
+        self._ends: dict[Way, int] = {}
+        """Number of bytes that are recorded of each direction."""
+        self._over: dict[int, bool] = {}
+        """The recorded streams, and whether their end is recorded."""
+        self._begun: set[Way] = set()
+        for database, number in recorded:
+            if not os.path.exists(database):
+                continue
+            # One that cannot be read now may have it: then nothing is recorded.
+            with closing(open_existing(database)) as connection:
+                for session in sessions(connection):
+                    if session.id == number and (session.continues or session.started_ns == started_ns):
+                        self._look(Timeline(connection, session))
+
+    def _look(self, timeline: Timeline) -> None:
+        number = timeline.numbers
+        of_session = (timeline.session.id,)
+        query = "SELECT id, closed_ns IS NOT NULL FROM streams WHERE session_id = ?"
+        for stream, is_over in timeline.connection.execute(query, of_session):
+            self._over[number.number("streams", stream)] = bool(is_over)
+        query = (
+            "SELECT c.stream_id, c.direction, max(c.offset + coalesce(c.length, 0)) FROM chunks AS c"
+            " JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ? GROUP BY 1, 2"
+        )
+        for stream, direction, end in timeline.connection.execute(query, of_session):
+            way = number.number("streams", stream), direction
+            self._ends[way] = max(end, self._ends.get(way, 0))
+
+    def of(self, items: Sequence[Item], before: int) -> Iterator[Item]:
+        """Yield those of `items` that are lacking; streams are numbered from `before` on.
+
+        A direction that was recorded in part begins with a gap.
+        """
+        for item in items:
+            stream = item.stream.id - before
+            if not isinstance(item, Chunk | Gap | Altered):
+                # Of a stream that is recorded whole, only its end may be news.
+                if not self._over.get(stream, False):
+                    yield item
+                continue
+            way = stream, item.direction
+            recorded = self._ends.get(way, 0)
+            length = _length(item)
+            if item.offset + length < recorded or (recorded and length and item.offset + length == recorded):
+                continue
+            if recorded and way not in self._begun:
+                yield Gap(item.stream, item.direction, item.ts_ns, 0, recorded)
+            self._begun.add(way)
+            yield _behind(item, recorded)
+
+
+def _length(item: Chunk | Gap | Altered) -> int:
+    if isinstance(item, Chunk):
+        return len(item.data) + item.missing
+    return item.length or 0
+
+
+def _behind(item: Item, recorded: int) -> Item:
+    """Return the part of an item behind the bytes that are recorded."""
+    if isinstance(item, Chunk) and item.offset < recorded:
+        skipped = min(recorded - item.offset, len(item.data))
+        return msgspec.structs.replace(item, offset=item.offset + skipped, data=item.data[skipped:])
+    if isinstance(item, Gap) and item.length is not None and item.offset < recorded:
+        skipped = recorded - item.offset
+        return msgspec.structs.replace(item, offset=recorded, length=item.length - skipped)
+    return item

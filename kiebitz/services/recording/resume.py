@@ -1,0 +1,160 @@
+"""A recording whose processes ended before all of its journal was recorded, and that is finished later."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+
+from kiebitz.proxy.journal.follower import start_child
+from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
+from kiebitz.services.progress import OnProgress, counting
+from kiebitz.services.recording.journal_folder import Spool
+from kiebitz.services.recording.note import Note, decode_note
+from kiebitz.services.recording.recovery import recover_journal
+from kiebitz.services.recording.task import Left, Report, Task, sessions_of
+from kiebitz.services.recording.unfinished import LOOK_S, recovering_command, unfinished
+from kiebitz.services.standard_streams import errors_are_seen, tell
+from kiebitz.storage.database.schema import StorageError
+
+_FEW = 1000
+"""So many messages are recorded before anybody has read that they are left."""
+
+
+class Remaining:
+    """As a context: says what is left to be recorded, if it is much; with a bar on a terminal."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._most = 0
+        self._on_progress: OnProgress | None = None
+
+    def __enter__(self) -> Remaining:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._stack.close()
+
+    def show(self, messages: int) -> None:
+        """About so many messages are left."""
+        if not self._most and messages < _FEW:
+            return
+        if not self._most:
+            tell(f"kiebitz: about {messages:,} messages are left to be recorded; Ctrl-C puts that off")
+        self._most = max(self._most, messages, 1)
+        if not errors_are_seen():
+            return
+        if self._on_progress is None:
+            self._on_progress = self._stack.enter_context(counting("recording", "messages"))
+        self._on_progress(self._most - messages, self._most)
+
+
+def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = False) -> bool:
+    """Record what is left in a folder; return True if all of it is recorded. Otherwise it stays there.
+
+    With a `database` that the recording does not have, what its sessions lack is recorded there; so it is,
+    too, if it `is_anonymized` only from here on. Raises StorageError, and KeyboardInterrupt.
+    """
+    try:
+        spool, text = _left(Path(folder).absolute())
+    except FileNotFoundError as error:
+        raise StorageError(f"{folder}: this is a folder, and no recording was left in it") from error
+    except BlockingIOError as error:
+        raise StorageError(f"{folder}: this recording is going on") from error
+    except OSError as error:
+        raise StorageError(f"{folder}: it cannot be carried on: {error.strerror}") from error
+    spool.keep()
+    try:
+        task = _task(spool, text, folder, database, is_anonymized)
+        if is_recorded := _record(task):
+            spool.discard_recorded()
+    finally:
+        spool.discard()
+    return is_recorded
+
+
+def _left(folder: Path) -> tuple[Spool, bytes | None]:
+    """Hold a folder as `Spool.left` does, also if another command only looks at it right now."""
+    try:
+        return Spool.left(folder)
+    except BlockingIOError:
+        time.sleep(LOOK_S)
+        return Spool.left(folder)
+
+
+def recover(database: str) -> None:
+    """Recover the unfinished recordings into `database`. Raises StorageError if one of them remains."""
+    for folder in list(unfinished(database, LOOK_S)):
+        tell(f"kiebitz: a recording into {database} was not finished; it is recovered first")
+        if not carry_on(folder):
+            raise StorageError(
+                f"{folder}: this recording into {database} could not be recovered; "
+                f"{recovering_command(folder)} tries again; remove the folder to give it up, or name another "
+                "database"
+            )
+
+
+def _record(task: Task) -> bool:
+    connection, theirs = multiprocessing.Pipe()
+    process = start_child(recover_journal, task, theirs)
+    theirs.close()
+    try:
+        connection.send(None)
+        with Remaining() as remaining, suppress(EOFError, OSError):
+            while True:
+                report: Report = connection.recv()
+                if isinstance(report, Left):
+                    remaining.show(report.messages)
+        process.join()
+    except KeyboardInterrupt:
+        process.kill()
+        process.join()
+        raise
+    finally:
+        connection.close()
+    return process.exitcode == 0
+
+
+def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, is_anonymized: bool) -> Task:
+    note = None if text is None else decode_note(text, folder)
+    if note is None and database is None:
+        raise StorageError(
+            f"{folder}: its note is gone: say with -w where the recording belongs, and with --anonymize if "
+            "it was to name nobody"
+        )
+    if note is None:
+        assert database is not None
+        note = Note(os.path.basename(database), "", "recovered", None, (), None, (), False, is_rest=True)
+    try:
+        parse_decode_as(note.decode_as)
+    except DecodeAsError as error:
+        # A plug-in may be gone.
+        raise StorageError(f"{folder}: it cannot be carried on: {error}") from error
+    try:
+        there = os.stat(spool.journal, follow_symlinks=False)
+        identity = there.st_dev, there.st_ino
+    except OSError:
+        # Its reader will say so, if it matters.
+        identity = 0, 0
+    beside = os.path.dirname(os.path.normpath(folder))
+    is_elsewhere = database is not None and not any(
+        os.path.abspath(database) == os.path.abspath(os.path.join(beside, name)) for name in note.databases
+    )
+    return Task(
+        spool.journal,
+        identity,
+        database if database is not None and is_elsewhere else os.path.join(beside, note.database),
+        note.source,
+        note.name,
+        None if is_elsewhere else note.limits,
+        note.decode_as,
+        None,
+        sessions_of(note, beside),
+        started_ns=note.started_ns,
+        is_anonymized=note.is_anonymized or is_anonymized,
+        is_left=True,
+        is_rest=note.is_rest or is_elsewhere,
+    )

@@ -1,0 +1,41 @@
+"""The closing line of a recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kiebitz.services.wording import in_words
+
+if TYPE_CHECKING:
+    from kiebitz.storage.recording.recorder import Recorder
+
+
+def summary(recorder: Recorder) -> str:
+    """How much of what a session holds, and the name it has as a SESSION."""
+    counts = ", ".join(
+        f"{recorder.counts[kind]} {kind if recorder.counts[kind] != 1 else kind.removesuffix('s')}"
+        for kind in ("streams", "messages", "games", "alterations")
+        if recorder.counts[kind] or kind != "alterations"
+    )
+    found = f"{counts}, {in_words(recorder.counts)}{_missing(recorder)}"
+    return f"{found} -> {recorder.path}:{recorder.session_id}"
+
+
+def _missing(recorder: Recorder) -> str:
+    """Return how many bytes are missing, of which streams and directions; nothing if none are."""
+    total = recorder.missing.total()
+    if not total:
+        return ""
+    number = recorder.numbers.number
+    ways = sorted(recorder.missing.items())
+    parts = [
+        f"{length:,} of stream {number('streams', stream)} {direction}"
+        for (stream, direction), length in ways[:_MOST_WAYS]
+    ]
+    if len(ways) > _MOST_WAYS:
+        parts.append("and others: kiebitz streams lists them")
+    return f", {total:,} bytes missing ({', '.join(parts)})"
+
+
+_MOST_WAYS = 4
+"""Directions of streams of which a summary says how many bytes are missing."""

@@ -1,0 +1,157 @@
+"""What a relay has a recorder's process do, and what that process reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from kiebitz.dissectors.model import Findings, TableInfo
+from kiebitz.services.recording.note import Note, Part
+from kiebitz.services.recording.rotation import Limits
+from kiebitz.services.standard_streams import tell
+from kiebitz.storage.recording.recorder import Recorder
+
+GAVE_UP = 3
+"""Exit status where another process would fare no better."""
+
+FULL = 4
+"""Exit status where all is recorded that there may be."""
+
+
+class View(Protocol):
+    """A display of a recording while it goes on."""
+
+    def show(self, found: Findings) -> None:
+        """Show new findings."""
+
+
+ViewFactory = Callable[[Recorder, Iterable[TableInfo]], View]
+"""Makes the view of a recording with some tables; it is pickled, as the recorder has a process of its own."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A journal to record, into which database, and what is shown of it.
+
+    `identity` is that of the journal's folder: nothing else is read, should another be in its place by then.
+    With `limits` the recording goes into several databases, named after `database`. `sessions` are those
+    that it has by now, each with the path of its database; the last one is resumed, unless there is none.
+    `view` makes what shows the findings, None shows nothing.
+    The databases and the journal together take `max_size` (bytes); None leaves it to the disk.
+
+    The first session began at `started_ns`. `is_left` says that nobody writes the journal any more, and
+    `is_rest` that its sessions cannot be resumed: what they lack is recorded as another one.
+    """
+
+    journal: Path
+    identity: tuple[int, int]
+    database: str
+    source: str
+    name: str
+    limits: Limits | None
+    decode_as: tuple[str, ...]
+    view: ViewFactory | None
+    sessions: tuple[tuple[str, int], ...] = ()
+    started_ns: int | None = None
+    max_size: int | None = None
+    is_anonymized: bool = False
+    is_left: bool = False
+    is_rest: bool = False
+
+    @property
+    def databases(self) -> list[str]:
+        """The paths of the databases of its sessions."""
+        return [database for database, _ in self.sessions]
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A session is open in a new database, or in the one that was given.
+
+    Its first stream is the one behind `streams_before`.
+    """
+
+    session: int
+    database: str
+    streams_before: int
+
+
+class GoesOn(msgspec.Struct, frozen=True):
+    """The session goes on in another database."""
+
+    session: int
+    database: str
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The new session cannot be opened."""
+
+    reason: str
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What had come when the process started, or some of it, is recorded."""
+
+
+class Left(msgspec.Struct, frozen=True):
+    """The relay is over, and about so many messages are left to be recorded."""
+
+    messages: int
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A sentence for whoever runs the relay."""
+
+    sentence: str
+
+
+class OutputFailed(msgspec.Struct, frozen=True):
+    """Standard output could not be written: not all that happened was shown."""
+
+
+Report = Begun | GoesOn | Refused | Committed | Left | Said | OutputFailed
+"""What the process tells the relay. The first one of a new session is whether it is open."""
+
+
+def report(relay: Connection, what: Report) -> None:
+    """Send a report, if the relay is still there."""
+    with suppress(OSError):
+        relay.send(what)
+
+
+def teller(relay: Connection | None) -> Callable[[str], None]:
+    """Return the function that reports sentences to the relay; without one, they go to stderr."""
+
+    def pass_on(sentence: str) -> None:
+        if relay is None:
+            # The recording does not end because its terminal is gone.
+            with suppress(OSError):
+                tell(sentence)
+        else:
+            report(relay, Said(sentence))
+
+    return pass_on
+
+
+def note_of(task: Task) -> Note:
+    """Return the note of a recording with the sessions that it has by now."""
+    return Note(
+        os.path.basename(task.database),
+        task.source,
+        task.name,
+        task.started_ns,
+        tuple(Part(os.path.basename(database), number) for database, number in task.sessions),
+        task.limits,
+        task.decode_as,
+        task.is_anonymized,
+        task.is_rest,
+    )
+
+
+def sessions_of(note: Note, folder: str) -> tuple[tuple[str, int], ...]:
+    """Return the sessions of a note whose databases are in `folder`, each with its database's path."""
+    return tuple((os.path.join(folder, part.database), part.session) for part in note.parts)

@@ -1,0 +1,74 @@
+"""Where the servers of a recorded session are today: `ADDR`, or `RECORDED=ADDR` for one of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import port_of
+from kiebitz.dissectors.replay.script import Role
+from kiebitz.proxy.relay.modes import parse_endpoint
+
+Place = tuple[str, int]
+"""Host and port."""
+
+_LOOPBACK = "127.0.0.1"
+_HIGHEST = 65_535
+
+
+class AddressError(KiebitzError):
+    """An address that is malformed, missing or ambiguous."""
+
+    is_usage = True
+
+
+def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place]:
+    """Where each server is, by the first role that it has.
+
+    One address alone is for the server with the lowest port; the others' ports are as far from that as they
+    were in the record, as with CGML's 7001 to 7003. Raises AddressError.
+    """
+    lowest = min(port_of(server.server) for server in servers)
+    named: dict[Role, Place] = {}
+    base: Place | None = None
+    for text in given:
+        recorded, equals, address = text.rpartition("=")
+        place = place_at(address)
+        if not equals:
+            if base is not None:
+                raise AddressError(f"two addresses, and neither says whose: write {_example(servers)}")
+            base = place
+        else:
+            named[_server(recorded, servers)] = place
+    places = dict(named)
+    for server in servers:
+        if server not in places:
+            if base is None:
+                raise AddressError(f"where is {server.server}? Add {_example([server])}")
+            port = base[1] + port_of(server.server) - lowest if base[1] else 0
+            if not 0 <= port <= _HIGHEST:
+                raise AddressError(f"port {port} for {server.server} is none: add {_example([server])}")
+            places[server] = (base[0], port)
+    return places
+
+
+def place_at(text: str) -> Place:
+    """Return host and port of `[HOST:]PORT`; the host defaults to this machine. Raises AddressError."""
+    try:
+        host, port = parse_endpoint(text)
+    except ValueError as error:
+        raise AddressError(f"{error}, as in 127.0.0.1:9000") from error
+    return host or _LOOPBACK, port
+
+
+def _server(text: str, servers: Sequence[Role]) -> Role:
+    """The server of the record that is meant: its address, or its port alone if only one has it."""
+    found = [server for server in servers if text in (server.server, str(port_of(server.server)))]
+    if len(found) != 1:
+        known = ", ".join(server.server for server in servers)
+        raise AddressError(f"the record has no one server {text}: it has {known}")
+    return found[0]
+
+
+def _example(servers: Sequence[Role]) -> str:
+    return " and ".join(f"{server.server}=127.0.0.1:PORT" for server in servers[:2])

@@ -1,0 +1,162 @@
+"""Which session a person means: a capture file, a database, or `DB:N` for session N of it.
+
+Where several may be given, `DB:*` is all of a database.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from difflib import get_close_matches
+
+from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.storage.database.formats import format_of, tables_of
+from kiebitz.storage.database.integrity import damage
+from kiebitz.storage.database.opening import is_open, open_existing
+from kiebitz.storage.database.schema import StorageError, sentence
+from kiebitz.storage.read.timeline import SessionRow, Timeline, sessions
+
+_NO_SESSION = "there is no session in it yet"
+_NOT_NUMBERED = "this is no database; only those have numbered sessions"
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_NUMBERED = re.compile(r"(.+):(\d{1,18})")
+EVERY = ":*"
+"""What stands behind a database for all its sessions."""
+
+_LISTED = 20
+"""How many numbers a sentence names at the most."""
+
+
+def is_several(given: Sequence[str]) -> bool:
+    """Whether more than one session may be meant."""
+    return len(given) > 1 or _is_every(given[0])
+
+
+def every_session(given: Sequence[str]) -> Iterator[str]:
+    """All that are meant, each as it can be given by itself.
+
+    Raises StorageError, for a file that is not there before the first is given.
+    """
+    meant = [(one.removesuffix(EVERY), True) if _is_every(one) else (one, False) for one in given]
+    for name, is_every in meant:
+        path, _ = split_number(name)
+        if is_every and not is_database(path):
+            raise StorageError(f"{path}: {_NOT_NUMBERED}")
+    for name, is_every in meant:
+        if not is_every:
+            yield name
+            continue
+        with closing(_opened(name)) as connection:
+            numbers = [row.id for row in sessions(connection)]
+        if not numbers:
+            raise StorageError(f"{name}: {_NO_SESSION}")
+        yield from (f"{name}:{number}" for number in numbers)
+
+
+def _is_every(given: str) -> bool:
+    return given.endswith(EVERY) and not os.path.exists(given)
+
+
+def session_of(connection: sqlite3.Connection, path: str, number: int | None) -> tuple[Timeline, int]:
+    """The session of this number, or the latest, and how many there are. Raises StorageError."""
+    found = sessions(connection)
+    if not found:
+        raise StorageError(f"{path}: {_NO_SESSION}")
+    row = found[-1] if number is None else _numbered(found, number, path)
+    return Timeline(connection, row), len(found)
+
+
+def load(path: str) -> tuple[sqlite3.Connection, str | None]:
+    """The same, left open, and what is missing at the end of a capture."""
+    if path != "-" and not os.path.exists(path):
+        raise StorageError(_no_such_file(path))
+    if is_database(path):
+        return _opened(path), None
+    # Most commands are asked of databases, and do not need what reads captures.
+    from kiebitz.services.importing.packets import open_capture_in_memory
+
+    return open_capture_in_memory(path)
+
+
+def _opened(path: str) -> sqlite3.Connection:
+    connection = open_existing(path)
+    # The large tables are only looked at when a command has failed over them.
+    known = tables_of(format_of(connection))
+    found = damage(connection, {table: known[table] for table in ("sessions", "streams", "tables")})
+    if found is not None:
+        connection.close()
+        raise StorageError(f"{path}: this database is damaged: {found}")
+    return connection
+
+
+def split_number(given: str) -> tuple[str, int | None]:
+    """The file that is meant, and the number of a session in it if one is. Raises StorageError.
+
+    Whether there is such a session is not looked at.
+    """
+    if given == "-" or os.path.exists(given):
+        return given, None
+    if _is_every(given):
+        path = given.removesuffix(EVERY)
+        raise StorageError(f"{given}: this command takes one session at a time, as in {path}:1")
+    form = _NUMBERED.fullmatch(given)
+    if form is None:
+        raise StorageError(_no_such_file(given))
+    path, number = form[1], int(form[2])
+    if not os.path.exists(path):
+        raise StorageError(_no_such_file(path))
+    if not is_database(path):
+        raise StorageError(f"{path}: {_NOT_NUMBERED}")
+    return path, number
+
+
+def is_database(path: str) -> bool:
+    """Whether a file is an SQLite database. Raises StorageError if it cannot be read."""
+    # Of a pipe nothing may be read here: it cannot be put back.
+    if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
+        return False
+    try:
+        if is_open(path):
+            return True
+        with open(path, "rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError as error:
+        raise StorageError(sentence(path, error)) from error
+
+
+def since(timeline: Timeline, ns: int | None) -> float | None:
+    """Seconds from a session's beginning to a moment."""
+    return None if ns is None else (ns - timeline.started_ns) / 1e9
+
+
+def nearest_number(wanted: int, known: Sequence[int]) -> str:
+    """Which numbers there are, for a sentence that says that `wanted` is none of them."""
+    if not known:
+        return "there are none"
+    if list(known) == list(range(known[0], known[-1] + 1)):
+        return f"there is {known[0]}" if len(known) == 1 else f"there are {known[0]} to {known[-1]}"
+    near = sorted(sorted(known, key=lambda number: abs(number - wanted))[:_LISTED])
+    return f"{'near it ' if len(near) < len(known) else ''}there are {', '.join(map(str, near))}"
+
+
+def _numbered(found: Sequence[SessionRow], number: int, path: str) -> SessionRow:
+    for row in found:
+        if row.id == number:
+            return row
+    known = [row.id for row in found]
+    raise StorageError(f"{path}: there is no session {number}; {nearest_number(number, known)}")
+
+
+def _no_such_file(path: str) -> str:
+    folder, name = os.path.split(path)
+    names = []
+    with suppress(OSError), os.scandir(folder or ".") as entries:
+        names = [entry.name for entry in entries if entry.is_file()]
+    near = get_close_matches(name, names, n=3)
+    hint = f"; {did_you_mean(*(os.path.join(folder, name) for name in near))}" if near else ""
+    return f"{path}: there is no such file{hint}"

@@ -1,0 +1,1 @@
+"""Capture files and live interfaces: from recorded packets to datagrams and segments."""

@@ -1,0 +1,181 @@
+"""Capture files: what is at a path or in a stream is opened, recognised and read packet by packet.
+
+Read are pcap and pcapng, plain or in gzip or zstd, from a file or from a pipe. What is recognised is read as
+far as it is whole, and then says what is missing; what is not recognised raises CaptureError.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import itertools
+import os
+import stat
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.proxy.capture.block_search import SECTION_HEADER
+from kiebitz.proxy.capture.formats import PCAP_MAGICS, Fault, HeaderError, PcapNgRecords, PcapRecords
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.proxy.capture.stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
+
+_READ_HERE = "pcap and pcapng are read, also in .gz and .zst"
+_MAX_NEIGHBOURS = 10_000
+
+
+class CaptureError(KiebitzError):
+    """A capture cannot be opened. The text is a sentence for the user: what, where, and what to do."""
+
+
+class CaptureFile:
+    """The packets of one capture, in file order, as `RawPacket` tuples; iterate over it once.
+
+    `name` is for messages, `size` is in bytes and None for a pipe. Once the iteration is over, `truncated`
+    is a clause that says what is missing at the end, or None; `damages` has a clause for each damaged place
+    before it, and `faults` counts, by kind, the packets and interfaces that could not be used.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        size: int | None,
+        counted: CountedInput,
+        decompressed: DecompressedInput | None,
+        reader: PcapRecords | PcapNgRecords,
+        owned: io.BufferedIOBase | None,
+    ) -> None:
+        self.name = name
+        self.size = size
+        self._counted = counted
+        self._decompressed = decompressed
+        self._reader = reader
+        self._owned = owned
+        self._records: Iterator[RawPacket] = reader.records()
+
+    def __iter__(self) -> Iterator[RawPacket]:
+        return self._records
+
+    def __enter__(self) -> CaptureFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file read so far, as they are on disk: compressed, if it is."""
+        return self._counted.position
+
+    @property
+    def truncated(self) -> str | None:
+        damage = self._decompressed.damage if self._decompressed else None
+        parts = [self._reader.truncated, damage, self._counted.damage]
+        return "; ".join(part for part in parts if part) or None
+
+    @property
+    def damages(self) -> list[str]:
+        return self._reader.damages
+
+    @property
+    def faults(self) -> Counter[Fault]:
+        return self._reader.faults
+
+    def close(self) -> None:
+        """Close the file, unless it came opened."""
+        if self._owned is not None:
+            self._owned.close()
+
+
+def open_capture(source: str | io.BufferedIOBase) -> CaptureFile:
+    """Open the capture at a path, in standard input (`-`), or in a binary stream that need not seek.
+
+    Raises CaptureError if there is no capture, or none that can be read.
+    """
+    if not isinstance(source, str):
+        return _recognise(getattr(source, "name", "the stream"), source, None, None)
+    if source == "-":
+        return _recognise("standard input", standard_input(), None, None)
+    try:
+        file = open(source, "rb")  # noqa: SIM115  # the CaptureFile closes it
+    except FileNotFoundError as error:
+        raise CaptureError(f"there is no file {source}{_suggestion(source)}") from error
+    except IsADirectoryError as error:
+        raise CaptureError(f"{source} is a directory: name a capture file in it") from error
+    except PermissionError as error:
+        raise CaptureError(f"{source} may not be read by this user: check its permissions") from error
+    except (OSError, ValueError) as error:
+        raise CaptureError(f"{source} cannot be opened: {error}") from error
+    status = os.fstat(file.fileno())
+    try:
+        return _recognise(source, file, status.st_size if stat.S_ISREG(status.st_mode) else None, file)
+    except BaseException:
+        file.close()
+        raise
+
+
+def standard_input() -> io.BufferedIOBase:
+    """Where a capture may be piped in. Raises CaptureError if that cannot be."""
+    if sys.stdin is None:
+        raise CaptureError("standard input is closed: name a capture file, or pipe one into it")
+    if sys.stdin.isatty():
+        raise CaptureError(
+            "standard input is a terminal: pipe a capture into it, such as that of tcpdump -U -w -"
+        )
+    stdin = sys.stdin.buffer
+    assert isinstance(stdin, io.BufferedIOBase)
+    return stdin
+
+
+def _recognise(
+    name: str, source: io.BufferedIOBase, size: int | None, owned: io.BufferedIOBase | None
+) -> CaptureFile:
+    counted = CountedInput(source)
+    stream: io.BufferedReader[io.RawIOBase] = io.BufferedReader(counted, BUFFER_SIZE)
+    head = stream.read(4)
+    decompressed = None
+    place = name
+    compression = compression_of(head)
+    if compression:
+        decompressed = DecompressedInput(stream, head, compression)
+        stream = io.BufferedReader(decompressed, BUFFER_SIZE)
+        head = stream.read(4)
+        place = f"the {compression} content of {name}"
+    damage = (decompressed and decompressed.damage) or counted.damage
+    if len(head) < 4 and damage:
+        raise CaptureError(f"{name} cannot be read: {damage}")
+    if not head:
+        raise CaptureError(f"{place} is empty: there is no capture in it")
+    reader: PcapRecords | PcapNgRecords
+    try:
+        if head in PCAP_MAGICS:
+            reader = PcapRecords(stream, head)
+        elif head == SECTION_HEADER:
+            reader = PcapNgRecords(stream)
+        else:
+            raise CaptureError(
+                f"{place} is not a capture: it starts with {_shown(head + stream.read(12))}; {_READ_HERE}"
+            )
+    except HeaderError as error:
+        raise CaptureError(f"{place} has a broken or incomplete capture file header") from error
+    return CaptureFile(name, size, counted, decompressed, reader, owned)
+
+
+def _shown(head: bytes) -> str:
+    """The first bytes of a file: as text if they are printable ASCII, else in hexadecimal."""
+    text = head.decode("ascii", "replace")
+    return repr(text) if text.isascii() and text.replace("\n", "").isprintable() else head.hex(" ")
+
+
+def _suggestion(path: str) -> str:
+    """A clause that names the file nearest to `path` in its folder, or nothing."""
+    folder, wanted = os.path.split(path)
+    try:
+        with os.scandir(folder or ".") as entries:
+            names = [entry.name for entry in itertools.islice(entries, _MAX_NEIGHBOURS)]
+    except (OSError, ValueError):
+        return ""
+    near = difflib.get_close_matches(wanted, names, n=1)
+    return f"; {did_you_mean(os.path.join(folder, near[0]))}" if near else ""

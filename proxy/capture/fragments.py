@@ -1,0 +1,133 @@
+"""Fragments of IP packets put together again, in any order, bounded in memory and in time.
+
+RFC 791, 3.2 (IPv4) and RFC 8200, 4.5 (IPv6). Where fragments overlap, the bytes must agree; a packet whose
+overlapping fragments contradict each other is given up, as nobody can say what its receiver made of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+from kiebitz.proxy.capture.duplicate_packets import REPEATED_NS
+from kiebitz.proxy.capture.interval_buffer import PIECE_COST, Pieces
+
+TIMEOUT_NS = 30_000_000_000
+MAX_PACKETS = 1024
+MAX_BYTES = 8 << 20
+_MAX_LENGTH = 65_535
+
+
+class _Packet:
+    """What has come of one packet."""
+
+    __slots__ = ("first_header", "first_ns", "given_up", "length", "pieces")
+
+    def __init__(self, first_ns: int) -> None:
+        self.first_ns = first_ns
+        self.pieces = Pieces()
+        self.length: int | None = None
+        self.first_header = 0
+        self.given_up = False
+
+    @property
+    def cost(self) -> int:
+        return PIECE_COST + self.pieces.cost
+
+    def joined(self) -> bytes:
+        """The bytes from the start to the first that the snap length cut off."""
+        whole = []
+        pieces = self.pieces
+        for start, end, data in zip(pieces.starts, pieces.ends, pieces.data, strict=True):
+            whole.append(data)
+            if len(data) < end - start:
+                break
+        return b"".join(whole)
+
+
+class Reassembly:
+    """Packets in assembly. `malformed` counts what was given up, by reason.
+
+    Bounded: at most MAX_PACKETS packets and about MAX_BYTES bytes, else the oldest is given up; a packet
+    that is not complete TIMEOUT_NS after its first fragment, in capture time, is given up. Fragments of one
+    that was complete right before were captured twice, and are passed over.
+    """
+
+    def __init__(self, malformed: Counter[str]) -> None:
+        self._malformed = malformed
+        self._packets: dict[Hashable, _Packet] = {}
+        # The latest that were complete, and when: a fragment that was captured twice begins none.
+        self._complete: dict[Hashable, int] = {}
+        self._cost = 0
+
+    def __len__(self) -> int:
+        return len(self._packets)
+
+    def add(
+        self, key: Hashable, ts_ns: int, start: int, more: bool, length: int, data: bytes, header: int
+    ) -> tuple[bytes, int, int] | None:
+        """Add the fragment at byte `start` of the packet `key`; `more` if it is not the last one.
+
+        It had `length` bytes, of which `data` were captured. `header` is the protocol number it states.
+        Gives, once the packet is complete: its bytes as far as they were captured without a hole, its
+        length, and the protocol number of its first fragment. Else None.
+        """
+        end = start + length
+        if length == 0 or end > _MAX_LENGTH or (more and length % 8):
+            self._malformed["impossible fragment"] += 1
+            return None
+        self._drop_old(ts_ns)
+        packet = self._packets.get(key)
+        complete_ns = self._complete.get(key)
+        if complete_ns is not None and abs(ts_ns - complete_ns) < REPEATED_NS:
+            return None
+        if packet is None:
+            packet = self._packets[key] = _Packet(ts_ns)
+            self._cost += packet.cost
+        elif packet.given_up:
+            return None
+        pieces = packet.pieces
+        self._cost -= packet.cost
+        agrees = not pieces.add(start, end, data)
+        self._cost += packet.cost
+        if not more:
+            agrees = agrees and packet.length in (None, end)
+            packet.length = end
+        if not agrees or (packet.length is not None and pieces.ends[-1] > packet.length):
+            # Kept without its bytes until it times out, so that later fragments do not start it anew.
+            self._malformed["contradicting fragments"] += 1
+            self._cost -= packet.cost
+            dead = self._packets[key] = _Packet(packet.first_ns)
+            dead.given_up = True
+            self._cost += dead.cost
+            return None
+        if start == 0:
+            packet.first_header = header
+        if pieces.held == packet.length:
+            del self._packets[key]
+            self._cost -= packet.cost
+            self._complete[key] = ts_ns
+            if len(self._complete) > MAX_PACKETS:
+                del self._complete[next(iter(self._complete))]
+            return packet.joined(), pieces.held, packet.first_header
+        return None
+
+    def close(self) -> None:
+        """Give up all that is still incomplete."""
+        while self._packets:
+            self._drop_oldest()
+
+    def _drop_old(self, ts_ns: int) -> None:
+        """Make room. Packets are in order of their first fragment; merged captures may jump in time."""
+        while self._packets:
+            oldest = next(iter(self._packets.values()))
+            full = len(self._packets) >= MAX_PACKETS or self._cost >= MAX_BYTES
+            if not full and abs(ts_ns - oldest.first_ns) <= TIMEOUT_NS:
+                return
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        packet = self._packets.pop(next(iter(self._packets)))
+        self._cost -= packet.cost
+        if not packet.given_up:
+            self._malformed["incomplete fragments"] += 1

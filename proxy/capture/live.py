@@ -1,0 +1,187 @@
+"""Live capture: packets as they pass a network interface, through scapy's sockets.
+
+scapy opens the socket, compiles the filter and receives; what it receives is not dissected. On Linux the
+socket is made to hold more, to tell what the kernel dropped, and to give each packet of the loopback
+interface once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import errno
+import logging
+import os
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.proxy.capture.packets import RawPacket
+
+# The largest IP packet, 65,535 bytes, behind an Ethernet header with some VLAN tags.
+_MAX_PACKET = 65_535 + 64
+_RECEIVE_BUFFER = 16 << 20
+_LINUX = sys.platform.startswith("linux")
+
+# From linux/socket.h, linux/if_packet.h, and asm-generic/socket.h; the socket module has no names
+# for them.
+_SOL_PACKET = 263
+_PACKET_STATISTICS = 6
+_PACKET_IGNORE_OUTGOING = 23
+_SO_RCVBUFFORCE = 33
+
+
+class SniffError(KiebitzError):
+    """Capturing is not possible. The text is a sentence for the user: what, where, and what to do."""
+
+
+class Sniffer:
+    """Receives the packets that pass one interface, from its making until `close`.
+
+    `interface` is a name such as `lo`; `bpf_filter` is in libpcap's notation (pcap-filter(7)), None for all
+    packets. Raises SniffError if that cannot be.
+    """
+
+    def __init__(self, interface: str, bpf_filter: str | None = None) -> None:
+        self.interface = interface
+        self._dropped = 0
+        self._linktypes: dict[Any, int] = {}
+        _check_interface(interface)
+        logging.getLogger("scapy").setLevel(logging.CRITICAL)
+        # These take 0.2 seconds; only who captures pays for it.
+        import scapy.layers.inet6  # noqa: F401  # fills scapy's tables of link types; raw IP is in this one
+        from scapy.config import conf
+        from scapy.error import Scapy_Exception
+
+        self._number_of = conf.l2types.layer2num
+        if bpf_filter is not None:
+            _check_filter(interface, bpf_filter)
+        # On the loopback interface Linux shows each packet twice, as it goes out and as it comes in. Of
+        # scapy's two sockets the one that can also send leaves out the former.
+        loopback = _LINUX and interface == "lo"
+        open_socket = conf.L2socket if loopback else conf.L2listen
+        try:
+            self._socket = open_socket(iface=interface, filter=bpf_filter)
+        except PermissionError as error:
+            raise SniffError(_missing_rights(interface)) from error
+        except OSError as error:
+            if error.errno == errno.ENETDOWN:
+                raise SniffError(f"the network interface {interface} is down: bring it up first") from error
+            raise SniffError(f"cannot capture on {interface}: {error.strerror or error}") from error
+        except (Scapy_Exception, ValueError) as error:
+            raise SniffError(f"cannot capture on {interface}: {error}") from error
+        if _LINUX:
+            self._prepare_linux(self._socket.ins, loopback)
+
+    def _prepare_linux(self, packets: socket.socket, loopback: bool) -> None:
+        packets.setblocking(False)
+        if loopback:
+            # Since Linux 4.20; before, scapy throws the outgoing copies away one by one.
+            with contextlib.suppress(OSError):
+                packets.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+        try:
+            packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
+        except PermissionError:
+            # Only CAP_NET_ADMIN may go beyond the system's limit; this goes up to it.
+            packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        # Reading sets the counters to 0: what was dropped while scapy set up the socket is not ours.
+        packets.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+
+    def __enter__(self) -> Sniffer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def dropped(self) -> int:
+        """How many packets the kernel has dropped because nobody fetched them in time (0 if not Linux)."""
+        if _LINUX and not self._socket.closed:
+            counters = self._socket.ins.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+            self._dropped += struct.unpack("II", counters)[1]
+        return self._dropped
+
+    def read(self, timeout_s: float, limit: int = 1000) -> list[RawPacket]:
+        """Wait up to `timeout_s` for a packet; give what has come by then, `limit` packets at most.
+
+        An empty list means that there was none. Raises SniffError if the interface goes away.
+        """
+        packets: list[RawPacket] = []
+        try:
+            if not self._socket.select([self._socket], timeout_s):
+                return packets
+            # Elsewhere scapy's sockets block, so that only the first packet is sure to be there.
+            for _ in range(limit if _LINUX else 1):
+                layer, data, ts_s = self._socket.recv_raw(_MAX_PACKET)
+                if data is None:
+                    break
+                # A float of seconds since 1970 is exact to 0.24 microseconds.
+                ts_ns = round(ts_s * 1e6) * 1000 if ts_s else time.time_ns()
+                packets.append((ts_ns, self._linktype(layer), data, len(data)))
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            if not packets:
+                reason = error.strerror or error
+                raise SniffError(f"capturing on {self.interface} has broken off: {reason}") from error
+        return packets
+
+    def now_ns(self) -> int:
+        """The time by which packets are stamped."""
+        return time.time_ns()
+
+    def close(self) -> None:
+        """Stop capturing. `dropped` keeps its last value."""
+        self._dropped = self.dropped
+        self._socket.close()
+
+    def _linktype(self, layer: Any) -> int:
+        number = self._linktypes.get(layer)
+        if number is None:
+            known = self._number_of.get(layer)
+            if known is None:
+                name = getattr(layer, "__name__", layer)
+                raise SniffError(f"{self.interface} gives packets of a kind that is not read ({name})")
+            number = self._linktypes[layer] = int(known)
+        return number
+
+
+def _check_interface(interface: str) -> None:
+    names = [name for _, name in socket.if_nameindex()]
+    if interface not in names:
+        near = difflib.get_close_matches(interface, names, n=1, cutoff=0.5)
+        suggestion = f"{did_you_mean(*near)} There" if near else "there"
+        raise SniffError(f"there is no network interface {interface}; {suggestion} are: {', '.join(names)}")
+
+
+def _check_filter(interface: str, bpf_filter: str) -> None:
+    """Compile a filter beforehand, as only here its own error can be told from others."""
+    from scapy.arch.common import compile_filter, free_filter
+    from scapy.error import Scapy_Exception
+
+    try:
+        free_filter(compile_filter(bpf_filter, interface))
+    except ImportError as error:
+        raise SniffError(
+            "a capture filter needs the library libpcap, which is not installed (Debian: libpcap0.8); "
+            "without a filter it is not needed"
+        ) from error
+    except PermissionError as error:
+        raise SniffError(_missing_rights(interface)) from error
+    except (Scapy_Exception, OSError) as error:
+        # scapy's text is the filter and, in parentheses, libpcap's message.
+        reason = str(error).removeprefix(f"Failed to compile filter expression {bpf_filter!r} (")
+        raise SniffError(
+            f"the capture filter {bpf_filter!r} is not valid: {reason.removesuffix(')')}"
+        ) from error
+
+
+def _missing_rights(interface: str) -> str:
+    return (
+        f"capturing on {interface} needs rights that this user does not have: run it with sudo, or give the "
+        f"right to Python once and for all: sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}"
+    )

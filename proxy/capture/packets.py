@@ -1,0 +1,347 @@
+"""From a captured packet to the UDP datagram or the TCP segment in it.
+
+`link_layers` and `tunnels` lead to IPv4 (RFC 791) and IPv6 (RFC 8200), whose extension headers and fragments
+are read here. What a tunnel carries has the addresses of the inner packet. Checksums are not verified: the
+sending machine's own capture has them before the network card fills them in. A datagram quoted in an ICMP
+error is no traffic.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from struct import Struct
+
+import msgspec
+
+from kiebitz.proxy.capture.fragments import Reassembly
+from kiebitz.proxy.capture.layers import AGGREGATE, IPV4, IPV6, Inner, Malformed, NoTraffic, Unread
+from kiebitz.proxy.capture.link_layers import read_ethertype, read_link
+from kiebitz.proxy.capture.tunnels import IP_PROTOCOLS, UDP_TUNNELS, read_ip_protocol
+from kiebitz.proxy.capture.wireless import subframes
+
+RawPacket = tuple[int, int, bytes, int]
+"""(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, bytes sent."""
+
+Datagram = tuple[bytes, bytes, int, int]
+"""(flow, payload, missing, identification): what was sent from where to where, how many bytes the capture cut
+off it, and the identification of its IP packet, 0 where it has none.
+
+`flow` is as in the packet: source address, destination address (4 or 16 bytes each), source port,
+destination port (2 bytes each, big-endian). That makes it a key that costs one slice; see `endpoints`.
+"""
+
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+"""Flags of a TCP segment that matter here (RFC 9293, 3.1)."""
+
+
+class Segment(msgspec.Struct, gc=False):
+    """A TCP segment: its flow as that of a datagram, and of its header what tells where its bytes belong.
+
+    The payload had `missing` more bytes, which the capture cut off. `flags` are the eight bits of the header;
+    `window` is as it stands there, not scaled. `scale` is the window scale option of a SYN (RFC 7323, 2.2),
+    None where there is none.
+    """
+
+    flow: bytes
+    payload: bytes
+    missing: int
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    scale: int | None = None
+
+
+_MOST_LAYERS = 16
+"""Largest number of layers of a packet, those of IP included; with VLAN and MPLS each stack is one."""
+
+_LONGEST = 65_535
+"""Largest length in bytes that fits into the field of a UDP header."""
+
+_ETHERNET = 1
+# Ethernet, an IPv4 header without options, UDP: ethertype, version and header length, total length,
+# identification, flags and fragment offset, protocol, UDP destination port, UDP length.
+_COMMON = Struct(">12xHBxHHHxB12xHH").unpack_from
+# Sequence and acknowledgment number, data offset and flags, window (RFC 9293, 3.1).
+_TCP_HEADER = Struct(">IIHH").unpack_from
+_SHORT = Struct(">H").unpack_from
+_PORTS = Struct(">HH").unpack_from
+
+_UDP, _TCP = 17, 6
+_FRAGMENT, _AUTHENTICATION = 44, 51
+# Hop-by-hop, routing and destination options: RFC 8200, 4.3, 4.4, 4.6.
+_OPTIONS = frozenset({0, 43, 60})
+_REASSEMBLED = frozenset({_UDP, _TCP, _AUTHENTICATION, *IP_PROTOCOLS})
+"""IP protocols whose fragments in IPv4 are worth keeping."""
+
+_Packet = tuple[bytes, int, bytes, int, int]
+"""An IP packet: addresses, protocol, captured payload, length of the payload, identification."""
+
+
+def endpoints(flow: bytes) -> tuple[str, str]:
+    """Write source and destination of a flow as `ip:port`, an IPv6 address in brackets."""
+    size = (len(flow) - 4) // 2
+    source, destination = _PORTS(flow, 2 * size)
+    if size == 4:
+        return (
+            f"{socket.inet_ntop(socket.AF_INET, flow[:4])}:{source}",
+            f"{socket.inet_ntop(socket.AF_INET, flow[4:8])}:{destination}",
+        )
+    return (
+        f"[{socket.inet_ntop(socket.AF_INET6, flow[:16])}]:{source}",
+        f"[{socket.inet_ntop(socket.AF_INET6, flow[16:32])}]:{destination}",
+    )
+
+
+class PacketDecoder:
+    """Decodes packets, one after another, and keeps the fragments between them.
+
+    Three counters have the packets without UDP and TCP. `ignored`, by kind: those that never carry either,
+    such as ARP. `unread`, by encapsulation: those that may carry it in a way that is not read. `malformed`,
+    by reason: those that no receiver would have accepted or that cannot be read. No bytes make it raise.
+
+    `rest` has the further datagrams and segments of the latest packet, where it had several.
+    """
+
+    def __init__(self) -> None:
+        self.ignored: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
+        self.malformed: Counter[str] = Counter()
+        self.rest: list[Datagram | Segment] = []
+        self._fragments = Reassembly(self.malformed)
+
+    def decode(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
+        """Give the datagram or segment that this packet carries or completes, or None.
+
+        `data` is what was captured of the packet's `wirelen` bytes, `ts_ns` the time in ns since 1970.
+        """
+        if linktype == _ETHERNET and len(data) >= 42:
+            # Nearly every packet is of this form, so it is checked as a whole; all others take the long way.
+            ethertype, version_and_length, total, number, fragment, protocol, port, length = _COMMON(data)
+            if (
+                ethertype == IPV4
+                and version_and_length == 0x45
+                and not fragment & 0x3FFF
+                and total <= len(data) - 14
+            ):
+                if protocol == _TCP and total >= 40:
+                    seq, ack, offset_and_flags, window = _TCP_HEADER(data, 38)
+                    start = 34 + (offset_and_flags >> 12) * 4
+                    # A SYN's options are read on the long way.
+                    if 54 <= start <= 14 + total and not offset_and_flags & SYN:
+                        payload = data[start : 14 + total]
+                        return Segment(data[26:38], payload, 0, seq, ack, offset_and_flags & 0xFF, window)
+                elif protocol == _UDP and length + 20 == total >= 28 and port not in UDP_TUNNELS:
+                    return data[26:38], data[42 : 14 + total], 0, number
+        try:
+            return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns, _MOST_LAYERS)
+        except (Malformed, Unread, NoTraffic) as error:
+            self._count(error)
+            return None
+
+    def close(self) -> None:
+        """Count what is still in assembly as malformed; call it after the last packet."""
+        self._fragments.close()
+
+    def _read(self, inner: Inner, ts_ns: int, layers: int) -> Datagram | Segment | None:
+        """Take off layers until there is a datagram or a segment; None if it is not all there yet."""
+        for left in range(layers, 0, -1):
+            ethertype, data, length = inner
+            if ethertype == AGGREGATE:
+                return self._read_each(data, length, ts_ns, left - 1)
+            if ethertype not in (IPV4, IPV6):
+                inner = read_ethertype(ethertype, data, length)
+                continue
+            read_ip = self._ipv4 if ethertype == IPV4 else self._ipv6
+            packet = read_ip(data, length, ts_ns)
+            if packet is None:
+                return None
+            addresses, protocol, payload, length, identification = packet
+            if protocol == _TCP:
+                return _segment(addresses, payload, length)
+            if protocol == _UDP:
+                datagram = _datagram(addresses, payload, length, identification)
+                tunnelled = _tunnelled(datagram)
+                if tunnelled is None:
+                    return datagram
+                inner = tunnelled
+            else:
+                inner = read_ip_protocol(protocol, payload, length)
+        raise Malformed(f"more than {_MOST_LAYERS} layers")
+
+    def _read_each(self, data: bytes, length: int, ts_ns: int, layers: int) -> Datagram | Segment | None:
+        """Read the frames of an aggregate: the first one's content is returned, the others' are in `rest`."""
+        inner = None
+        for inner in subframes(data, length):
+            try:
+                sent = self._read(inner, ts_ns, layers)
+            except (Malformed, Unread, NoTraffic) as error:
+                self._count(error)
+            else:
+                if sent is not None:
+                    self.rest.append(sent)
+        if inner is None:
+            raise Malformed("link header cut short")
+        return self.rest.pop(0) if self.rest else None
+
+    def _count(self, error: Malformed | Unread | NoTraffic) -> None:
+        counter = {Malformed: self.malformed, Unread: self.unread, NoTraffic: self.ignored}[type(error)]
+        counter[str(error)] += 1
+
+    def _ipv4(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
+        if len(data) < 20:
+            raise Malformed("IP header cut short")
+        header = (data[0] & 0x0F) * 4
+        if data[0] >> 4 != 4 or header < 20:
+            raise Malformed("impossible IP header")
+        # The network card was to cut this into packets (TSO) and to fill in the length of each. Otherwise the
+        # header is right: a capture that is cut may state the captured length as the original one.
+        total = _SHORT(data, 2)[0] or wirelen
+        if total < header:
+            raise Malformed("impossible IP header")
+        identification, fragment = _PORTS(data, 4)
+        protocol = data[9]
+        addresses = data[12:20]
+        payload = data[header:total]
+        length = total - header
+        if fragment & 0x3FFF and protocol in _REASSEMBLED:
+            # RFC 791, 3.2: source, destination, protocol and identification say what belongs together.
+            key = (addresses, protocol, identification)
+            more = bool(fragment & 0x2000)
+            whole = self._fragments.add(key, ts_ns, (fragment & 0x1FFF) * 8, more, length, payload, protocol)
+            if whole is None:
+                return None
+            payload, length, _ = whole
+        if protocol == _AUTHENTICATION:
+            protocol, payload, length = _authenticated(payload, length)
+        return addresses, protocol, payload, length, identification
+
+    def _ipv6(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
+        if len(data) < 40:
+            raise Malformed("IP header cut short")
+        if data[0] >> 4 != 6:
+            raise Malformed("impossible IP header")
+        # A length of 0: a jumbogram (RFC 2675), or the network card was to fill it in.
+        length = _SHORT(data, 4)[0] or wirelen - 40
+        return self._extensions(data[8:40], data[6], data[40 : 40 + length], length, ts_ns)
+
+    def _extensions(
+        self, addresses: bytes, header: int, payload: bytes, length: int, ts_ns: int
+    ) -> _Packet | None:
+        """Walk the extension headers of an IPv6 packet (RFC 8200, 4) to what it carries."""
+        position = identification = 0
+        assembled = False
+        while True:
+            if header in _OPTIONS:
+                size = 8
+                if len(payload) >= position + 2:
+                    size = (payload[position + 1] + 1) * 8
+            elif header == _AUTHENTICATION:
+                # RFC 4302, 2.2: in units of 4 bytes, minus 2.
+                size = 8
+                if len(payload) >= position + 2:
+                    size = (payload[position + 1] + 2) * 4
+            elif header == _FRAGMENT:
+                size = 8
+            else:
+                return addresses, header, payload[position:], length - position, identification
+            if position + size > length:
+                raise Malformed("impossible IPv6 extension header")
+            if position + size > len(payload):
+                raise Malformed("IP header cut short")
+            previous, header = header, payload[position]
+            start = position
+            position += size
+            if previous != _FRAGMENT:
+                continue
+            (fragment,) = _SHORT(payload, start + 2)
+            identification = int.from_bytes(payload[start + 4 : start + 8], "big")
+            if not fragment & 0xFFF9:
+                # RFC 6946: a fragment that is all of its packet is processed on its own.
+                continue
+            if assembled:
+                raise Malformed("impossible fragment")
+            # RFC 8200, 4.5: only the first fragment's next header counts, so all kinds have to be kept.
+            whole = self._fragments.add(
+                (addresses, identification),
+                ts_ns,
+                fragment & 0xFFF8,
+                bool(fragment & 1),
+                length - position,
+                payload[position:],
+                header,
+            )
+            if whole is None:
+                return None
+            payload, length, header = whole
+            position = 0
+            assembled = True
+
+
+def _authenticated(payload: bytes, length: int) -> tuple[int, bytes, int]:
+    """Skip an authentication header in IPv4 (RFC 4302, 2.2): protocol, payload and length behind it."""
+    if len(payload) < 2:
+        raise Malformed("IP header cut short")
+    size = (payload[1] + 2) * 4
+    if size > length:
+        raise Malformed("impossible authentication header")
+    return payload[0], payload[size:], length - size
+
+
+def _tunnelled(datagram: Datagram) -> Inner | None:
+    """Return what a datagram carries if it is one of a tunnel, else None."""
+    flow, payload, missing, _ = datagram
+    reader = UDP_TUNNELS.get(_SHORT(flow, len(flow) - 2)[0])
+    return reader(payload, len(payload) + missing) if reader is not None else None
+
+
+def _datagram(addresses: bytes, payload: bytes, length: int, identification: int) -> Datagram:
+    """Read a UDP header (RFC 768)."""
+    if length < 8:
+        raise Malformed("impossible UDP length")
+    if len(payload) < 8:
+        raise Malformed("UDP header cut short")
+    (stated,) = _SHORT(payload, 4)
+    if stated == 0 and (len(addresses) == 32 or length > _LONGEST):
+        # RFC 2675, 4, and Linux's BIG TCP: it does not fit into the field, so it is what IP says.
+        stated = length
+    if not 8 <= stated <= length:
+        # No receiver takes it, as it says that bytes belong to it which are not there.
+        raise Malformed("impossible UDP length")
+    content = payload[8:stated]
+    return addresses + payload[:4], content, stated - 8 - len(content), identification
+
+
+def _segment(addresses: bytes, payload: bytes, length: int) -> Segment:
+    """Read a TCP header (RFC 9293, 3.1)."""
+    if length < 20:
+        raise Malformed("impossible TCP header")
+    if len(payload) < 20:
+        raise Malformed("TCP header cut short")
+    seq, ack, offset_and_flags, window = _TCP_HEADER(payload, 4)
+    header = (offset_and_flags >> 12) * 4
+    if not 20 <= header <= length:
+        raise Malformed("impossible TCP header")
+    content = payload[header:length]
+    # The snap length may have cut off options, too.
+    missing = length - header - len(content)
+    scale = _window_scale(payload[20:header]) if offset_and_flags & SYN else None
+    flow = addresses + payload[:4]
+    return Segment(flow, content, missing, seq, ack, offset_and_flags & 0xFF, window, scale)
+
+
+def _window_scale(options: bytes) -> int | None:
+    """The shift count of a window scale option, at most 14 (RFC 7323, 2.3)."""
+    position = 0
+    while position < len(options) and options[position] != 0:
+        if options[position] == 1:
+            position += 1
+            continue
+        length = options[position + 1] if position + 1 < len(options) else 0
+        if length < 2:
+            break
+        if options[position : position + 2] == b"\x03\x03" and position + 2 < len(options):
+            return min(options[position + 2], 14)
+        position += length
+    return None

@@ -1,0 +1,1 @@
+"""Flows: from datagrams and segments to streams of ordered bytes."""

@@ -1,0 +1,428 @@
+"""TCP conversations: which segments are one connection, who is the client, and when it is over.
+
+A captured segment proves nothing by itself: it may be late, forged, or of an earlier connection between the
+same ports, and any segment may be missing from the capture. What RFC 9293 lets a receiver refuse is ignored.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from heapq import nsmallest
+
+from kiebitz.dissectors.model import Chunk, Fault, Item
+from kiebitz.proxy.capture.interval_buffer import PIECE_COST
+from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, Segment
+from kiebitz.proxy.flows.packet_clock import PacketClock
+from kiebitz.proxy.flows.server_detection import Orient, Servers, sender
+from kiebitz.proxy.flows.tcp_connection import Connection, Side
+from kiebitz.proxy.flows.tcp_reassembly import Recent
+
+DEFAULT_IDLE_NS = 7_200_000_000_000
+DEFAULT_MAX_STREAMS = 16_384
+
+ACKED_NS = 200_000_000
+"""So long after the receiver has acknowledged it, what is missing is not merely captured late.
+
+Once the receiver answers with bytes of its own it is given up at once: a question comes before its answer
+(`tcp_order` has waited for it by then).
+"""
+
+SILENCE_NS = 5_000_000_000
+"""So long a side is waited for of which nothing is heard, and for what tells which side is the server."""
+
+LINGER_NS = 60_000_000_000
+"""So long the rest of a connection that is over may still come (RFC 9293, 3.4.3: the quiet time)."""
+
+MAX_WAITING_BYTES = 32 << 20
+"""How much may wait behind holes and for servers to be known, in all connections together."""
+
+MAX_ENDED = 4096
+"""How many connections that are over are known, so that their late segments begin no new ones."""
+
+_CHECK_NS = 50_000_000
+_CONTROL = SYN | FIN | RST
+
+
+class TcpConversations:
+    """Sorts segments into connections, and their bytes into order, as they come.
+
+    The server is, in this order: who answered the other side's SYN; the side whose port is in `server_ports`,
+    if exactly one is; an endpoint that was a server before; the side that `orient` names for what is said;
+    the side with the lower port. Until that is settled the items of the connection are held back.
+
+    A connection ends by its FINs or a RST, by a SYN that begins another one, or when it has been silent for
+    `idle_ns` while packets of others came. One that ended by a RST and goes on with the next numbers later is
+    another stream. There are at most `max_streams` at once, else half-open ones go first, and then those that
+    have been silent longest. One that was never more than half open, without a byte, makes no stream.
+    """
+
+    def __init__(
+        self,
+        stream_ids: Iterator[int],
+        orient: Orient,
+        server_ports: frozenset[int],
+        idle_ns: int = DEFAULT_IDLE_NS,
+        max_streams: int = DEFAULT_MAX_STREAMS,
+    ) -> None:
+        self._stream_ids = stream_ids
+        self._servers = Servers(server_ports, orient)
+        self._idle_ns = idle_ns
+        self._max_streams = max_streams
+        self._recent = Recent()
+        # Both sides of all connections that are known, by their flow.
+        self._sides: dict[bytes, Side] = {}
+        self._open: dict[Connection, None] = {}
+        self._half_open: OrderedDict[Connection, None] = OrderedDict()
+        # Connections that wait for something, and since when; holes that were acknowledged, since when, and
+        # up to where; connections that are over, and since when. The oldest come first.
+        self._waiting: OrderedDict[Connection, int] = OrderedDict()
+        self._acked: OrderedDict[Side, tuple[int, int]] = OrderedDict()
+        self._ended: OrderedDict[Connection, int] = OrderedDict()
+        self._waiting_bytes = 0
+        # All times here, but for those of items, are by this clock.
+        self._clock = PacketClock()
+        self._now_ns = 0
+        self._next_check_ns = 0
+        self._next_sweep_ns = 0
+
+    def feed(self, segment: Segment, ts_ns: int, items: list[Item]) -> None:
+        """Append what a segment brings to `items`, and what has become certain by the time it came."""
+        self._now_ns = now_ns = self._clock.read(ts_ns)
+        if now_ns >= self._next_check_ns:
+            self._expire(ts_ns, items)
+        side = self._sides.get(segment.flow)
+        if side is None or segment.flags & _CONTROL or not side.connection.flows:
+            self._consider(side, segment, ts_ns, items)
+            return
+        connection = side.connection
+        if connection.is_over:
+            if not self._goes_on(side, segment):
+                return
+            self._consider(self._resume(side, ts_ns, items), segment, ts_ns, items)
+            return
+        side.last_ns = now_ns
+        side.window = segment.window
+        unsettled = segment.flags & ACK and side.peer.assembly.acknowledge(segment.ack)
+        payload = segment.payload
+        if payload or segment.missing:
+            if side.peer.assembly.lacks_acked:
+                self._give_up_answered(side.peer, ts_ns, items)
+                if connection.is_over:
+                    return
+            assembly = side.assembly
+            if segment.missing or not assembly.take(segment.seq, payload, ts_ns, items):
+                assembly.add(segment.seq, payload, segment.missing, ts_ns, items)
+                unsettled = True
+        if unsettled:
+            self._settle(connection, ts_ns, items)
+
+    def lacks(self, segment: Segment) -> bool:
+        """Whether something was not seen that was sent before a segment: bytes, or the connection's SYN."""
+        side = self._sides.get(segment.flow)
+        flags = segment.flags
+        says = bool(segment.payload or segment.missing or flags & FIN)
+        if flags & SYN:
+            return False
+        if side is None:
+            return says and not flags & RST
+        if side.connection.is_over:
+            return False
+        if flags & RST:
+            # It may have overtaken anything, and does not tell what the other side has sent.
+            return side.connection.is_heard
+        assembly, peer = side.assembly, side.peer.assembly
+        # Nearly all are the next ones, and acknowledge what has been given.
+        if says and (
+            not assembly.begun or (segment.seq != assembly.next & 0xFFFFFFFF and assembly.lacks(segment.seq))
+        ):
+            return True
+        if not flags & ACK or segment.ack == peer.next & 0xFFFFFFFF:
+            return False
+        if side.peer.last_ns is None:
+            # If it was waited for in vain, the capture has nothing of it.
+            return peer.excused < 0
+        return peer.begun and peer.lacks(segment.ack)
+
+    def is_news(self, segment: Segment) -> bool:
+        """Return True if a segment has bytes, or a FIN, behind all that its sender was seen to send."""
+        side = self._sides.get(segment.flow)
+        if side is None or side.connection.is_over or not side.assembly.begun:
+            return False
+        end = segment.seq + len(segment.payload) + segment.missing + bool(segment.flags & FIN)
+        return side.assembly.is_unseen(end)
+
+    def acknowledged(self, flow: bytes) -> int:
+        """Return the highest acknowledgment number that the sender of a flow has sent; 0 if it is unknown."""
+        side = self._sides.get(flow)
+        return 0 if side is None else (side.peer.assembly.acked or 0) % (1 << 32)
+
+    def excuse(self, segment: Segment) -> None:
+        """No other segment waits for what this one lacks: it has been waited for."""
+        side = self._sides.get(segment.flow)
+        if side is not None:
+            side.assembly.excuse(segment.seq)
+            if segment.flags & ACK:
+                side.peer.assembly.excuse(segment.ack)
+
+    def expire(self, ts_ns: int, items: list[Item]) -> None:
+        """Append what has become certain by `ts_ns`, and an End for each connection that is idle.
+
+        A live source calls this now and then.
+        """
+        self._now_ns = self._clock.read(ts_ns)
+        self._expire(ts_ns, items)
+
+    def _expire(self, ts_ns: int, items: list[Item]) -> None:
+        now_ns = self._now_ns
+        self._next_check_ns = now_ns + _CHECK_NS
+        while self._acked:
+            side, (since_ns, acked) = next(iter(self._acked.items()))
+            if now_ns - since_ns < ACKED_NS:
+                break
+            del self._acked[side]
+            self._give_up_acked(side, acked, ts_ns, items)
+        while self._waiting:
+            connection, since_ns = next(iter(self._waiting.items()))
+            if now_ns - since_ns < SILENCE_NS:
+                break
+            del self._waiting[connection]
+            self._stop_waiting(connection, since_ns, ts_ns, items)
+        while self._ended:
+            connection, since_ns = next(iter(self._ended.items()))
+            if now_ns - since_ns < LINGER_NS:
+                break
+            self._forget(connection)
+        if now_ns >= self._next_sweep_ns:
+            self._next_sweep_ns = now_ns + self._idle_ns // 64
+            for connection in list(self._open):
+                if now_ns - connection.last_ns > self._idle_ns:
+                    self._end(connection, ts_ns, "idle", items)
+                    self._forget(connection)
+
+    def close(self, ts_ns: int, items: list[Item]) -> None:
+        """Append what is left, and an End for each connection: the source is at its end at `ts_ns`."""
+        for connection in list(self._open):
+            self._end(connection, ts_ns, "end", items)
+
+    def _consider(self, side: Side | None, segment: Segment, ts_ns: int, items: list[Item]) -> None:
+        """Take any segment, whatever it does to its connection."""
+        flags = segment.flags
+        has_bytes = bool(segment.payload or segment.missing)
+        seq = segment.seq
+        if flags & SYN:
+            if flags & (FIN | RST):
+                return
+            side = self._synchronised(side, segment, ts_ns, items)
+            # A SYN counts like a byte (RFC 9293, 3.4), before those it may carry.
+            seq += 1
+        elif side is None and has_bytes:
+            side = self._begin(segment.flow, ts_ns, items)
+            side.connection.is_heard = bool(flags & RST)
+        elif side is not None and side.connection.is_over and self._goes_on(side, segment):
+            side = self._resume(side, ts_ns, items)
+        if side is None or side.connection.is_over:
+            return
+        connection = side.connection
+        if flags & RST:
+            self._reset(side, segment, ts_ns, items)
+            return
+        if not flags & SYN and not connection.is_heard:
+            if side.isn is None and side.peer.isn is not None and not side.acks_beginning(segment):
+                # It answers to an earlier connection (RFC 9293, 3.5.1, figure 10: a half-open one).
+                return
+            connection.is_heard = True
+            self._half_open.pop(connection, None)
+        side.last_ns = self._now_ns
+        side.window = segment.window
+        if flags & ACK:
+            side.peer.assembly.acknowledge(segment.ack)
+        if has_bytes:
+            if side.peer.assembly.lacks_acked:
+                self._give_up_answered(side.peer, ts_ns, items)
+                if connection.is_over:
+                    return
+            side.assembly.add(seq, segment.payload, segment.missing, ts_ns, connection.held)
+        if flags & FIN:
+            side.assembly.end_at(seq + len(segment.payload) + segment.missing)
+        self._settle(connection, ts_ns, items)
+
+    def _synchronised(
+        self, side: Side | None, segment: Segment, ts_ns: int, items: list[Item]
+    ) -> Side | None:
+        """The side that has sent a SYN, of a new connection if it begins one; None if it says nothing."""
+        answers = bool(segment.flags & ACK)
+        if side is not None:
+            connection, peer = side.connection, side.peer
+            if side.isn == segment.seq:
+                return side
+            if not connection.is_over:
+                known = side.assembly.begun and side.assembly.start == (segment.seq + 1) % (1 << 32)
+                fits = not peer.assembly.begun or (
+                    side.acks_beginning(segment) if answers else peer.is_silent
+                )
+                if (known or (fits and side.is_silent)) and (side.isn is None or answers):
+                    side.synchronise(segment)
+                    if answers:
+                        self._servers.remember(sender(segment.flow))
+                    return side
+                if answers and not connection.is_heard:
+                    # It answers another SYN than the one that was seen.
+                    return None
+                self._end(connection, ts_ns, "reused", items)
+            self._forget(connection)
+        side = self._begin(segment.flow, ts_ns, items)
+        self._half_open[side.connection] = None
+        side.synchronise(segment)
+        if answers:
+            self._servers.remember(sender(segment.flow))
+        return side
+
+    def _begin(self, flow: bytes, ts_ns: int, items: list[Item]) -> Side:
+        """A new connection; the side that sends this flow is its first."""
+        if len(self._open) >= self._max_streams:
+            self._make_room(ts_ns, items)
+        connection = Connection(flow, ts_ns, self._recent)
+        self._open[connection] = None
+        # The first one last, for the socket that is connected to itself: its two flows are one.
+        for side in reversed(connection.sides):
+            self._sides[side.flow] = side
+        return connection.first
+
+    def _reset(self, side: Side, segment: Segment, ts_ns: int, items: list[Item]) -> None:
+        """End a connection by a RST that its receiver has to believe (RFC 9293, 3.10.7.3 and 3.10.7.4)."""
+        connection = side.connection
+        if connection.is_heard:
+            if side.may_reset(segment.seq):
+                if segment.payload or segment.missing:
+                    # It may carry a text that explains it (RFC 9293, 3.5.3).
+                    side.assembly.add(segment.seq, segment.payload, segment.missing, ts_ns, connection.held)
+                self._end(connection, ts_ns, "reset", items)
+        elif side.isn is not None:
+            # Whoever has sent the SYN takes it back.
+            self._end(connection, ts_ns, "reset", items)
+        elif segment.flags & ACK and side.acks_beginning(segment):
+            client = side.peer.assembly
+            text = "the server refused the connection"
+            connection.held.append(Fault(connection.stream, client.direction, ts_ns, 0, "refused", text))
+            self._end(connection, ts_ns, "refused", items)
+        if connection.is_over:
+            connection.reset_by = side
+
+    def _goes_on(self, side: Side, segment: Segment) -> bool:
+        """Return True if a side sends its next bytes though a RST has ended its connection.
+
+        Bytes that were under way to the sender of the RST do not count.
+        """
+        connection = side.connection
+        if connection.reset_by is None or segment.flags & (SYN | RST) or not segment.payload:
+            return False
+        if connection.reset_by is not side and self._now_ns - self._ended[connection] < SILENCE_NS:
+            return False
+        return segment.seq == side.assembly.next % (1 << 32)
+
+    def _resume(self, side: Side, ts_ns: int, items: list[Item]) -> Side:
+        """Begin a connection that continues the one of `side`, which ended; return its side."""
+        over = side.connection
+        self._forget(over)
+        resumed = self._begin(side.flow, ts_ns, items)
+        for new, old in ((resumed, side), (resumed.peer, side.peer)):
+            new.sent_syn, new.answered_syn = old.sent_syn, old.answered_syn
+            if old.assembly.begun:
+                new.assembly.begin(old.assembly.next % (1 << 32))
+        return resumed
+
+    def _settle(self, connection: Connection, ts_ns: int, items: list[Item]) -> None:
+        """After anything unusual: give what can be given, and see to what has to wait."""
+        for side in connection.sides:
+            assembly = side.assembly
+            while assembly.is_overfull:
+                assembly.give_up(ts_ns, connection.held)
+            if assembly.hole_is_acked and assembly.acked is not None:
+                self._acked.setdefault(side, (self._now_ns, assembly.acked))
+        if connection.held:
+            connection.release(self._servers, self._stream_ids, items, force=False)
+        if connection.is_closed:
+            self._end(connection, ts_ns, "closed", items)
+            return
+        self._count(connection)
+        if not connection.waits:
+            self._waiting.pop(connection, None)
+        else:
+            self._waiting.setdefault(connection, self._now_ns)
+            while self._waiting_bytes > MAX_WAITING_BYTES and self._waiting:
+                self._force(next(iter(self._waiting)), ts_ns, items)
+
+    def _count(self, connection: Connection) -> None:
+        """Keep the sum of what waits."""
+        cost = sum(side.assembly.cost for side in connection.sides)
+        cost += sum(len(item.data) + PIECE_COST for item in connection.held if isinstance(item, Chunk))
+        self._waiting_bytes += cost - connection.cost
+        connection.cost = cost
+
+    def _give_up_answered(self, side: Side, ts_ns: int, items: list[Item]) -> None:
+        """Give up what its peer has heard and now answers: nobody may be told of an answer before that."""
+        self._acked.pop(side, None)
+        side.assembly.give_up_acked(ts_ns, side.connection.held)
+        self._settle(side.connection, ts_ns, items)
+
+    def _give_up_acked(self, side: Side, acked: int, ts_ns: int, items: list[Item]) -> None:
+        """Give up the holes of a side that its peer had acknowledged up to a position some time ago."""
+        side.assembly.give_up_to(acked, ts_ns, side.connection.held)
+        self._settle(side.connection, ts_ns, items)
+
+    def _stop_waiting(self, connection: Connection, since_ns: int, ts_ns: int, items: list[Item]) -> None:
+        """Decide what can be decided about a connection that has waited since then."""
+        if connection.is_closed_as_far_as_heard:
+            self._end(connection, ts_ns, "closed", items)
+            return
+        for side in connection.sides:
+            heard_ns = side.peer.last_ns
+            if heard_ns is None or heard_ns < since_ns:
+                side.assembly.give_up_all(ts_ns, connection.held)
+        if connection.held:
+            connection.release(self._servers, self._stream_ids, items, force=True)
+        self._settle(connection, ts_ns, items)
+
+    def _force(self, connection: Connection, ts_ns: int, items: list[Item]) -> None:
+        """Let a connection wait no longer."""
+        del self._waiting[connection]
+        for side in connection.sides:
+            side.assembly.give_up_all(ts_ns, connection.held)
+        if connection.held:
+            connection.release(self._servers, self._stream_ids, items, force=True)
+        self._count(connection)
+
+    def _make_room(self, ts_ns: int, items: list[Item]) -> None:
+        """End the oldest half-open connection, or the eighth that has been silent longest."""
+        evicted = [next(iter(self._half_open))] if self._half_open else []
+        for connection in evicted or nsmallest(
+            self._max_streams // 8 + 1, self._open, key=lambda connection: connection.last_ns
+        ):
+            self._end(connection, ts_ns, "evicted", items)
+            self._forget(connection)
+
+    def _end(self, connection: Connection, ts_ns: int, reason: str, items: list[Item]) -> None:
+        """End a connection that is open; it is known for a while."""
+        if reason in ("idle", "evicted", "end") and connection.is_closed_as_far_as_heard:
+            reason = "closed"
+        makes_stream = connection.is_heard or connection.held or connection.flows
+        connection.end(ts_ns, reason)
+        if makes_stream:
+            connection.release(self._servers, self._stream_ids, items, force=True)
+        connection.held.clear()
+        self._count(connection)
+        self._waiting.pop(connection, None)
+        self._half_open.pop(connection, None)
+        for side in connection.sides:
+            self._acked.pop(side, None)
+        del self._open[connection]
+        self._ended[connection] = self._now_ns
+        if len(self._ended) > MAX_ENDED:
+            self._forget(next(iter(self._ended)))
+
+    def _forget(self, connection: Connection) -> None:
+        """Know nothing more of a connection that is over."""
+        del self._ended[connection]
+        for side in connection.sides:
+            self._sides.pop(side.flow, None)

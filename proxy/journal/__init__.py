@@ -1,0 +1,1 @@
+"""The on-disk queue between the forwarder and the recorder."""

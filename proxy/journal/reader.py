@@ -1,0 +1,384 @@
+"""Reads a journal (`proxy/journal/writer.py`) while it is being written, and deletes what is safe elsewhere.
+
+Before a reader deletes segments it notes in `start.json` what one who comes after it must know of them: how
+many items they held, and which streams were open at their end.
+
+The folder is opened once, and its files from there, so that nobody can put others in their place. No number
+in them makes a reader wait, take more memory than they have bytes, or give what no database holds.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from struct import error as StructError
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import (
+    DIRECTIONS,
+    Action,
+    Altered,
+    Chunk,
+    Direction,
+    End,
+    Fault,
+    Gap,
+    Item,
+    Stream,
+    Transport,
+)
+from kiebitz.proxy.journal.writer import (
+    ALTERED,
+    CHUNK,
+    CUT,
+    END,
+    FAULT,
+    FLAW,
+    GAP,
+    HEAD,
+    LENGTH,
+    MAX_ALTERED,
+    MAX_PAYLOAD,
+    NEW_START,
+    OPEN,
+    START,
+    STOP,
+    Flaw,
+    is_journal_file,
+    segment_name,
+)
+
+_READ_BYTES = 1 << 20
+
+_MAX_START_BYTES = 64 << 20
+"""More than the streams take that can be open at once."""
+
+_MAX_OFFSET = 1 << 62
+"""No stream is so long. A database's numbers end a little above."""
+
+_Number = Annotated[int, msgspec.Meta(ge=1, le=(1 << 32) - 1)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=_MAX_OFFSET)]
+_Nanoseconds = Annotated[int, msgspec.Meta(ge=-_MAX_OFFSET, le=_MAX_OFFSET)]
+
+_ALTERED = msgspec.msgpack.Decoder(
+    tuple[_Count, Action, str, _Nanoseconds | None, bytes | None, str | None, str | None]
+)
+"""As `JournalWriter.altered` writes it."""
+
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+_FLAW = msgspec.msgpack.Decoder(Flaw)
+
+
+class JournalError(KiebitzError):
+    """The journal is damaged: it holds something that no writer wrote."""
+
+
+class _Start(msgspec.Struct):
+    """The beginning of the oldest segment that is there: what came before it in this journal."""
+
+    segment: _Number = 1
+    items: _Count = 0
+    open: list[tuple[_Number, Transport, str, str, _Nanoseconds]] = msgspec.field(default_factory=list)
+    """Number, transport, client, server and time of opening of each stream."""
+
+
+class JournalReader:
+    """Reads the journal in `directory` while it is being written; it need not have any segment yet.
+
+    The ids of the streams are `base` plus the stream's number in the journal. `stopped` becomes true when the
+    writer's own end of the journal was read. Nothing is deleted before `release()`.
+
+    A reader that died is followed by one that passes over the first `skip` items of the journal, as they are
+    safe elsewhere, and goes on with the streams that are `known` from there. `identity` is the folder's, as
+    the writer has it. Raises JournalError if another one is in its place, or if what the first reader left
+    cannot be read, or lacks items that are not to be skipped. With None, what was released before is skipped:
+    `items_before` items.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        base: int = 0,
+        *,
+        skip: int | None = 0,
+        known: Iterable[Stream] = (),
+        identity: tuple[int, int] | None = None,
+    ) -> None:
+        self.stopped = False
+        self._directory = directory
+        self._base = base
+        self._known = {stream.id - base: stream for stream in known}
+        self._fd = -1
+        self._position = 0
+        self._window = b""
+        self._at = 0
+        self._has_seen_end = False
+        self._parsed_items = 0
+        self._parsed_bytes = 0
+        self._folder = self._open_folder(identity)
+        self._start = self._read_start()
+        self._number = self._start.segment
+        self._items = self.items_before = self._start.items
+        self._skip = 0 if skip is None else skip - self._items
+        if self._skip < 0:
+            raise JournalError(f"The journal is damaged: {directory} begins after item {self._items}.")
+        self._streams: dict[int, Stream] = {}
+        for number, transport, client, server, opened_ns in self._start.open:
+            self._open(number, transport, client, server, opened_ns)
+        # Whoever noted the start may have died before it deleted what comes before that.
+        first = segment_name(self._number)
+        self._consumed = [
+            name
+            for name in os.listdir(self._folder)
+            if is_journal_file(name) and name.endswith(".journal") and name < first
+        ]
+
+    def read(self, limit: int = 4096) -> list[Item]:
+        """The next items, at most `limit` and about 1 MiB; none if nothing more is there yet. Never waits.
+
+        Raises JournalError at a damaged record, once all that is before it was returned.
+        """
+        items: list[Item] = []
+        while True:
+            damage: JournalError | None = None
+            try:
+                self._parse(items, limit)
+            except JournalError as error:
+                damage = error
+            self._items += len(items)
+            self._parsed_items += len(items)
+            skipped = min(self._skip, len(items))
+            self._skip -= skipped
+            del items[:skipped]
+            if items or self.stopped:
+                return items
+            if damage is not None:
+                raise damage
+            if not skipped and not self._fill():
+                return items
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the items returned last were all that had been written by then."""
+        return self._has_seen_end and len(self._window) - self._at < HEAD.size
+
+    def waiting(self) -> int:
+        """About how many items have been written and not yet returned: what their bytes make on average."""
+        written = 0
+        with suppress(FileNotFoundError):
+            for number in count(self._number):
+                name = segment_name(number)
+                written += os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_size
+        unread = max(0, written - self._position - self._at)
+        return round(unread * self._parsed_items / self._parsed_bytes) if self._parsed_bytes else 0
+
+    def release(self) -> None:
+        """Say that all items returned so far are safe elsewhere; segments with nothing else are deleted.
+
+        The last segment stays: whoever comes after this reader finds the journal's end in it.
+        """
+        if not self._consumed:
+            return
+        try:
+            self._write_start()
+        except OSError:
+            # The disk is full. The segments stay for whoever comes after this reader, until this works.
+            return
+        for name in self._consumed:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=self._folder)
+        self._consumed.clear()
+
+    def close(self) -> None:
+        """Close the files; what was not released stays on disk."""
+        self._close_segment()
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+
+    def _close_segment(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _parse(self, items: list[Item], limit: int) -> None:
+        """Append the window's whole records to `items`."""
+        window, at = self._window, self._at
+        unpack, head_size = HEAD.unpack_from, HEAD.size
+        last_head = len(window) - head_size
+        try:
+            while at <= last_head and len(items) < limit:
+                kind, direction, number, length, ts_ns, offset = unpack(window, at)
+                body = at + head_size
+                end = body + length
+                longest = MAX_PAYLOAD if kind != ALTERED else MAX_ALTERED
+                if not OPEN <= kind <= FLAW or direction > 1 or length > longest or offset > _MAX_OFFSET:
+                    raise JournalError(self._damage(at))
+                if end > len(window):
+                    return
+                if kind == CHUNK:
+                    data = window[body:end]
+                    items.append(Chunk(self._streams[number], DIRECTIONS[direction], ts_ns, offset, data))
+                elif kind == STOP:
+                    self.stopped = True
+                    return
+                elif kind == OPEN:
+                    transport, client, server = window[body:end].decode().split("\0")
+                    self._open(number, "tcp" if transport == "tcp" else "udp", client, server, ts_ns)
+                elif kind == END:
+                    items.append(End(self._streams.pop(number), ts_ns, window[body:end].decode()))
+                else:
+                    stream = self._streams[number]
+                    items.append(_rare(kind, stream, DIRECTIONS[direction], ts_ns, offset, window[body:end]))
+                at = end
+        except (KeyError, ValueError, StructError, msgspec.MsgspecError) as error:
+            raise JournalError(self._damage(at)) from error
+        finally:
+            self._parsed_bytes += at - self._at
+            self._at = at
+
+    def _open(self, number: int, transport: Transport, client: str, server: str, opened_ns: int) -> None:
+        self._streams[number] = self._known.get(number) or Stream(
+            self._base + number, transport, client, server, opened_ns
+        )
+
+    def _damage(self, at: int) -> str:
+        path = self._directory / segment_name(self._number)
+        return f"The journal is damaged: {path}, byte {self._position + at}, holds no record."
+
+    def _fill(self) -> bool:
+        """Look for more bytes after the last whole record; false if there are none now."""
+        # Asked first: if there is a successor, then what is read next is all of this segment.
+        succeeded = self._has_segment(self._number + 1)
+        if self._fd < 0:
+            try:
+                self._fd = self._open_file(segment_name(self._number))
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                raise JournalError(f"{self._damage(0)[:-1]}: {error.strerror}.") from error
+        self._position += self._at
+        rest = len(self._window) - self._at
+        self._at = 0
+        # The rest is read again rather than joined to what follows; a long record thus ends up in one window.
+        self._window = os.pread(self._fd, rest + _READ_BYTES, self._position)
+        self._has_seen_end = not succeeded and len(self._window) < rest + _READ_BYTES
+        if len(self._window) > rest:
+            return True
+        if succeeded:
+            self._advance()
+        return succeeded
+
+    def _advance(self) -> None:
+        """Go to the next segment. What remains of this one is half a record, which the writer calls lost."""
+        self._close_segment()
+        self._consumed.append(segment_name(self._number))
+        self._number += 1
+        self._position = self._at = 0
+        self._window = b""
+        # Not noted before `release`: until then the next reader begins where this one did.
+        self._start = _Start(
+            self._number,
+            self._items,
+            [(number, s.transport, s.client, s.server, s.opened_ns) for number, s in self._streams.items()],
+        )
+
+    def _open_folder(self, identity: tuple[int, int] | None) -> int:
+        """A descriptor of the folder itself: not of what a link leads to, nor of another one."""
+        try:
+            folder = os.open(
+                self._directory,
+                os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+            )
+        except OSError as error:
+            raise JournalError(f"The journal is lost: {self._directory}: {error.strerror}.") from error
+        there = os.fstat(folder)
+        if identity is not None and (there.st_dev, there.st_ino) != identity:
+            os.close(folder)
+            raise JournalError(f"The journal is lost: {self._directory} is another folder now.")
+        return folder
+
+    def _open_file(self, name: str) -> int:
+        """A descriptor of a file in the folder, to read it. Raises OSError, also if it is none."""
+        descriptor = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder
+        )
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "this is no file")
+        return descriptor
+
+    def _has_segment(self, number: int) -> bool:
+        try:
+            os.stat(segment_name(number), dir_fd=self._folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _read_start(self) -> _Start:
+        try:
+            with open(self._open_file(START), "rb") as file:
+                text = file.read(_MAX_START_BYTES + 1)
+            if len(text) > _MAX_START_BYTES:
+                raise OSError(errno.EFBIG, "it is too long")
+            start = msgspec.json.decode(text, type=_Start)
+        except FileNotFoundError:
+            return _Start()
+        except (OSError, msgspec.DecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise JournalError(f"The journal is damaged: {self._directory / START}: {reason}.") from error
+        # The segment in which its writer stood is never deleted before it.
+        if not self._has_segment(start.segment):
+            raise JournalError(f"The journal is damaged: there is no {segment_name(start.segment)}.")
+        return start
+
+    def _write_start(self) -> None:
+        """Note where this reader stands, at once or not at all. Raises OSError."""
+        # A reader that died may have left one that is not whole.
+        descriptor = os.open(
+            NEW_START,
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
+            0o600,
+            dir_fd=self._folder,
+        )
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(self._start))
+        os.replace(NEW_START, START, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+
+def _rare(kind: int, stream: Stream, direction: Direction, ts_ns: int, offset: int, payload: bytes) -> Item:
+    """The item of a record that hardly any stream has. Raises what a payload that no writer wrote raises."""
+    if kind == GAP:
+        length = LENGTH.unpack(payload)[0] if payload else None
+        return Gap(stream, direction, ts_ns, offset, _within(length))
+    if kind == CUT:
+        (missing,) = LENGTH.unpack_from(payload)
+        return Chunk(stream, direction, ts_ns, offset, payload[LENGTH.size :], _within(missing))
+    if kind == FAULT:
+        code, text = payload.decode().split("\0")
+        return Fault(stream, direction, ts_ns, offset, code, text)
+    if kind == FLAW:
+        return Fault(stream, direction, ts_ns, offset, *msgspec.structs.astuple(_FLAW.decode(payload)))
+    passed_on, action, rule, sent_ns, original, name, fields = _ALTERED.decode(payload)
+    if fields is not None:
+        _FIELDS.decode(fields)
+    return Altered(stream, direction, ts_ns, offset, passed_on, action, rule, sent_ns, original, name, fields)
+
+
+L = TypeVar("L", int, None)
+
+
+def _within(length: L) -> L:
+    """A number of bytes that a database holds. Raises ValueError."""
+    if length is not None and length > _MAX_OFFSET:
+        raise ValueError("no stream is so long")
+    return length

@@ -1,0 +1,418 @@
+"""The journal between the forwarder and the recorder: an append-only spool on disk, in segments.
+
+The forwarder writes what it forwarded with `JournalWriter`, another process reads it with `JournalReader`.
+They share nothing but the directory: a slow reader never slows the writer, memory is bounded on both sides,
+and when either is killed, whatever was flushed is still there (and in practice never left the page cache).
+
+Segments are named `00000001.journal`, `00000002.journal` and so on. Each is a sequence of records and never
+changes once it has a successor; a record cut short at its end counts as not written. A record is a head and
+its payload:
+
+    kind u8 | direction u8 | 2 bytes of padding | stream u32 | payload length u32 | time i64, ns | offset u64
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+
+import msgspec
+
+from kiebitz.dissectors.model import Blame, Direction, Group, Severity, Transport
+from kiebitz.proxy.alterer import Mark
+
+MAX_PAYLOAD = 1 << 20
+"""No record carries more bytes than this; a head that says so is damage."""
+
+FLUSH_BYTES = 64 << 10
+_MAX_LOST_STREAMS = 16_384
+"""How many streams that came and went while nothing could be written are remembered for later."""
+
+HEAD = Struct("<BBxxIIqQ")
+"""A record's head."""
+
+LENGTH = Struct("<Q")
+"""A gap's payload: how many bytes are missing; nothing where nobody knows."""
+
+OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED, CUT, FLAW = range(1, 10)
+"""The kinds of records: a stream begins, bytes, bytes that are missing, a fault, a stream ends, no more.
+
+Then an alteration by Kiebitz. The last two come from captures only: a datagram that was cut, with how much of
+it is missing before its bytes, and a fault with all that is known of it. A reader that is older than a kind
+takes it for damage.
+"""
+
+MAX_ALTERED = 2 * MAX_PAYLOAD + (64 << 10)
+"""An alteration carries no more bytes than this: what was sent, and the same again as fields."""
+
+_LONGEST_RULE = 4096
+_LONGEST_NAME = 1024
+
+
+class Flaw(msgspec.Struct, array_like=True):
+    """What a capture shows to be wrong with a stream, as a `Fault` has it."""
+
+    code: str
+    text: str
+    length: int
+    group: Group
+    blame: Blame
+    expected: str | None
+    severity: Severity
+
+
+class _Head(msgspec.Struct):
+    """One record as it lies in a buffer, from `start` to `end`, its payload from `body`."""
+
+    start: int
+    body: int
+    end: int
+    kind: int
+    direction: int
+    number: int
+    ts_ns: int
+    offset: int
+
+
+class _Loss(msgspec.Struct):
+    """What could not be written of one stream: its first and last record, and per direction a hole."""
+
+    opening: bytes | None = None
+    ending: bytes | None = None
+    holes: dict[int, tuple[int, int, int]] = msgspec.field(default_factory=dict)
+    """Direction to time of the first loss in ns, offset and length in bytes."""
+
+    @property
+    def length(self) -> int:
+        """Number of bytes that are lost in both directions."""
+        return sum(length for _, _, length in self.holes.values())
+
+
+class _Forgotten(msgspec.Struct):
+    """Streams that began and ended while nothing could be written, and are not recorded at all."""
+
+    streams: int = 0
+    length: int = 0
+    """Number of bytes."""
+
+    def add(self, loss: _Loss) -> None:
+        """Count a stream that is forgotten."""
+        self.streams += 1
+        self.length += loss.length
+
+
+def _heads(data: bytes | bytearray) -> Iterator[_Head]:
+    """Walk over whole records; only for what this process has written itself."""
+    start = 0
+    while start < len(data):
+        kind, direction, number, length, ts_ns, offset = HEAD.unpack_from(data, start)
+        body = start + HEAD.size
+        yield _Head(start, body, body + length, kind, direction, number, ts_ns, offset)
+        start = body + length
+
+
+START = "start.json"
+"""What a reader notes for one who comes after it."""
+
+NEW_START = "start.new"
+"""The same, until it is written to its end."""
+
+_SEGMENT = re.compile(r"\d{8,}\.journal", re.A)
+
+
+def segment_name(number: int) -> str:
+    """The name of a segment's file; they are counted from 1."""
+    return f"{number:08}.journal"
+
+
+def is_segment(name: str) -> bool:
+    """True if a file in a journal's folder is named like one of its segments."""
+    return _SEGMENT.fullmatch(name) is not None
+
+
+def is_journal_file(name: str) -> bool:
+    """True if a file in a journal's folder belongs to the journal."""
+    return is_segment(name) or name in (START, NEW_START)
+
+
+def _spooled_bytes(directory: Path) -> int:
+    """The size of all segments; the reader may be deleting some meanwhile."""
+    total = 0
+    for path in directory.glob("*.journal"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
+
+
+class JournalWriter:
+    """Writes a journal into `directory`, which is made (mode 0700) if need be and must hold none yet.
+
+    `identity` tells the folder from all others: its device and its inode.
+    Nothing is on disk before `flush()`; the buffer is flushed by itself at 64 KiB. `on_pending` is called
+    when the first record enters an empty buffer, so that the owner can plan a flush.
+
+    If the disk fails or is full, `has_room` says that it is full enough, or more than `max_bytes` are waiting
+    for the reader, the writer raises nothing: it drops records, tells `on_trouble` in a sentence, tries again
+    every `retry_seconds`, and when that works writes first where the holes are, as gaps of known length; no
+    stream's beginning or end is lost, but faults are, and of alterations there is left that something is
+    missing. `on_trouble` hears when it works again, too.
+
+    Raises OSError if the first segment cannot be made, or if the folder is there already and is another
+    user's, or open to others; ValueError if `max_bytes` is under three segments.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        on_trouble: Callable[[str], None],
+        has_room: Callable[[], bool] = lambda: True,
+        max_bytes: int = 1 << 30,
+        segment_bytes: int = 8 << 20,
+        retry_seconds: float = 0.1,
+    ) -> None:
+        if max_bytes < 3 * segment_bytes:
+            raise ValueError("a journal must have room for three segments")
+        self.on_pending: Callable[[], None] = lambda: None
+        self._on_trouble = on_trouble
+        self._has_room = has_room
+        self._directory = directory
+        self._max_bytes = max_bytes
+        self._segment_bytes = segment_bytes
+        self._retry_seconds = retry_seconds
+        self._retry_at = 0.0
+        self._buffer = bytearray()
+        self._losing = False
+        self._lost: dict[int, _Loss] = {}
+        self._forgotten = _Forgotten()
+        self._abandoned = False
+        self._streams = 0
+        self._number = 0
+        self._fd = -1
+        self._size = 0
+        try:
+            directory.mkdir(mode=0o700)
+            is_new = True
+        except FileExistsError:
+            is_new = False
+        there = directory.lstat()
+        # Where a file system knows no owners, at least what is made now is new.
+        if not is_new and (there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) & 0o077):
+            raise PermissionError(errno.EPERM, "this folder is open to others", str(directory))
+        self.identity = (there.st_dev, there.st_ino)
+        self._next_segment()
+
+    @property
+    def is_losing(self) -> bool:
+        """True while records are dropped."""
+        return self._losing
+
+    @property
+    def streams(self) -> int:
+        """How many have begun."""
+        return self._streams
+
+    def open(self, transport: Transport, client: str, server: str, ts_ns: int) -> int:
+        """Begin a stream between two `ip:port`; the answer is its number, counted from 1."""
+        self._streams += 1
+        payload = "\0".join((transport, client, server)).encode()
+        self._put(OPEN, 0, self._streams, ts_ns, 0, payload)
+        return self._streams
+
+    def chunk(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
+        """Write one datagram or piece of a byte stream, of at most `MAX_PAYLOAD` bytes, maybe none."""
+        # The forwarder's hot path: _put, spelled out.
+        buffer = self._buffer
+        if not buffer:
+            self.on_pending()
+        buffer += HEAD.pack(CHUNK, direction == "s2c", number, len(data), ts_ns, offset)
+        buffer += data
+        if len(buffer) >= FLUSH_BYTES:
+            self.flush()
+
+    def cut(
+        self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes, missing: int
+    ) -> None:
+        """Write a datagram of which a capture lacks the last `missing` bytes."""
+        self._put(CUT, direction == "s2c", number, ts_ns, offset, LENGTH.pack(missing) + data)
+
+    def gap(self, number: int, direction: Direction, ts_ns: int, offset: int, length: int | None) -> None:
+        """Write that bytes are missing; None where nobody knows how many."""
+        payload = b"" if length is None else LENGTH.pack(length)
+        self._put(GAP, direction == "s2c", number, ts_ns, offset, payload)
+
+    def flaw(self, number: int, direction: Direction, ts_ns: int, offset: int, flaw: Flaw) -> None:
+        """Write a fault with all that is known of it."""
+        self._put(FLAW, direction == "s2c", number, ts_ns, offset, msgspec.msgpack.encode(flaw))
+
+    def fault(self, number: int, direction: Direction, ts_ns: int, offset: int, code: str, text: str) -> None:
+        """Write what the network said about a stream."""
+        self._put(FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
+
+    def altered(
+        self, number: int, direction: Direction, ts_ns: int, offset: int, length: int, mark: Mark
+    ) -> None:
+        """Write what was done to a message, right before the `length` bytes that are passed on for it.
+
+        What is longer than a record can be is cut: the rule, the name, the bytes that were sent. Fields of
+        such a length are left out.
+        """
+        fields = mark.fields_json
+        # As MessagePack: how many bytes are passed on, and then all of the mark.
+        payload = (
+            length,
+            mark.action,
+            mark.rule[:_LONGEST_RULE],
+            mark.sent_ns,
+            None if mark.original is None else mark.original[:MAX_PAYLOAD],
+            None if mark.name is None else mark.name[:_LONGEST_NAME],
+            None if fields is None or len(fields.encode()) > MAX_PAYLOAD else fields,
+        )
+        encoded = msgspec.msgpack.encode(payload)
+        self._put(ALTERED, direction == "s2c", number, ts_ns, offset, encoded)
+
+    def end(self, number: int, ts_ns: int, reason: str) -> None:
+        """Write that a stream is over; nothing may follow on it."""
+        self._put(END, 0, number, ts_ns, 0, reason.encode())
+
+    def flush(self) -> None:
+        """Hand everything to the operating system, with one write."""
+        data = self._buffer
+        if not data:
+            return
+        self._buffer = bytearray()
+        if self._abandoned:
+            return
+        if self._losing:
+            if time.monotonic() < self._retry_at:
+                self._lose(data, 0)
+                return
+            data = self._holes() + data
+            lost = self._lost_in_words()
+            self._lost.clear()
+        written = 0
+        try:
+            if not self._has_room():
+                raise OSError(errno.ENOSPC, "the disk is nearly full")
+            if self._fd < 0 or self._size >= self._segment_bytes:
+                self._next_segment()
+            with memoryview(data) as view:
+                while written < len(view):
+                    written += os.write(self._fd, view[written:])
+        except OSError as error:
+            self._failed(error, data, written)
+        else:
+            self._size += written
+            if self._losing:
+                self._losing = False
+                self._forgotten = _Forgotten()
+                self._on_trouble(
+                    f"The journal can be written again: traffic is recorded from here on; {lost} are missing."
+                )
+
+    def abandon(self) -> None:
+        """Write nothing from here on: there is nobody left to read it. What is on disk stays there."""
+        self._abandoned = True
+        self._buffer.clear()
+        self._lost.clear()
+        self._close_segment()
+
+    def close(self) -> None:
+        """Write that this is the journal's end, as far as the disk allows, and close it."""
+        self._put(STOP, 0, 0, 0, 0, b"")
+        self._retry_at = 0.0
+        # There is always room for so little, and for saying what was lost.
+        self._has_room = lambda: True
+        self.flush()
+        if self._losing:
+            self._on_trouble(
+                f"The journal could not be written to its end: {self._lost_in_words()} are missing, and are "
+                "not recorded as missing."
+            )
+        self._close_segment()
+
+    def _put(self, kind: int, direction: int, number: int, ts_ns: int, offset: int, payload: bytes) -> None:
+        if not self._buffer:
+            self.on_pending()
+        self._buffer += HEAD.pack(kind, direction, number, len(payload), ts_ns, offset) + payload
+        if len(self._buffer) >= FLUSH_BYTES:
+            self.flush()
+
+    def _next_segment(self) -> None:
+        self._close_segment()
+        if _spooled_bytes(self._directory) + self._segment_bytes > self._max_bytes:
+            raise OSError(errno.EDQUOT, f"{self._max_bytes} bytes are waiting for the recorder")
+        path = self._directory / segment_name(self._number + 1)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._number += 1
+        self._size = 0
+
+    def _close_segment(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _failed(self, error: OSError, data: bytearray, written: int) -> None:
+        """Note the loss of all records from the first that was not written whole."""
+        self._retry_at = time.monotonic() + self._retry_seconds
+        if written:
+            # Half a record may be on disk. A successor tells the reader that it will never be whole.
+            self._close_segment()
+        self._lose(data, written)
+        if not self._losing:
+            self._losing = True
+            self._on_trouble(
+                f"The journal cannot be written: {error.strerror}. Traffic is forwarded but not recorded."
+            )
+
+    def _lose(self, data: bytearray, written: int) -> None:
+        for head in _heads(data):
+            if head.end <= written or head.kind in (FAULT, FLAW, STOP):
+                continue
+            loss = self._lost.setdefault(head.number, _Loss())
+            if head.kind == OPEN:
+                loss.opening = bytes(data[head.start : head.end])
+            elif head.kind == END:
+                loss.ending = bytes(data[head.start : head.end])
+                if loss.opening is not None and len(self._lost) > _MAX_LOST_STREAMS:
+                    self._forgotten.add(self._lost.pop(head.number))
+            else:
+                if head.kind == CHUNK:
+                    length = head.end - head.body
+                elif head.kind == CUT:
+                    (missing,) = LENGTH.unpack_from(data, head.body)
+                    length = head.end - head.body - LENGTH.size + missing
+                elif head.kind == ALTERED or head.end == head.body:
+                    # Nobody is to be blamed for what follows: a hole says so, even if it is of no bytes.
+                    length = 0
+                else:
+                    (length,) = LENGTH.unpack_from(data, head.body)
+                ts_ns, offset, before = loss.holes.get(head.direction, (head.ts_ns, head.offset, 0))
+                loss.holes[head.direction] = (ts_ns, offset, before + length)
+
+    def _lost_in_words(self) -> str:
+        """Return how many bytes of how many streams are lost."""
+        streams = len(self._lost) + self._forgotten.streams
+        total = sum(loss.length for loss in self._lost.values()) + self._forgotten.length
+        of_streams = f"{total:,} bytes of {streams:,} stream{'' if streams == 1 else 's'}"
+        if not self._forgotten.streams:
+            return of_streams
+        return f"{of_streams} ({self._forgotten.streams:,} of which are not recorded at all)"
+
+    def _holes(self) -> bytearray:
+        """The records that say what was lost, stream by stream."""
+        records = bytearray()
+        for number, loss in self._lost.items():
+            records += loss.opening or b""
+            for direction, (ts_ns, offset, length) in loss.holes.items():
+                records += HEAD.pack(GAP, direction, number, LENGTH.size, ts_ns, offset)
+                records += LENGTH.pack(length)
+            records += loss.ending or b""
+        return records

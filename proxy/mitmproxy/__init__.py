@@ -1,0 +1,1 @@
+"""Relay modes that run inside mitmproxy."""

@@ -1,0 +1,1 @@
+"""Live connections for replaying or probing one side of a session."""

@@ -1,0 +1,137 @@
+"""TCP connections to live peers: taken from clients, or made to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from contextlib import suppress
+from typing import cast
+
+from kiebitz.proxy.peers.connections import RESET, Connection, PeerError, Peers
+from kiebitz.proxy.relay.endpoints import bind, endpoint_text, resolve
+
+CONNECT_SECONDS = 10.0
+"""How long a server may take to accept a connection."""
+
+_BACKLOG = 128
+
+_MOST_CLIENTS = 4096
+"""Whoever comes when so many have come is turned away."""
+
+
+class _Wire(asyncio.Protocol):
+    """What asyncio tells of a socket, for the connection on it."""
+
+    def __init__(self, connection: _TcpConnection, server: str | None) -> None:
+        self._connection = connection
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # It is there before anything that comes on it.
+        self._connection.begin(cast(asyncio.Transport, transport), self._server)
+
+    def data_received(self, data: bytes) -> None:
+        self._connection.came(data)
+
+    def pause_writing(self) -> None:
+        self._connection.writable.clear()
+
+    def resume_writing(self) -> None:
+        self._connection.writable.set()
+
+    def eof_received(self) -> bool:
+        self._connection.gone()
+        # The other direction goes on.
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if isinstance(exc, ConnectionResetError):
+            self._connection.gone(RESET)
+        self._connection.gone()
+        self._connection.writable.set()
+
+
+class _TcpConnection(Connection):
+    """A connection on a socket."""
+
+    async def attach(self, sock: socket.socket, server: str | None = None) -> None:
+        """Let the bytes flow; a client's connection is one to the server of this name."""
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self, server), sock)
+
+    def begin(self, transport: asyncio.Transport, server: str | None) -> None:
+        """The bytes flow."""
+        self.transport = transport
+        self._peers.add(self, server)
+
+    def send(self, data: bytes) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(data)
+
+    def hang(self) -> None:
+        # A peer may have reset it just now: that is heard of in a moment.
+        with suppress(OSError):
+            if not self.transport.is_closing():
+                self.transport.write_eof()
+
+    def reset(self) -> None:
+        sock = self.transport.get_extra_info("socket")
+        with suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+    def close(self) -> None:
+        self.transport.close()
+
+
+async def listen(peers: Peers, host: str, port: int, server: str) -> str:
+    """Play the server of this name to clients that come to host:port; gives the address.
+
+    Raises RelayError.
+    """
+    family, address = resolve(host, port, "tcp")
+    listener = bind(family, address, "tcp")
+    listener.listen(_BACKLOG)
+    here = endpoint_text(listener.getsockname())
+    loop = asyncio.get_running_loop()
+
+    async def let_in() -> None:
+        # The loop watches the listener as long as the task is not over.
+        with listener:
+            while True:
+                sock, client = await loop.sock_accept(listener)
+                if len(peers.streams) >= _MOST_CLIENTS:
+                    sock.close()
+                    continue
+                connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
+                await connection.attach(sock, server)
+
+    task = loop.create_task(let_in())
+
+    def close() -> None:
+        task.cancel()
+
+    peers.at_end(close)
+    return here
+
+
+async def call(peers: Peers, host: str, port: int) -> int:
+    """Connect to a server; gives the connection's number. Raises PeerError, and RelayError for a name."""
+    family, address = resolve(host, port, "tcp")
+    there = endpoint_text(address)
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await asyncio.get_running_loop().sock_connect(sock, address)
+    except OSError as error:
+        sock.close()
+        reason = os.strerror(error.errno) if error.errno else "no answer came"
+        raise PeerError(
+            f"Cannot connect to tcp {there}: {reason}. Start the server first, or name another address."
+        ) from error
+    connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(sock.getsockname()), there))
+    await connection.attach(sock)
+    return connection.stream.id

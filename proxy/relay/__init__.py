@@ -1,0 +1,1 @@
+"""Forwarding between clients and servers: listeners, modes, TCP and UDP relays."""

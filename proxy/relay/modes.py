@@ -1,0 +1,162 @@
+"""The relay's modes: what to listen on and where to pass it on, as written after `-m`.
+
+    reverse:udp://HOST:PORT@[ADDR:]PORT     to one game server
+    reverse:tcp://HOST:PORT@[ADDR:]PORT
+    transparent@[ADDR:]PORT                 to wherever redirected clients meant to go; Linux
+    reverse:tls://HOST:PORT@[ADDR:]PORT     the rest by way of mitmproxy
+    socks5[@[ADDR:]PORT]
+    wireguard[:KEYFILE][@[ADDR:]PORT]
+    local[:NAME|PID]
+    transparent                             where the system is not Linux
+
+HOST:PORT is the game server. ADDR:PORT is where the clients come; without ADDR that is the loopback, so that
+nobody else's machine can reach the relay unless the user says so. IPv6 addresses stand in brackets.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Literal
+
+import msgspec
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Transport
+
+_EXAMPLE = "as in reverse:udp://127.0.0.1:9000@9001 or reverse:udp://[::1]:9000@[::1]:9001"
+_UNDERSTOOD: tuple[Transport | Literal["tls"], ...] = ("udp", "tcp", "tls")
+_ENDPOINT = re.compile(
+    r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%\w+)?)\]|(?P<name>[^\[\]:@/\s]+)):)?(?P<port>[0-9]+)", re.A
+)
+_LOOPBACK = "127.0.0.1"
+_MITMPROXY_PORTS = {"socks5": 1080, "wireguard": 51820, "transparent": 8080}
+"""Where mitmproxy listens in its modes, unless told otherwise."""
+
+
+class SettingError(KiebitzError):
+    """mitmproxy has no such option, or that one not such a value; the text says what is wrong."""
+
+
+class Reverse(msgspec.Struct, frozen=True):
+    """Relay `transport` from `listen_host:listen_port` to `host:port`.
+
+    Hosts are names or addresses, without brackets. A `listen_port` of 0 leaves the choice to the system.
+    """
+
+    transport: Transport
+    host: str
+    port: int
+    listen_host: str
+    listen_port: int
+
+    def __str__(self) -> str:
+        server = endpoint(self.host, self.port)
+        return f"reverse:{self.transport}://{server}@{endpoint(self.listen_host, self.listen_port)}"
+
+
+class Transparent(msgspec.Struct, frozen=True):
+    """Relay what the system redirects to `listen_port`, TCP and UDP, to where its senders meant it to go.
+
+    `listen_host` is an address without brackets; None is the loopback's, of IPv4 and of IPv6.
+    """
+
+    listen_host: str | None
+    listen_port: int
+
+    def __str__(self) -> str:
+        if self.listen_host is None:
+            return f"transparent@{self.listen_port}"
+        return f"transparent@{endpoint(self.listen_host, self.listen_port)}"
+
+
+class Mitmproxy(msgspec.Struct, frozen=True):
+    """A mode of mitmproxy's, `kind` with what belongs to it, as in `local:firefox`, in its own notation.
+
+    `listen_host` is without brackets; where the mode does not listen (`local`) it and the port are None.
+    """
+
+    kind: str
+    listen_host: str | None = None
+    listen_port: int | None = None
+
+    def __str__(self) -> str:
+        if self.listen_host is None or self.listen_port is None:
+            return self.kind
+        return f"{self.kind}@{endpoint(self.listen_host, self.listen_port)}"
+
+
+Mode = Reverse | Transparent | Mitmproxy
+
+
+def parse_mode(spec: str) -> Mode:
+    """Read one mode; raises ValueError with a sentence that says what is wrong and shows an example."""
+    head, at, listening = spec.rpartition("@")
+    kind, _, rest = (head if at else spec).partition(":")
+    if kind == "reverse" and spec.startswith("reverse:"):
+        return _reverse(spec)
+    if kind == "transparent" and at:
+        if rest:
+            raise ValueError(f"'{spec}': nothing stands between transparent and @, as in transparent@9001.")
+        return Transparent(*_endpoint(spec, "listening address", listening, "as in transparent@9001"))
+    if kind == "local" and not at:
+        return Mitmproxy(spec)
+    if kind in _MITMPROXY_PORTS and (kind == "wireguard" or not rest):
+        if not at:
+            return Mitmproxy(spec, _LOOPBACK, _MITMPROXY_PORTS[kind])
+        host, port = _endpoint(spec, "listening address", listening, f"as in {kind}@{_MITMPROXY_PORTS[kind]}")
+        return Mitmproxy(head, host or _LOOPBACK, port)
+    raise ValueError(
+        f"'{spec}' is no mode: it begins with 'reverse:', {_EXAMPLE}; or it is transparent@PORT, socks5, "
+        "wireguard or local."
+    )
+
+
+def _reverse(spec: str) -> Mode:
+    rest = spec.removeprefix("reverse:")
+    transport = next((name for name in _UNDERSTOOD if rest.startswith(f"{name}://")), None)
+    if transport is None:
+        understood = ", ".join(f"{name}://" for name in _UNDERSTOOD)
+        raise ValueError(f"'{spec}': after 'reverse:' the relay understands {understood}, {_EXAMPLE}.")
+    server, at, listening = rest.removeprefix(f"{transport}://").rpartition("@")
+    if not at:
+        raise ValueError(f"'{spec}' does not say where to listen: add '@PORT' or '@ADDR:PORT', {_EXAMPLE}.")
+    host, port = _endpoint(spec, "server", server)
+    if host is None or port == 0:
+        raise ValueError(f"'{spec}': the server is written HOST:PORT, {_EXAMPLE}.")
+    listen_host, listen_port = _endpoint(spec, "listening address", listening)
+    if transport == "tls":
+        return Mitmproxy(f"reverse:tls://{endpoint(host, port)}", listen_host or _LOOPBACK, listen_port)
+    return Reverse(transport, host, port, listen_host or _LOOPBACK, listen_port)
+
+
+def parse_endpoint(text: str) -> tuple[str | None, int]:
+    """Read HOST:PORT or PORT; without a host that is None. Raises ValueError with what is wrong."""
+    match = _ENDPOINT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is no address; an IPv6 address stands in brackets")
+    port = int(match["port"]) if len(match["port"]) <= 5 else 65_536
+    if port > 65_535:
+        raise ValueError(f"{match['port']} is no port; ports end at 65535")
+    return match["v6"] or match["name"], port
+
+
+def is_this_machine(host: str) -> bool:
+    """True if a host is certainly this machine: `localhost` or an address of the loopback interface."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def endpoint(host: str, port: int) -> str:
+    """`host:port`, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _endpoint(spec: str, what: str, text: str, example: str = _EXAMPLE) -> tuple[str | None, int]:
+    try:
+        return parse_endpoint(text)
+    except ValueError as error:
+        wrong = str(error).replace("is no address", f"is no {what}")
+        raise ValueError(f"'{spec}': {wrong}, {example}.") from error

@@ -1,0 +1,1 @@
+"""Processes, signals, processor cores and the clock of the machine."""

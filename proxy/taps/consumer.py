@@ -1,0 +1,132 @@
+"""A collector's side: what all taps have published, in JetStream's order, from any position on.
+
+It is read by a consumer of its own, which JetStream forgets with the connection; the position is known here.
+So any number of collectors read without knowing of one another, and each reads everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from kiebitz.proxy.taps.jetstream import BROKEN_OFF, Link, in_ns, make_stream
+from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.wire_format import TapError
+
+_AT_ONCE = 32
+"""So many messages are on their way at once, of at most 1 MiB each: memory stays bounded by that."""
+
+_FETCH_S = 1.0
+_FORGET_S = 60.0
+_LONGEST_WAIT_S = 2.0
+
+
+class Position(NamedTuple):
+    """A message: when its stream was made (ns since 1970), and its number there."""
+
+    origin_ns: int
+    sequence: int
+
+
+NOWHERE = Position(0, 0)
+
+
+class Arrived(NamedTuple):
+    """A message, under the subject of the tap `name`; JetStream stored it at `stored_ns` by its clock.
+
+    `behind` is how many more were stored by then.
+    """
+
+    position: Position
+    name: str
+    data: bytes
+    stored_ns: int
+    behind: int
+
+
+class Consumer:
+    """Reads at `place` what comes after a position. `tell` is told when the server is lost and found."""
+
+    def __init__(
+        self, place: Place, credentials: Path | None, after: Position, tell: Callable[[str], None]
+    ) -> None:
+        self._place = place
+        self._credentials = credentials
+        self._after = after
+        self._tell = tell
+        self._is_lost = False
+        self._has_told = False
+
+    async def run(self, arrived: asyncio.Queue[list[Arrived]]) -> None:
+        """Put what comes into a queue, which is bounded, until this is cancelled."""
+        wait_s = 0.1
+        while True:
+            link = Link(self._place, self._credentials)
+            try:
+                await self._read(link, arrived)
+            except Exception as error:
+                # nats-py raises what its parts raise; whatever it is, a new connection is tried.
+                reason = link.failure(error)
+            else:
+                reason = TapError(BROKEN_OFF)
+            finally:
+                await link.close()
+            if not self._is_lost:
+                self._is_lost = True
+                wait_s = 0.1
+                self._tell(
+                    f"kiebitz: nothing comes from {self._place}: {reason}; it is tried again and again"
+                )
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+    async def _read(self, link: Link, arrived: asyncio.Queue[list[Arrived]]) -> None:
+        """Read until the connection is lost. Raises errors of nats-py, and TapError."""
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+        jetstream = await link.open()
+        origin_ns = await make_stream(jetstream, self._place)
+        if origin_ns != self._after.origin_ns:
+            # It was made anew since; what it held before is read already, or gone.
+            self._after = Position(origin_ns, 0)
+        consumer = await jetstream.add_consumer(
+            self._place.stream,
+            ConsumerConfig(
+                ack_policy=AckPolicy.NONE,
+                deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+                opt_start_seq=self._after.sequence + 1,
+                filter_subject=f"{self._place.subject}.*",
+                inactive_threshold=_FORGET_S,
+                num_replicas=1,
+                mem_storage=True,
+            ),
+        )
+        subscription = await jetstream.pull_subscribe_bind(consumer.name, self._place.stream)
+        if self._is_lost:
+            self._is_lost = False
+            self._tell(f"kiebitz: {self._place} is reached again; nothing is missing")
+        while link.is_open:
+            try:
+                messages = await subscription.fetch(_AT_ONCE, timeout=_FETCH_S)
+            except TimeoutError:
+                self._tell_silence()
+                continue
+            batch = []
+            for message in messages:
+                told = message.metadata
+                position = Position(origin_ns, told.sequence.stream)
+                if position > self._after:
+                    self._after = position
+                    name = message.subject.rpartition(".")[2]
+                    batch.append(
+                        Arrived(position, name, message.data, in_ns(told.timestamp), told.num_pending)
+                    )
+            await arrived.put(batch)
+
+    def _tell_silence(self) -> None:
+        """A tap that is there is heard five times a second; with a mistyped subject none ever is."""
+        if self._after.sequence == 0 and not self._has_told:
+            self._has_told = True
+            self._tell(f"no tap is heard yet; one is begun with --publish {self._place}")

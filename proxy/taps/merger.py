@@ -1,0 +1,368 @@
+"""What many taps have published, as the items of one session: each once, in one order, by one clock.
+
+Within a run of a tap items have numbers, so what comes again is passed over, and what comes too early waits.
+Between runs the order is that of their times. So an item waits until all other taps have told that they have
+sent what they had by then, but for `WAIT_NS` at most; what comes later is put in where it comes. A run's
+times are moved by as much as its tap's clock differs from that of JetStream: of the messages up to its first
+item the one that was on its way for the shortest time tells that.
+
+Pure: the reader hands over the messages, and says what time it is at the server.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from heapq import heappop, heappush, nsmallest
+from typing import NamedTuple
+
+import msgspec
+
+from kiebitz.dissectors.model import DIRECTIONS, Direction, End, Gap, Item, Stream
+from kiebitz.proxy.taps.consumer import NOWHERE, Arrived, Position
+from kiebitz.proxy.taps.wire_format import (
+    AlteredRecord,
+    Batch,
+    ChunkRecord,
+    EndRecord,
+    GapRecord,
+    OverRecord,
+    Record,
+    StreamRecord,
+    TapError,
+    decode,
+    item_of,
+    moved,
+    seen_from_afar,
+)
+
+WAIT_NS = 3_000_000_000
+"""So long other taps are waited for; one that has not been heard for so long is waited for no more."""
+
+LOST_NS = 10_000_000_000
+"""So long an item is waited for that others of its run have overtaken; then it is lost."""
+
+MAX_HELD = 64
+"""So many batches of a run wait for one before them: more are never on their way at once."""
+
+MAX_WAITING = 50_000
+MAX_WAITING_BYTES = 32 << 20
+"""If more waits, the earliest waits no longer."""
+
+MAX_RUNS = 1000
+"""So many runs of one tap are in one database."""
+
+MAX_TAPS = 4096
+
+MAX_STREAMS = 16_384
+"""So many streams of a tap are open at once: more than relays carry."""
+
+_WORTH_TELLING_NS = 1_000_000_000
+
+RunKey = tuple[str, str]
+"""A tap's name, and the run's."""
+
+
+class Known(msgspec.Struct):
+    """What is recorded of a run: how many items, by how much its times are moved, and its open streams.
+
+    `ends` are how many bytes have come of a stream's direction. Streams go by their number in the run.
+    """
+
+    items: int = 0
+    clock_ns: int | None = None
+    streams: dict[int, Stream] = msgspec.field(default_factory=dict)
+    ends: dict[tuple[int, Direction], int] = msgspec.field(default_factory=dict)
+
+
+class _Waiting(NamedTuple):
+    """A record that waits for its time, `key`; of equal ones the run that was met first has the first."""
+
+    key: int
+    order: int
+    number: int
+    record: Record
+    stream: StreamRecord | None
+    position: Position
+
+
+class _Run(msgspec.Struct, eq=False):
+    """A run; `next` is the number of the first item that has not come, `known` tells of those given out.
+
+    `has_begun` once an item has come: from then on its clock is known. By the server's clock, it was last
+    heard at `heard_ns`, and has sent all that it had at `until_ns`; `is_over` if nothing more comes.
+    """
+
+    key: RunKey
+    order: int
+    place: int
+    known: Known
+    next: int
+    has_begun: bool
+    latest_key: int = 0
+    latest_ns: int = 0
+    heard_ns: int = 0
+    until_ns: int = 0
+    is_over: bool = False
+    held: dict[int, tuple[Batch, Arrived]] = msgspec.field(default_factory=dict)
+    held_since: int = 0
+
+
+class Merger:
+    """Puts items together. `stream_ids` numbers streams, `known` is what is recorded already.
+
+    `taps` are the taps' names in the order in which they were first heard: the first keeps its loopback
+    addresses. `on_notice` is told a short code and a sentence of who comes and goes, and
+    of what is lost or left out.
+    """
+
+    def __init__(
+        self,
+        stream_ids: Iterator[int],
+        known: Mapping[RunKey, Known],
+        taps: list[str],
+        on_notice: Callable[[str, str], None],
+    ) -> None:
+        self._stream_ids = stream_ids
+        self._taps = {name: place for place, name in enumerate(dict.fromkeys(taps))}
+        self._on_notice = on_notice
+        self._runs: dict[RunKey, _Run] = {}
+        self._in_order: list[_Run] = []
+        self._runs_of: Counter[str] = Counter()
+        self._streams_of: Counter[str] = Counter()
+        """How many runs a tap has, and how many streams are open in them."""
+        for key, what in known.items():
+            self._add(key, what)
+        self._waiting: list[_Waiting] = []
+        self._waiting_bytes = 0
+        self._held_bytes = 0
+        self._latest = NOWHERE
+        self._progress: dict[RunKey, Known] = {}
+        self._opened: list[tuple[RunKey, int, Stream]] = []
+
+    def take(self, arrived: Arrived) -> None:
+        """Take a message. Raises TapError for one that no tap of that name can have published."""
+        self._latest = arrived.position
+        batch = decode(arrived.data)
+        if batch.tap != arrived.name:
+            raise TapError(f"it says that it is of the tap {batch.tap}")
+        run = self._runs.get((batch.tap, batch.run)) or self._meet((batch.tap, batch.run))
+        if not run.has_begun:
+            clock_ns = arrived.stored_ns - batch.sent_ns
+            known = run.known
+            known.clock_ns = clock_ns if known.clock_ns is None else min(known.clock_ns, clock_ns)
+        run.heard_ns = max(run.heard_ns, arrived.stored_ns)
+        if batch.first + len(batch.items) < run.next:
+            return
+        if batch.first > run.next:
+            if not batch.items:
+                return
+            if not run.held:
+                run.held_since = arrived.stored_ns
+            before = run.held.get(batch.first)
+            if before is None or len(before[0].items) < len(batch.items):
+                run.held[batch.first] = batch, arrived
+                self._held_bytes += len(arrived.data) - (len(before[1].data) if before is not None else 0)
+            if len(run.held) > MAX_HELD or self._held_bytes > MAX_WAITING_BYTES:
+                self._go_on(run)
+            return
+        self._append(run, batch, arrived)
+        self._append_held(run)
+
+    def ready(self, now_ns: int) -> list[Item]:
+        """The items that wait no longer, in order; it is `now_ns` at the server."""
+        for run in self._in_order:
+            if run.held and now_ns - run.held_since > LOST_NS:
+                self._go_on(run)
+        items: list[Item] = []
+        waiting = self._waiting
+        bars = self._bars(now_ns)
+        while waiting and (
+            waiting[0].key <= next((until for until, order in bars if order != waiting[0].order), now_ns)
+            or waiting[0].key + WAIT_NS <= now_ns
+            or len(waiting) > MAX_WAITING
+            or self._waiting_bytes > MAX_WAITING_BYTES
+        ):
+            one = heappop(waiting)
+            self._waiting_bytes -= _size(one.record)
+            self._give_out(self._in_order[one.order], one, items)
+        return items
+
+    def _bars(self, now_ns: int) -> list[tuple[int, int]]:
+        """Until when the two runs have sent all that are furthest behind, of those that may send more.
+
+        Which they are comes second. An item waits for the first of them that is not its own.
+        """
+        behind = (
+            (run.until_ns, run.order)
+            for run in self._in_order
+            if not run.is_over and now_ns - run.heard_ns <= WAIT_NS
+        )
+        return nsmallest(2, behind)
+
+    def rest(self) -> list[Item]:
+        """Nothing more is waited for: all that has come, and the ends of all streams."""
+        items = self.ready(1 << 63)
+        for run in self._in_order:
+            items += self._ends(run, run.latest_ns)
+        return items
+
+    def recorded_to(self) -> Position:
+        """The position up to which all that has come was given out."""
+        pending = [one.position for one in self._waiting]
+        pending += [arrived.position for run in self._in_order for _, arrived in run.held.values()]
+        if not pending:
+            return self._latest
+        first = min(pending)
+        return first._replace(sequence=first.sequence - 1)
+
+    def progress(self) -> dict[RunKey, Known]:
+        """The runs of which items were given out since the last time."""
+        progress, self._progress = self._progress, {}
+        return progress
+
+    def opened(self) -> list[tuple[RunKey, int, Stream]]:
+        """The streams that have begun since the last time: their run, and their number there."""
+        opened, self._opened = self._opened, []
+        return opened
+
+    def _meet(self, key: RunKey) -> _Run:
+        name, _ = key
+        if self._runs_of[name] >= MAX_RUNS or (name not in self._taps and len(self._taps) >= MAX_TAPS):
+            raise TapError("it is of one run too many: collect into another database")
+        self._on_notice(f"heard {name}", f"the tap {name} is heard")
+        return self._add(key, Known())
+
+    def _add(self, key: RunKey, known: Known) -> _Run:
+        name, _ = key
+        place = self._taps.setdefault(name, len(self._taps))
+        run = _Run(key, len(self._in_order), place, known, known.items, known.items > 0)
+        run.latest_ns = max((stream.opened_ns for stream in known.streams.values()), default=0)
+        self._runs[key] = run
+        self._in_order.append(run)
+        self._runs_of[name] += 1
+        self._streams_of[name] += len(known.streams)
+        return run
+
+    def _append(self, run: _Run, batch: Batch, arrived: Arrived) -> None:
+        """Let the new ones of a batch's items wait for their time."""
+        if not run.has_begun and batch.items:
+            run.has_begun = True
+            self._tell_clock(run)
+        clock_ns = run.known.clock_ns or 0
+        streams = {stream.number: stream for stream in batch.streams}
+        earliest = arrived.stored_ns - WAIT_NS
+        for record in batch.items[run.next - batch.first :]:
+            in_time = min(max(record.ts_ns + clock_ns, earliest), arrived.stored_ns)
+            key = run.latest_key = max(run.latest_key, in_time)
+            stream = None if isinstance(record, OverRecord) else streams[record.stream]
+            heappush(self._waiting, _Waiting(key, run.order, run.next, record, stream, arrived.position))
+            self._waiting_bytes += _size(record)
+            run.next += 1
+            run.is_over = isinstance(record, OverRecord)
+        if batch.until_ns:
+            run.until_ns = max(run.until_ns, batch.until_ns + clock_ns)
+
+    def _append_held(self, run: _Run) -> None:
+        """Take what has waited for what has come now."""
+        while run.held and (first := min(run.held)) <= run.next:
+            batch, arrived = run.held.pop(first)
+            self._held_bytes -= len(arrived.data)
+            if first + len(batch.items) > run.next:
+                self._append(run, batch, arrived)
+
+    def _go_on(self, run: _Run) -> None:
+        """Items have not come, and never will: go on behind them."""
+        first = min(run.held)
+        self._on_notice(
+            f"lost {run.key[0]}",
+            f"of the tap {run.key[0]} items {run.next + 1} to {first} are lost: JetStream does not have them",
+        )
+        run.next = first
+        self._append_held(run)
+
+    def _tell_clock(self, run: _Run) -> None:
+        clock_ns = run.known.clock_ns or 0
+        if abs(clock_ns) >= _WORTH_TELLING_NS:
+            way = "behind" if clock_ns > 0 else "ahead of"
+            self._on_notice(
+                f"clock {run.key[0]}",
+                f"the clock of the tap {run.key[0]} is {abs(clock_ns) / 1e9:.1f} s {way} the server's; "
+                "its times are corrected by that",
+            )
+
+    def _give_out(self, run: _Run, one: _Waiting, items: list[Item]) -> None:
+        """Append the item of a record to `items`, and before it what is missing."""
+        known = run.known
+        known.items = one.number + 1
+        self._progress[run.key] = known
+        record, clock_ns = one.record, known.clock_ns or 0
+        if isinstance(record, OverRecord):
+            items += self._ends(run, moved(record.ts_ns, clock_ns))
+            self._on_notice(f"over {run.key[0]}", f"the tap {run.key[0]} has ended")
+            return
+        assert one.stream is not None
+        stream = known.streams.get(record.stream)
+        if stream is None:
+            if isinstance(record, EndRecord):
+                return
+            if self._streams_of[run.key[0]] >= MAX_STREAMS:
+                self._on_notice(
+                    f"streams {run.key[0]}",
+                    f"the tap {run.key[0]} has over {MAX_STREAMS:,} streams open: others are left out",
+                )
+                return
+            stream = self._open(run, one.stream, clock_ns)
+        item = item_of(record, stream, clock_ns)
+        run.latest_ns = max(run.latest_ns, item.ts_ns)
+        if isinstance(record, EndRecord):
+            self._close(run, record.stream)
+        elif isinstance(record, ChunkRecord | GapRecord):
+            way = record.stream, DIRECTIONS[record.way]
+            end = known.ends.get(way, 0)
+            if record.offset > end:
+                items.append(Gap(stream, way[1], item.ts_ns, end, record.offset - end))
+            known.ends[way] = max(end, record.offset + _length(record))
+        items.append(item)
+
+    def _open(self, run: _Run, told: StreamRecord, clock_ns: int) -> Stream:
+        stream = run.known.streams[told.number] = Stream(
+            next(self._stream_ids),
+            told.transport,
+            seen_from_afar(told.client, run.place),
+            seen_from_afar(told.server, run.place),
+            moved(told.opened_ns, clock_ns),
+        )
+        self._streams_of[run.key[0]] += 1
+        self._opened.append((run.key, told.number, stream))
+        return stream
+
+    def _close(self, run: _Run, number: int) -> None:
+        """A stream is over: its number may mean another one."""
+        del run.known.streams[number]
+        self._streams_of[run.key[0]] -= 1
+        for direction in DIRECTIONS:
+            run.known.ends.pop((number, direction), None)
+
+    def _ends(self, run: _Run, ts_ns: int) -> list[Item]:
+        """The ends of a run's open streams, which are forgotten."""
+        open_streams = [*run.known.streams.items()]
+        for number, _ in open_streams:
+            self._close(run, number)
+        return [End(stream, ts_ns, "end") for _, stream in open_streams]
+
+
+def _length(record: ChunkRecord | GapRecord) -> int:
+    """How many bytes of its direction a record is about."""
+    if isinstance(record, ChunkRecord):
+        return len(record.data) + record.missing
+    return record.length or 0
+
+
+def _size(record: Record) -> int:
+    """About how many bytes of memory a record takes."""
+    if isinstance(record, ChunkRecord):
+        return len(record.data)
+    if isinstance(record, AlteredRecord):
+        return len(record.original or b"") + len(record.fields_json or "")
+    return 0

@@ -1,0 +1,136 @@
+"""Where taps publish and collectors read: `nats://HOST:PORT/SUBJECT`, and who one is there.
+
+Without TLS or credentials only this machine itself will do: else anybody on the way could read what players
+say, and anybody could publish.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import stat
+from pathlib import Path
+
+import msgspec
+
+from kiebitz.proxy.relay.modes import endpoint, is_this_machine, parse_endpoint
+from kiebitz.proxy.taps.wire_format import TapError
+
+_PORT = 4222
+_EXAMPLE = "as in nats://127.0.0.1:4222/class"
+_URL = re.compile(r"(?P<scheme>nats|tls)://(?P<host>[^/\s]+)/(?P<subject>[^/\s]+)", re.A)
+_SUBJECT = re.compile(r"[A-Za-z0-9-]{1,64}(\.[A-Za-z0-9-]{1,64}){0,7}", re.A)
+_NAME = re.compile(r"[A-Za-z0-9-]{1,64}", re.A)
+_MOST_CREDENTIALS = 64 << 10
+_CREDENTIALS = re.compile(
+    r"BEGIN NATS USER JWT-*\s+[\w-]+\.[\w-]+\.[\w-]+\s.*BEGIN USER NKEY SEED-*\s+SU[A-Z2-7]{56}\s",
+    re.A | re.S,
+)
+_SEED = re.compile(r"SU[A-Z2-7]{56}", re.A)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A subject at a NATS server; `host` is a name or an address, without brackets."""
+
+    host: str
+    port: int
+    subject: str
+    is_tls: bool
+
+    def __str__(self) -> str:
+        return f"{self.server}/{self.subject}"
+
+    @property
+    def server(self) -> str:
+        """The server's URL, as NATS writes it."""
+        return f"{'tls' if self.is_tls else 'nats'}://{endpoint(self.host, self.port)}"
+
+    @property
+    def stream(self) -> str:
+        """The name of the JetStream stream that keeps what all taps publish there."""
+        return f"kiebitz-{self.subject.replace('.', '_')}"
+
+    @property
+    def is_here(self) -> bool:
+        """True if the server is on this machine."""
+        return is_this_machine(self.host)
+
+
+def parse_place(text: str) -> Place:
+    """Read a place. Raises ValueError with a sentence that says what is wrong."""
+    match = _URL.fullmatch(text)
+    if match is None:
+        if "@" in text or "?" in text:
+            raise ValueError(_NO_SECRETS)
+        raise ValueError(
+            f"'{text}' does not say which server and subject: nats://HOST:PORT/SUBJECT, {_EXAMPLE}"
+        )
+    if "@" in match["host"] or "?" in match["subject"]:
+        raise ValueError(_NO_SECRETS)
+    given = match["host"]
+    has_port = re.search(r"(^|[^:\]]|\]):[0-9]+$", given) is not None and (
+        given.count(":") == 1 or given.startswith("[")
+    )
+    try:
+        host, port = parse_endpoint(given if has_port else f"{given}:{_PORT}")
+    except ValueError as error:
+        raise ValueError(f"'{text}': {error}, {_EXAMPLE}") from error
+    if host is None or port == 0:
+        raise ValueError(f"'{text}' does not say which server, {_EXAMPLE}")
+    if _SUBJECT.fullmatch(match["subject"]) is None:
+        raise ValueError(
+            f"'{match['subject']}' is no subject: it is words of letters, digits and hyphens, with dots "
+            f"between them, {_EXAMPLE}"
+        )
+    return Place(host, port, match["subject"], match["scheme"] == "tls")
+
+
+_NO_SECRETS = (
+    "no password stands in the address, where everybody on this machine could read it (ps): "
+    "give a file with --nats-creds, or name it in NATS_CREDS"
+)
+
+
+def check_safe(place: Place, credentials: Path | None) -> None:
+    """Raise TapError unless nobody on the way can listen, or nobody else publish."""
+    if not (place.is_tls or credentials is not None or place.is_here):
+        raise TapError(
+            f"{place} is another machine, and neither TLS nor credentials protect what is sent there: "
+            "write tls:// in place of nats://, or give --nats-creds FILE"
+        )
+
+
+def check_name(name: str) -> str:
+    """A tap's name. Raises ValueError with a sentence unless it is one."""
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"'{name}' is no name of a tap: it has 1 to 64 letters, digits and hyphens")
+    return name
+
+
+def own_name() -> str:
+    """The name of a tap on this machine, unless it is given another: the machine's, made safe."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname().partition(".")[0]).strip("-")
+    return name[:64] or "tap"
+
+
+def read_seed(credentials: Path) -> str | None:
+    """The NKEY seed in a file of credentials; None if it has a JWT, too, as `nsc` writes it.
+
+    Raises TapError.
+    """
+    try:
+        # A pipe is not waited for; the file is read again with each connection.
+        with open(os.open(credentials, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is a pipe or a device: name a file")
+            text = file.read(_MOST_CREDENTIALS).decode("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise TapError(f"{credentials}: the credentials cannot be read: {reason}") from error
+    if _SEED.fullmatch(text.strip()) is not None:
+        return text.strip()
+    if _CREDENTIALS.search(text) is not None:
+        return None
+    raise TapError(f"{credentials}: these are no credentials of NATS: neither a JWT and a seed, nor a seed")

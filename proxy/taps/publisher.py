@@ -1,0 +1,184 @@
+"""A tap's side: batches go to JetStream in their order, each until it is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kiebitz.dissectors.model import Chunk, Item
+from kiebitz.proxy.system.clock import now_ns
+from kiebitz.proxy.taps.jetstream import ANSWER_S, Link, make_stream
+from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.wire_format import (
+    ENOUGH_DATA,
+    MAX_ITEMS,
+    VERSION,
+    Batch,
+    OverRecord,
+    Record,
+    StreamRecord,
+    TapError,
+    encode,
+    record_of,
+)
+
+if TYPE_CHECKING:
+    from nats.js.client import JetStreamContext
+
+_CLOCK_SAMPLES = 5
+"""So many messages without items tell the time at the beginning of a connection: the quickest counts."""
+
+_FIRST_WAIT_S = 0.2
+_LONGEST_WAIT_S = 2.0
+"""Between two tries to reach the server, the first and the last."""
+
+
+class GivenUp(Exception):
+    """The server is not reached, and there is no more time to wait for it."""
+
+
+class Publisher:
+    """Publishes what the tap `name` has recorded; `tell` is told when that fails and when it works again.
+
+    `waits_in` says where what cannot be published yet is kept. While the server is not reached, `may_wait`
+    is asked whether to try on.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        credentials: Path | None,
+        name: str,
+        *,
+        tell: Callable[[str], None],
+        waits_in: str,
+        may_wait: Callable[[float], bool],
+    ) -> None:
+        self._place = place
+        self._credentials = credentials
+        self._name = name
+        self._tell = tell
+        self._waits_in = waits_in
+        self._may_wait = may_wait
+        self._link: Link | None = None
+        self._jetstream: JetStreamContext | None = None
+        self._lost_since: float | None = None
+        self._wait_s = _FIRST_WAIT_S
+
+    async def publish(self, batches: Iterable[Batch]) -> None:
+        """Publish batches of one run; all are acknowledged when this returns. Raises GivenUp."""
+        left = deque(batches)
+        while left:
+            link = self._link or Link(self._place, self._credentials)
+            try:
+                if self._jetstream is None or not link.is_open:
+                    self._link = link
+                    self._jetstream = await link.open()
+                    await self._tell_time(self._jetstream, left[0])
+                await self._send(self._jetstream, left)
+            except Exception as error:
+                # nats-py raises what its parts raise; whatever it is, the connection is of no more use.
+                await self.close()
+                await self._pause(link.failure(error))
+
+    async def close(self) -> None:
+        """Give up the connection."""
+        link, self._link, self._jetstream = self._link, None, None
+        if link is not None:
+            await link.close()
+
+    async def _send(self, jetstream: JetStreamContext, left: deque[Batch]) -> None:
+        """Publish all, and take away what is acknowledged, up to the first that is not."""
+        answers = []
+        for batch in left:
+            identity = f"{batch.tap}.{batch.run}.{batch.first}-{batch.first + len(batch.items)}"
+            # A batch that only tells the time is another one each time.
+            headers = {"Nats-Msg-Id": identity} if batch.items else None
+            now = msgspec.structs.replace(batch, sent_ns=now_ns())
+            answers.append(
+                await jetstream.publish_async(
+                    f"{self._place.subject}.{self._name}", encode(now), headers=headers
+                )
+            )
+        for answer in await asyncio.wait_for(asyncio.gather(*answers, return_exceptions=True), ANSWER_S):
+            if isinstance(answer, BaseException):
+                raise answer
+            left.popleft()
+            self._reached()
+
+    async def _tell_time(self, jetstream: JetStreamContext, batch: Batch) -> None:
+        """Let whoever reads measure this machine's clock, and see that there is a stream."""
+        from nats.js.errors import NoStreamResponseError
+
+        for _ in range(_CLOCK_SAMPLES):
+            empty = msgspec.structs.replace(batch, sent_ns=now_ns(), until_ns=0, streams=[], items=[])
+            try:
+                await jetstream.publish(f"{self._place.subject}.{self._name}", encode(empty))
+            except NoStreamResponseError:
+                await make_stream(jetstream, self._place)
+
+    def _reached(self) -> None:
+        if self._lost_since is not None:
+            self._tell(f"kiebitz: {self._place} is reached again, and what has waited is published")
+        self._lost_since = None
+        self._wait_s = _FIRST_WAIT_S
+
+    async def _pause(self, reason: TapError) -> None:
+        now = time.monotonic()
+        if self._lost_since is None:
+            self._lost_since = now
+            self._tell(
+                f"kiebitz: nothing can be published to {self._place}: {reason}; what is recorded waits in "
+                f"{self._waits_in}"
+            )
+        if not self._may_wait(self._lost_since):
+            raise GivenUp
+        await asyncio.sleep(self._wait_s)
+        self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
+
+
+class Batches:
+    """Makes batches of the items of one run, which are numbered from `first`."""
+
+    def __init__(self, tap: str, run: str, first: int) -> None:
+        self._tap = tap
+        self._run = run
+        self._next = first
+
+    def of(self, items: Iterable[Item], until_ns: int = 0) -> Iterator[Batch]:
+        """The batches of items as they come; a stream's `id` is its number in the run.
+
+        With the last of them all is sent that was recorded by `until_ns`; 0 where that is not known.
+        """
+        records: list[Record] = []
+        streams: dict[int, StreamRecord] = {}
+        size = 0
+        for item in items:
+            if size >= ENOUGH_DATA or len(records) == MAX_ITEMS:
+                yield self._batch(records, streams)
+                records, streams, size = [], {}, 0
+            stream = item.stream
+            if stream.id not in streams:
+                streams[stream.id] = StreamRecord(
+                    stream.id, stream.transport, stream.client, stream.server, max(0, stream.opened_ns)
+                )
+            record = record_of(item, stream.id)
+            records.append(record)
+            # All but bytes as they came is rare, and may be long.
+            size += len(item.data) if isinstance(item, Chunk) else len(msgspec.msgpack.encode(record))
+        yield self._batch(records, streams, until_ns)
+
+    def over(self, ts_ns: int) -> Batch:
+        """The last batch of the run."""
+        return self._batch([OverRecord(ts_ns)], {})
+
+    def _batch(self, records: list[Record], streams: dict[int, StreamRecord], until_ns: int = 0) -> Batch:
+        batch = Batch(VERSION, self._tap, self._run, self._next, 0, until_ns, [*streams.values()], records)
+        self._next += len(records)
+        return batch

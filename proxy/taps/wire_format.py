@@ -1,0 +1,321 @@
+"""The form in which items go through JetStream: one MessagePack array for each message, a `Batch`.
+
+docs/taps.md describes it byte for byte. All records are arrays, and the first element of an item's says which
+kind it is. A batch says by itself which streams its items are of, so each can be read without the ones before
+it. It may come from anybody: nothing is taken that no tap writes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import (
+    DIRECTIONS,
+    ENDINGS,
+    Action,
+    Altered,
+    Blame,
+    Chunk,
+    Direction,
+    End,
+    Fault,
+    Gap,
+    Group,
+    Item,
+    Severity,
+    Stream,
+    Transport,
+)
+
+VERSION = 1
+"""The first element of every batch."""
+
+MAX_ITEMS = 512
+"""No batch has more."""
+
+MAX_DATA = 256 << 10
+"""No bytes in an item are longer, nor a text; `TappedJournal` cuts pieces of byte streams before."""
+
+ENOUGH_DATA = 256 << 10
+"""A batch with so many bytes takes no more items: so it stays below 1 MiB, NATS's usual limit."""
+
+_MAX_TEXT = 4096
+"""So many characters of a text are published."""
+
+_MOST = 1 << 62
+"""No number in a database is greater."""
+
+_Number = Annotated[int, Meta(ge=1, lt=1 << 32)]
+_Count = Annotated[int, Meta(ge=0, le=_MOST)]
+_Nanoseconds = Annotated[int, Meta(ge=0, le=_MOST)]
+_Way = Literal[0, 1]
+_Code = Annotated[str, Meta(pattern=r"\A[a-z0-9-]{1,64}\Z")]
+_Text = Annotated[str, Meta(max_length=_MAX_TEXT)]
+_Data = Annotated[bytes, Meta(max_length=MAX_DATA)]
+_Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{1,64}\Z")]
+_Json = Annotated[str, Meta(max_length=MAX_DATA)]
+
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<v4>[0-9.]{7,15})):(?P<port>[0-9]{1,5})", re.A)
+
+_LOOPBACK = {"127.0.0.1": 1, "::1": 6}
+"""The addresses by which a machine means itself -> the last byte of what stands for it elsewhere."""
+
+
+class TapError(KiebitzError):
+    """What a tap has published, or is to publish, cannot be used; the text says why."""
+
+
+class StreamRecord(Struct, array_like=True, frozen=True):
+    """A stream of a run: its number there, and what is known of it from its beginning."""
+
+    number: _Number
+    transport: Transport
+    client: str
+    server: str
+    opened_ns: _Nanoseconds
+
+
+class ChunkRecord(Struct, array_like=True, tag=1, frozen=True):
+    """Bytes as they came; `way` is 0 from the client, 1 from the server."""
+
+    stream: _Number
+    way: _Way
+    ts_ns: _Nanoseconds
+    offset: _Count
+    data: _Data
+    missing: _Count = 0
+
+
+class GapRecord(Struct, array_like=True, tag=2, frozen=True):
+    """Bytes that are missing; nil where nobody knows how many."""
+
+    stream: _Number
+    way: _Way
+    ts_ns: _Nanoseconds
+    offset: _Count
+    length: _Count | None
+
+
+class FaultRecord(Struct, array_like=True, tag=3, frozen=True):
+    """What only the source can know to be wrong with a stream."""
+
+    stream: _Number
+    way: _Way
+    ts_ns: _Nanoseconds
+    offset: _Count
+    code: _Code
+    text: _Text
+    length: _Count
+    group: Group
+    blame: Blame
+    expected: _Text | None
+    severity: Severity
+
+
+class AlteredRecord(Struct, array_like=True, tag=4, frozen=True):
+    """What Kiebitz has done to a message on its way."""
+
+    stream: _Number
+    way: _Way
+    ts_ns: _Nanoseconds
+    offset: _Count
+    length: _Count
+    action: Action
+    rule: _Text
+    sent_ns: _Nanoseconds | None
+    original: _Data | None
+    name: _Text | None
+    fields_json: _Json | None
+
+
+class EndRecord(Struct, array_like=True, tag=5, frozen=True):
+    """A stream is over."""
+
+    stream: _Number
+    ts_ns: _Nanoseconds
+    reason: str
+
+
+class OverRecord(Struct, array_like=True, tag=6, frozen=True):
+    """The run is over, and all its streams with it."""
+
+    ts_ns: _Nanoseconds
+
+
+Record = ChunkRecord | GapRecord | FaultRecord | AlteredRecord | EndRecord | OverRecord
+
+
+class Batch(Struct, array_like=True, frozen=True):
+    """Items of one run of a tap, in order: the first has the number `first` there, counted from 0.
+
+    `sent_ns` is the tap's time of day when it was published. With it, and those before it, all was sent that
+    had been recorded by `until_ns`; 0 says nothing of that. Without items it only tells these times.
+    """
+
+    version: int
+    tap: _Name
+    run: _Name
+    first: _Count
+    sent_ns: _Nanoseconds
+    until_ns: _Nanoseconds
+    streams: Annotated[list[StreamRecord], Meta(max_length=MAX_ITEMS)]
+    items: Annotated[list[Record], Meta(max_length=MAX_ITEMS)]
+
+
+class _Head(Struct, array_like=True):
+    version: int
+
+
+_HEAD = msgspec.msgpack.Decoder(_Head)
+_BATCH = msgspec.msgpack.Decoder(Batch)
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def encode(batch: Batch) -> bytes:
+    """The bytes of a message."""
+    return msgspec.msgpack.encode(batch)
+
+
+def decode(data: bytes) -> Batch:
+    """The batch of a message. Raises TapError for anything that no tap of this version writes."""
+    try:
+        version = _HEAD.decode(data).version
+        if version != VERSION:
+            raise TapError(
+                f"it is written in version {version} of the form, and this Kiebitz reads version {VERSION}: "
+                "have the same Kiebitz on all machines"
+            )
+        batch = _BATCH.decode(data)
+        _check(batch)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise TapError(f"it is no batch of items: {error}") from error
+    return batch
+
+
+def _check(batch: Batch) -> None:
+    """Raise ValueError or MsgspecError for what the types leave open."""
+    known = set()
+    for stream in batch.streams:
+        _host(stream.client)
+        _host(stream.server)
+        known.add(stream.number)
+    for item in batch.items:
+        if isinstance(item, OverRecord):
+            continue
+        if item.stream not in known:
+            raise ValueError(f"of stream {item.stream} nothing is said")
+        if isinstance(item, EndRecord) and item.reason not in ENDINGS:
+            raise ValueError("a stream ends for no known reason")
+        if isinstance(item, AlteredRecord) and item.fields_json is not None:
+            _FIELDS.decode(item.fields_json)
+
+
+def _host(address: str) -> tuple[str, int]:
+    """The host and the port of `ip:port`. Raises ValueError."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
+        raise ValueError("an address is none")
+    host, port = match["v6"] or match["v4"], int(match["port"])
+    ipaddress.ip_address(host)
+    if port > 65_535:
+        raise ValueError("a port is none")
+    return host, port
+
+
+def seen_from_afar(address: str, place: int) -> str:
+    """An `ip:port` of the machine that is the `place`-th, counted from 0: loopback is another one on each.
+
+    127.0.0.1 of the machine 3 becomes 127.0.3.1, ::1 becomes 127.0.3.6; the machine 0 keeps its own.
+    """
+    if place == 0:
+        return address
+    host, port = _host(address)
+    last = _LOOPBACK.get(host)
+    return address if last is None else f"127.{place >> 8 & 255}.{place & 255}.{last}:{port}"
+
+
+def record_of(item: Item, number: int) -> Record:
+    """The record of an item, of the stream that has this number in its run."""
+    if isinstance(item, End):
+        return EndRecord(number, _time(item.ts_ns), item.reason)
+    way: _Way = 1 if item.direction == "s2c" else 0
+    where = number, way, _time(item.ts_ns), item.offset
+    if isinstance(item, Chunk):
+        if len(item.data) > MAX_DATA:
+            return GapRecord(*where, len(item.data) + item.missing)
+        return ChunkRecord(*where, item.data, item.missing)
+    if isinstance(item, Gap):
+        return GapRecord(*where, item.length)
+    if isinstance(item, Fault):
+        return FaultRecord(
+            *where,
+            item.code,
+            item.text[:_MAX_TEXT],
+            item.length,
+            item.group,
+            item.blame,
+            None if item.expected is None else item.expected[:_MAX_TEXT],
+            item.severity,
+        )
+    fields = item.fields_json
+    return AlteredRecord(
+        *where,
+        item.length,
+        item.action,
+        item.rule[:_MAX_TEXT],
+        item.sent_ns,
+        None if item.original is None else item.original[:MAX_DATA],
+        None if item.name is None else item.name[:_MAX_TEXT],
+        None if fields is None or len(fields) > MAX_DATA // 4 else fields,
+    )
+
+
+def item_of(record: Record, stream: Stream, clock_ns: int) -> Item:
+    """The item of a record; `clock_ns` is added to its times."""
+    assert not isinstance(record, OverRecord)
+    ts_ns = moved(record.ts_ns, clock_ns)
+    if isinstance(record, EndRecord):
+        return End(stream, ts_ns, record.reason)
+    where: tuple[Stream, Direction, int, int] = stream, DIRECTIONS[record.way], ts_ns, record.offset
+    if isinstance(record, ChunkRecord):
+        return Chunk(*where, record.data, record.missing)
+    if isinstance(record, GapRecord):
+        return Gap(*where, record.length)
+    if isinstance(record, FaultRecord):
+        return Fault(
+            *where,
+            record.code,
+            record.text,
+            record.length,
+            record.group,
+            record.blame,
+            record.expected,
+            record.severity,
+        )
+    sent_ns = None if record.sent_ns is None else moved(record.sent_ns, clock_ns)
+    return Altered(
+        *where,
+        record.length,
+        record.action,
+        record.rule,
+        sent_ns,
+        record.original,
+        record.name,
+        record.fields_json,
+    )
+
+
+def moved(ts_ns: int, clock_ns: int) -> int:
+    """A time by another clock, as far as a database holds it."""
+    return max(0, min(ts_ns + clock_ns, _MOST))
+
+
+def _time(ts_ns: int) -> int:
+    """A capture may hold times before 1970."""
+    return max(0, ts_ns)

@@ -1,0 +1,1 @@
+"""The database file: schema, formats, opening and validation."""

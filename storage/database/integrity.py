@@ -1,0 +1,178 @@
+"""Whether a database is one that Kiebitz has made: a file may come from anybody, and hold anything.
+
+Its schema is looked at whenever it is opened. Looking at each row would cost as much as a command, so that is
+done only once one has failed.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import get_args
+
+from kiebitz.dissectors.model import Action
+from kiebitz.storage.database.schema import Tables
+
+_TYPES = {int: "integer", str: "text", bytes: "blob"}
+"""How SQLite calls the type of a value."""
+
+_JSON = {"result": "object", "fields": "object", "data": "object", "changes": "array", "state": "object"}
+"""Column -> what its JSON text is. Those of type bytes are none."""
+
+_IS_TABLE = re.compile(r"create table\b")
+"""How the text of a table begins in a schema, in lower case; not that of a view or a virtual table."""
+
+_BRACKETED = re.compile(r"\[(\w+)\]")
+
+_MOST = 1 << 62
+"""No time, number or place is greater."""
+
+_MOST_DIGITS = 400
+"""No number in JSON text has so many."""
+
+_WORDS = {
+    "direction": ("c2s", "s2c"),
+    "transport": ("tcp", "udp"),
+    "severity": ("note", "warning", "error"),
+    "action": get_args(Action),
+}
+"""Column -> what may stand in it, in whatever table."""
+
+_ADDRESSES = {"client", "server"}
+_NAMES = {"protocol", "kind", "code", "grp", "blame"}
+"""Columns that hold what Kiebitz calls something."""
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(%[\w.-]+)?\]|[^\s:\[\]@/]+):\d{1,5}", re.A)
+_NAME = re.compile(r"[\w.-]{1,100}")
+
+_SIGNED = {"clock_ns"}
+"""Columns with numbers below 0, too."""
+
+_OPTIONAL = {
+    *(
+        ("sessions", "started_ns"),
+        ("sessions", "ended_ns"),
+        ("sessions", "note"),
+        ("streams", "player"),
+        ("streams", "protocol"),
+        ("streams", "closed_ns"),
+    ),
+    *(("streams", "close_reason"), ("chunks", "length"), ("chunks", "data"), ("messages", "game_id")),
+    *(("messages", "event_id"), ("diagnostics", "message_id"), ("diagnostics", "expected")),
+    *(("diagnostics", "clause"), ("games", "ended_ns"), ("games", "result"), ("events", "game_id")),
+    ("events", "actor"),
+    ("events", "sentence"),
+    *(("alterations", column) for column in ("sent_ns", "name", "fields", "original")),
+}
+"""The columns that may be empty."""
+
+
+def unreadable(connection: sqlite3.Connection, tables: Tables) -> str | None:
+    """What keeps a session database from being read by plain selects, as a clause; None if nothing does.
+
+    Each of our tables must be one, with at least our columns, and compute nothing. All else that the schema
+    has (triggers, views, constraints) a select does not run. Raises sqlite3.Error.
+    """
+    for table, columns in tables.items():
+        rows = connection.execute(
+            "SELECT lower(type), rootpage, lower(sql) FROM sqlite_master WHERE lower(name) = ?", (table,)
+        ).fetchall()
+        if len(rows) != 1 or rows[0][0] != "table" or not rows[0][1] or not _IS_TABLE.match(rows[0][2] or ""):
+            return f"its {table} is no table"
+        found = {row[1]: row[6] for row in connection.execute(f"PRAGMA table_xinfo({table})")}
+        lacking = columns.keys() - found
+        if lacking:
+            return f"its table {table} has no {', '.join(sorted(lacking))}"
+        if any(found.values()):
+            return f"its table {table} computes what it holds"
+    return None
+
+
+def strange_objects(connection: sqlite3.Connection, reference: sqlite3.Connection) -> str | None:
+    """How a schema differs from that of `reference`, which is ours, as a clause; None if it does not.
+
+    Indexes may be missing: they are made when a recording is over. Every row of the schema is compared, its
+    text included, so that nothing depends on how it says what it is. Raises sqlite3.Error.
+    """
+    found, ours = _objects(connection), _objects(reference)
+    for strange in found - ours:
+        kind, name = strange[:2]
+        return f"the {kind} {name} is not its own"
+    for kind, name, _, _ in ours - found:
+        if kind == "table":
+            return f"its table {name} is another one"
+    shared = connection.execute(
+        "SELECT name FROM sqlite_master WHERE rootpage > 0 GROUP BY rootpage HAVING count(*) > 1"
+    ).fetchone()
+    return f"{shared[0]} has the pages of another table" if shared is not None else None
+
+
+def _objects(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
+    """Kind, name, table and text of all that is in a schema, in one spelling."""
+    rows = connection.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
+    return {(kind, name, table, _in_one_spelling(sql)) for kind, name, table, sql in rows}
+
+
+def _in_one_spelling(sql: str) -> str:
+    """A statement as this version of sqlite-utils writes it; older ones put names into brackets."""
+    return " ".join(_BRACKETED.sub(r'"\1"', sql).split())
+
+
+def damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
+    """The first value in these tables that Kiebitz never writes, as a clause; None if there is none.
+
+    Reads all of each table. Raises sqlite3.Error.
+    """
+    connection.create_function("kiebitz_is_address", 1, _is_address, deterministic=True)
+    connection.create_function("kiebitz_is_name", 1, _is_name, deterministic=True)
+    for table, columns in tables.items():
+        if (again := _first_again(connection, table)) is not None:
+            return f"row {again} of {table} comes again"
+        for column, kind in columns.items():
+            query = f"SELECT rowid FROM {table} WHERE {_is_strange(table, column, kind)} LIMIT 1"
+            row = connection.execute(query).fetchone()
+            if row is not None:
+                return f"{column} in row {row[0]} of {table} is nothing that Kiebitz writes"
+    return None
+
+
+def _first_again(connection: sqlite3.Connection, table: str) -> int | None:
+    """The first row that does not come after the one before it, as when pages refer to one another."""
+    last: int | None = None
+    for (number,) in connection.execute(f"SELECT rowid FROM {table} NOT INDEXED"):
+        if last is not None and number <= last:
+            return last
+        last = number
+    return None
+
+
+def _is_address(value: object) -> bool:
+    return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _is_strange(table: str, column: str, kind: type) -> str:
+    """An SQL condition that is true of a value that cannot stand in a column; all names are our own."""
+    value = f'"{column}"'
+    conditions = [f"typeof({value}) <> '{_TYPES[kind]}'"]
+    if kind is int and column not in _SIGNED:
+        conditions.append(f"{value} NOT BETWEEN 0 AND {_MOST}")
+    if column in _JSON and kind is str:
+        conditions.append(f"{value} GLOB '*{'[0-9]' * _MOST_DIGITS}*'")
+        # json_type raises where there is no JSON.
+        conditions.append(
+            f"CASE json_valid({value}) WHEN 1 THEN json_type({value}) <> '{_JSON[column]}' ELSE 1 END"
+        )
+    for named, function in ((_ADDRESSES, "kiebitz_is_address"), (_NAMES, "kiebitz_is_name")):
+        if column in named:
+            conditions.append(f"NOT {function}({value})")
+    if column in _WORDS:
+        words = ", ".join(f"'{word}'" for word in _WORDS[column])
+        conditions.append(f"{value} NOT IN ({words})")
+    if column == "table_id":
+        conditions.append(f"{value} NOT IN (SELECT id FROM tables)")
+    strange = " OR ".join(conditions)
+    return f"{value} IS NOT NULL AND ({strange})" if (table, column) in _OPTIONAL else strange

@@ -1,0 +1,330 @@
+"""How a database is opened: to read it, to record into it, or to change what is in it.
+
+It may come from anybody. Reading writes nothing. It takes plain tables with our columns, and looks at nothing
+else in the file. Nothing is written into a file whose schema is not ours, object for object.
+
+A database that is recorded into has a write-ahead log; once the recording is over all is in the one file.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+from weakref import WeakSet
+
+from kiebitz.storage.database.formats import format_of, make_as_of, stand_in, tables_of
+from kiebitz.storage.database.integrity import strange_objects, unreadable
+from kiebitz.storage.database.path_checks import (
+    check_to_read,
+    check_to_write,
+    has_wal,
+    make,
+    unfinished,
+)
+from kiebitz.storage.database.schema import (
+    MEMORY,
+    SCHEMA_VERSION,
+    StorageError,
+    create_tables,
+    sentence,
+)
+
+LOCK_PATIENCE_S = 5.0
+"""How long a database that another program is writing to is waited for."""
+
+_OPENING_PATIENCE_S = 1.0
+_BEGINNING_PATIENCE_S = 0.1
+_LOOK_EVERY_S = 0.02
+
+_SETTLE_MS = 200
+"""So long its readers are waited for when a recording is over."""
+
+_NO_DATABASE = "this is no database, and only one can be recorded into: use another file with -w"
+
+_LONGEST_VALUE = 64 << 20
+"""Bytes. A frame has at most 1 MiB; what is told of it in JSON may be several times as long."""
+
+_LOOK_EVERY = 1 << 20
+"""Steps of SQLite's machine, some milliseconds, between two looks at what is left."""
+
+_LEAST_STEPS = 50_000_000
+_STEPS_PER_BYTE = 1000
+"""So many a statement may take. Ours take less than one, where a table lacks its index some hundred."""
+
+
+class Bounded(sqlite3.Connection):
+    """A connection none of whose statements goes on for ever, whatever the file's pages refer to.
+
+    One that takes more steps than a file of its size can need is interrupted, which is an OperationalError;
+    `has_run_out` is true then. Ctrl-C interrupts a statement, too.
+    """
+
+    has_run_out = False
+    """Of any connection of this process."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._paths: tuple[str, ...] = ()
+        self._left = 0
+        self.file: tuple[int, int] | None = None
+        """Device and inode."""
+
+    def bound(self, path: str) -> None:
+        """From here on, bound statements by the size of the file at `path`."""
+        self._paths = (path, f"{path}-wal")
+        found = os.stat(path)
+        self.file = (found.st_dev, found.st_ino)
+        self.set_progress_handler(self._step, _LOOK_EVERY)
+        _OPEN.add(self)
+
+    def close(self) -> None:
+        """As ever."""
+        _OPEN.discard(self)
+        super().close()
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """As ever; each statement begins with all its steps."""
+        size = 0
+        for path in self._paths:
+            with suppress(OSError):
+                size += os.stat(path).st_size
+        self._left = _LEAST_STEPS + size * _STEPS_PER_BYTE
+        return super().execute(sql, parameters)
+
+    def _step(self) -> bool:
+        self._left -= _LOOK_EVERY
+        if self._left < 0:
+            Bounded.has_run_out = True
+        return self._left < 0
+
+
+_OPEN: WeakSet[Bounded] = WeakSet()
+
+
+def is_open(path: str) -> bool:
+    """Whether this process has a connection to the database at `path`. Raises OSError if nothing is there.
+
+    Then nothing else may open that file: closing it would end the locks that SQLite has on it, as POSIX has
+    it, and what another program writes meanwhile would be read half.
+    """
+    found = os.stat(path)
+    return any(connection.file == (found.st_dev, found.st_ino) for connection in _OPEN)
+
+
+def open_existing(path: str) -> sqlite3.Connection:
+    """Open a session database to read it. Raises StorageError."""
+    with _told(path):
+        check_to_read(path)
+        with _open_if_well(_connected_to_read(path)) as connection:
+            _check_version(connection, path)
+            _check_readable(connection, path)
+            stand_in(connection)
+    return connection
+
+
+def open_for_writing(path: str) -> sqlite3.Connection:
+    """Open the database at `path` (or `MEMORY`) to record into it; it is made if there is none.
+
+    A new one has no indexes yet: see `create_indexes`. One of an older format stays one until it is locked:
+    see `formats.bring_up_to_date`. Raises StorageError.
+    """
+    if path == MEMORY:
+        in_memory = sqlite3.connect(path)
+        create_tables(in_memory)
+        return in_memory
+    with _told(path, _NO_DATABASE):
+        if not check_to_write(path):
+            make(path)
+        with _open_if_well(_connected(path, "mode=rw")) as connection:
+            # Whoever made the file may have been killed before it made the tables.
+            is_new = _is_empty(connection)
+            if not is_new:
+                _check_ours(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            if is_new:
+                create_tables(connection)
+    return connection
+
+
+def open_to_change(path: str) -> sqlite3.Connection:
+    """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError.
+
+    One of an older format stays one until it is locked: see `formats.bring_up_to_date`.
+    """
+    with _told(path):
+        if not check_to_write(path):
+            raise StorageError(f"{path}: there is no such file")
+        with _open_if_well(_connected(path, "mode=rw")) as connection:
+            _check_ours(connection, path)
+            stand_in(connection)
+    return connection
+
+
+def recover(path: str) -> bool:
+    """Roll back what a killed program has left half written in a database of ours; True if anything is in it.
+
+    To be called before a command reads a database that it will change. Raises StorageError.
+    """
+    with _told(path):
+        if not check_to_write(path):
+            return False
+        with closing(_connected(path, "mode=rw")) as connection:
+            if _is_empty(connection):
+                return False
+            _check_ours(connection, path)
+    return True
+
+
+def settle(connection: sqlite3.Connection) -> None:
+    """Put all that was written into the one file, so that nothing beside it is needed, if nobody hinders it.
+
+    It may be read meanwhile: then as much as can be is there, and the log stays beside it.
+    """
+    with suppress(sqlite3.Error):
+        connection.execute(f"PRAGMA busy_timeout = {_SETTLE_MS}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA journal_mode = DELETE")
+
+
+@contextmanager
+def _told(path: str, no_database: str | None = None) -> Iterator[None]:
+    """Raise whatever fails as a StorageError about the database at `path`; `no_database` if it is none."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        if no_database is not None and getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+            raise StorageError(f"{path}: {no_database}") from error
+        raise StorageError(sentence(path, error)) from error
+
+
+@contextmanager
+def _open_if_well(connection: Bounded) -> Iterator[Bounded]:
+    """A connection for a block that looks at it; it stays open if the block ends well."""
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _connected(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> Bounded:
+    address = f"{Path(path).absolute().as_uri()}?{how}"
+    connection = sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE_S, factory=Bounded)
+    with _open_if_well(connection):
+        connection.bound(path)
+        _distrust(connection)
+    return connection
+
+
+def _connected_to_read(path: str) -> Bounded:
+    """A connection that has read something.
+
+    SQLite reads a database with a log only where it can have the log's files, so not in a folder in which
+    nothing may be written. There a file without a log counts as one that does not change (`immutable`): its
+    recorder would have made a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
+    """
+    begun = time.monotonic()
+    while True:
+        connection = _connected(path, "mode=ro")
+        try:
+            connection.execute("PRAGMA user_version").fetchone()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
+                # SQLite takes the journal of a transaction that begins in this moment for such a one.
+                if time.monotonic() > begun + _BEGINNING_PATIENCE_S:
+                    raise unfinished(path) from error
+                time.sleep(_LOOK_EVERY_S)
+                continue
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+                if has_wal(path):
+                    raise StorageError(
+                        f"{path}: some of it is in {path}-wal, which cannot be read where you may not write: "
+                        "copy both into a folder of your own"
+                    ) from error
+                return _connected(path, "immutable=1")
+            # A recorder begins or ends, and the log comes or goes.
+            if time.monotonic() > begun + _OPENING_PATIENCE_S:
+                raise
+            time.sleep(_LOOK_EVERY_S)
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let nothing in a file's schema run, and nothing in its pages pass unchecked. Raises sqlite3.Error."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA mmap_size = 0")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.set_authorizer(_authorize)
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)
+
+
+def _authorize(
+    action: int, _first: str | None, _second: str | None, _database: str | None, source: str | None
+) -> int:
+    """Deny whatever a trigger or a view would do: `source` is its name."""
+    return sqlite3.SQLITE_OK if source is None else sqlite3.SQLITE_DENY
+
+
+def _names(connection: sqlite3.Connection) -> set[str]:
+    """What there is in a schema, by name in lower case. Raises sqlite3.Error."""
+    found: Sequence[tuple[str]] = connection.execute("SELECT lower(name) FROM sqlite_master").fetchall()
+    return {name for (name,) in found}
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    """Return True if nothing was ever written into a database, or only its head. Raises sqlite3.Error."""
+    return format_of(connection) == 0 and not _names(connection)
+
+
+def _check_version(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StorageError unless this is a format that is known."""
+    if _is_empty(connection):
+        raise StorageError(f"{path}: there is nothing in this database yet: kiebitz import records into it")
+    version = format_of(connection)
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
+        )
+    if version < 1 or not _names(connection) >= tables_of(version).keys():
+        raise StorageError(f"{path}: a database, but no session database of Kiebitz")
+
+
+def _check_readable(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StorageError unless plain selects of our columns do nothing but read tables."""
+    strange = unreadable(connection, tables_of(format_of(connection)))
+    if strange is not None:
+        raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")
+
+
+def _check_ours(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StorageError unless there is nothing in this schema but our tables, indexes and views."""
+    _check_version(connection, path)
+    _check_readable(connection, path)
+    reference = sqlite3.connect(MEMORY)
+    make_as_of(reference, format_of(connection))
+    strange = strange_objects(connection, reference)
+    reference.close()
+    if strange is not None:
+        raise StorageError(
+            f"{path}: nothing is written to it, since Kiebitz has not made all that is in it: {strange}. "
+            f"Take another file; kiebitz import {path} -w new.db reads its recorded bytes into a new one"
+        )

@@ -1,0 +1,300 @@
+"""The session database: its tables and indexes, and what is said of it when something fails.
+
+Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
+the truth, and `alterations` beside them; every other table but `sessions` can be made again from these, and
+but `taps` and `tapped`, which say where a collected session came from.
+Databases of older formats are those of `storage/database/formats.py`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sqlite3
+from collections.abc import Collection, Mapping
+
+from kiebitz.dissectors.errors import KiebitzError
+
+SCHEMA_VERSION = 3
+"""Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
+
+Tables = Mapping[str, Mapping[str, type]]
+"""Table -> column -> type of its values."""
+
+MEMORY = ":memory:"
+
+SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
+"""The statements that make an empty database: what sqlite-utils makes of the tables below, and the views."""
+
+TABLES: Tables = {
+    "sessions": {
+        "id": int,
+        "name": str,
+        "kind": str,
+        "source": str,
+        "started_ns": int,
+        "ended_ns": int,
+        "kiebitz_version": str,
+        "continues": int,
+        "note": str,
+        "streams_before": int,
+        "games_before": int,
+        "messages_before": int,
+        "events_before": int,
+    },
+    "streams": {
+        "id": int,
+        "session_id": int,
+        "protocol": str,
+        "transport": str,
+        "client": str,
+        "server": str,
+        "opened_ns": int,
+        "closed_ns": int,
+        "close_reason": str,
+        "player": str,
+    },
+    "chunks": {
+        "id": int,
+        "stream_id": int,
+        "direction": str,
+        "ts_ns": int,
+        "offset": int,
+        "length": int,
+        "data": bytes,
+    },
+    "alterations": {
+        "id": int,
+        "stream_id": int,
+        "direction": str,
+        "ts_ns": int,
+        "chunk_id": int,
+        "offset": int,
+        "length": int,
+        "action": str,
+        "rule": str,
+        "sent_ns": int,
+        "name": str,
+        "fields": str,
+        "original": bytes,
+    },
+    "tables": {"id": int, "session_id": int, "protocol": str, "server": str},
+    "games": {
+        "id": int,
+        "table_id": int,
+        "session_id": int,
+        "protocol": str,
+        "label": str,
+        "started_ns": int,
+        "ended_ns": int,
+        "result": str,
+    },
+    "events": {
+        "id": int,
+        "table_id": int,
+        "game_id": int,
+        "session_id": int,
+        "seq": int,
+        "ts_ns": int,
+        "kind": str,
+        "actor": str,
+        "data": str,
+        "changes": str,
+        "sentence": str,
+    },
+    "messages": {
+        "id": int,
+        "stream_id": int,
+        "direction": str,
+        "ts_ns": int,
+        "name": str,
+        "fields": str,
+        "offset": int,
+        "length": int,
+        "game_id": int,
+        "event_id": int,
+    },
+    "diagnostics": {
+        "id": int,
+        "stream_id": int,
+        "direction": str,
+        "message_id": int,
+        "ts_ns": int,
+        "severity": str,
+        "grp": str,
+        "code": str,
+        "text": str,
+        "offset": int,
+        "length": int,
+        "expected": str,
+        "clause": str,
+        "blame": str,
+    },
+    "snapshots": {"table_id": int, "seq": int, "ts_ns": int, "state": str},
+    "taps": {
+        "id": int,
+        "session_id": int,
+        "name": str,
+        "run": str,
+        "items": int,
+        "clock_ns": int,
+        "origin_ns": int,
+        "sequence": int,
+    },
+    "tapped": {"id": int, "tap_id": int, "number": int},
+}
+
+_TO_STREAM = {"stream_id": "streams"}
+_TO_SESSION = {"session_id": "sessions"}
+
+REFERENCES: Mapping[str, Mapping[str, str]] = {
+    "streams": _TO_SESSION,
+    "chunks": _TO_STREAM,
+    "alterations": _TO_STREAM,
+    "tables": _TO_SESSION,
+    "games": {"table_id": "tables", **_TO_SESSION},
+    "events": {"table_id": "tables", "game_id": "games", **_TO_SESSION},
+    "messages": {**_TO_STREAM, "game_id": "games", "event_id": "events"},
+    "diagnostics": {**_TO_STREAM, "message_id": "messages"},
+    "snapshots": {"table_id": "tables"},
+    "taps": _TO_SESSION,
+    "tapped": {"id": "streams", "tap_id": "taps"},
+}
+"""Table -> column -> the table whose `id` it is. They are declared for who reads a database with other
+programs, and not enforced: rows are written in batches, in no order among tables."""
+
+# Each index is a twentieth of the file, so there is none for what one pass over a table answers as well: the
+# messages of a stream, say.
+INDEXES: dict[str, list[tuple[str, ...]]] = {
+    "streams": [("session_id",)],
+    "chunks": [("stream_id",)],
+    "alterations": [("stream_id", "direction", "offset")],
+    "messages": [("name",), ("event_id",)],
+    "diagnostics": [("stream_id",), ("message_id",)],
+    "tables": [("session_id",)],
+    "games": [("session_id",)],
+    "events": [("session_id", "ts_ns"), ("table_id", "seq"), ("game_id",)],
+}
+
+
+_OF_ITS_STREAMS = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
+OF_SESSION = {
+    "snapshots": "table_id IN (SELECT id FROM tables WHERE session_id = ?)",
+    "diagnostics": _OF_ITS_STREAMS,
+    "messages": _OF_ITS_STREAMS,
+    "events": "session_id = ?",
+    "games": "session_id = ?",
+    "tables": "session_id = ?",
+    "chunks": _OF_ITS_STREAMS,
+    "alterations": _OF_ITS_STREAMS,
+    "tapped": "id IN (SELECT id FROM streams WHERE session_id = ?)",
+    "taps": "session_id = ?",
+    "streams": "session_id = ?",
+}
+"""Which rows of a table are a session's; from what refers to what is referred to."""
+
+
+_FAILED_WRITES = (
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+    sqlite3.SQLITE_IOERR_FSYNC,
+)
+
+
+class StorageError(KiebitzError):
+    """A database cannot be used; the message says which, why, and what to do."""
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make all tables and views in an empty database, all or none of them. Raises sqlite3.Error."""
+    with connection:
+        connection.execute("BEGIN")
+        make_all(connection)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def make_all(connection: sqlite3.Connection) -> None:
+    """Make all tables and views as part of what is going on. Raises sqlite3.Error."""
+    with open(SCHEMA, encoding="utf-8") as file:
+        for statement in file.read().split(";\n"):
+            connection.execute(statement)
+
+
+def make_tables(
+    connection: sqlite3.Connection, tables: Tables, references: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Make these tables as part of what is going on. Raises sqlite3.Error."""
+    # Loading it takes as long as a whole command: of what makes today's tables, the result is in `SCHEMA`.
+    from sqlite_utils import Database
+    from sqlite_utils.db import Table
+
+    db = Database(connection)
+    for name, columns in tables.items():
+        key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
+        foreign = [(column, other, "id") for column, other in references.get(name, {}).items()]
+        Table(db, name).create({**columns}, pk=key, foreign_keys=foreign)
+
+
+def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:
+    """Make the indexes of these tables that are not there yet. Raises sqlite3.Error."""
+    for name in tables:
+        for columns in INDEXES.get(name, ()):
+            index = "_".join(("idx", name, *columns))
+            quoted = ", ".join(f'"{column}"' for column in columns)
+            connection.execute(f'CREATE INDEX IF NOT EXISTS "{index}" ON "{name}" ({quoted})')
+
+
+def sentence(path: str, error: Exception) -> str:
+    """Return a message about an error of the system or of SQLite: where it occurred, and what to do."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    limit = _file_size_limit(error)
+    if limit is not None:
+        return (
+            f"{path}: it cannot be written, as files may have no more than {limit:,} bytes here (ulimit -f): "
+            "raise that limit"
+        )
+    if reason.startswith("Could not decode to UTF-8"):
+        reason = "Could not decode to UTF-8"
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return f"{path}: a program was killed while it wrote to it: kiebitz redissect undoes that"
+    advice = {
+        "database is locked": "another program is writing to it: close that program, or use another file",
+        # What `storage.opening.Bounded` interrupts.
+        "interrupted": "this database is damaged: reading it takes more steps than its size explains",
+        "database disk image is malformed": "this database is damaged: it is no whole SQLite file",
+        "Could not decode to UTF-8": "this database is damaged: a text in it is no UTF-8",
+        "string or blob too big": "this database is damaged: a value in it is bigger than any of Kiebitz's",
+        "database or disk is full": "the disk is full: make room, or write to another disk with -w",
+        "file is not a database": "it is neither a session database nor a capture file",
+        "attempt to write a readonly database": "it may only be read: use another file with -w",
+        "unable to open database file": "it cannot be opened: is its folder there, and may you write in it?",
+        "No such file or directory": "there is no such file",
+        "Permission denied": "you have no right to it: change the rights, or use another file",
+        "No space left on device": "the disk is full: make room, or write to another disk",
+        "Disk quota exceeded": "your quota of the disk is used up: make room, or write to another disk",
+        "Bad file descriptor": "it is closed",
+        "Is a directory": "this is a folder: name a file in it",
+    }.get(reason, reason)
+    return f"{path}: {advice}"
+
+
+def _file_size_limit(error: Exception) -> int | None:
+    """Return the limit for files of this process in bytes if an error is due to it, else None.
+
+    SQLite does not say why it could not write.
+    """
+    is_failed_write = getattr(error, "sqlite_errorcode", None) in _FAILED_WRITES
+    if not is_failed_write and getattr(error, "errno", None) != errno.EFBIG:
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+OF_MESSAGE = (
+    "a.id = (SELECT n.id FROM alterations AS n WHERE n.stream_id = m.stream_id AND n.direction = m.direction"
+    " AND n.offset <= m.offset AND n.length > 0 ORDER BY n.offset DESC LIMIT 1)"
+    " AND m.offset < a.offset + a.length"
+)
+"""SQL: an alteration (alias a) is that of a message (alias m)."""

@@ -1,0 +1,64 @@
+"""The views of a database, for people who ask it with other programs: in words what tables have in numbers.
+
+Times are ISO 8601 UTC with microseconds in `time`, and seconds since the session began in `seconds`. Streams,
+games, messages and events stand by their numbers within the session, and who sent something by name. Kiebitz
+itself never reads a view: a file may come from anybody.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+
+def _moment(ns: str) -> str:
+    """A moment, of which a column has nanoseconds since 1970 UTC, as ISO 8601."""
+    second = f"strftime('%Y-%m-%dT%H:%M:%S', {ns} / 1000000000, 'unixepoch')"
+    return f"{second} || printf('.%06dZ', {ns} / 1000 % 1000000)"
+
+
+def _seconds(ns: str) -> str:
+    """The same as seconds since the session began."""
+    return f"({ns} - x.started_ns) / 1e9"
+
+
+_WHOSE = "x.id AS session_id, x.name AS session"
+_TOLD = "coalesce(e.sentence, e.kind || ' ' || e.data)"
+_STREAM = "s.id - x.streams_before AS stream, s.client, s.player, s.server, s.protocol"
+
+VIEWS = {
+    "v_messages": f"""
+        SELECT m.id, {_WHOSE}, m.id - x.messages_before AS number, {_moment("m.ts_ns")} AS time,
+        {_seconds("m.ts_ns")} AS seconds, {_STREAM}, m.direction, m.name, m.fields, m.offset, m.length,
+        m.game_id - x.games_before AS game, m.event_id - x.events_before AS event, {_TOLD} AS sentence
+        FROM messages AS m JOIN streams AS s ON s.id = m.stream_id JOIN sessions AS x ON x.id = s.session_id
+        LEFT JOIN events AS e ON e.id = m.event_id""",
+    "v_events": f"""
+        SELECT e.id, {_WHOSE}, e.id - x.events_before AS number, {_moment("e.ts_ns")} AS time,
+        {_seconds("e.ts_ns")} AS seconds, t.server, t.protocol, e.game_id - x.games_before AS game, e.kind,
+        e.actor AS player, {_TOLD} AS sentence, e.data
+        FROM events AS e JOIN tables AS t ON t.id = e.table_id JOIN sessions AS x ON x.id = e.session_id""",
+    "v_games": f"""
+        SELECT g.id, {_WHOSE}, g.id - x.games_before AS number, {_moment("g.started_ns")} AS time,
+        {_seconds("g.started_ns")} AS seconds, t.server, g.protocol, g.label,
+        {_moment("g.ended_ns")} AS ended, (g.ended_ns - g.started_ns) / 1e9 AS took, g.result
+        FROM games AS g JOIN tables AS t ON t.id = g.table_id JOIN sessions AS x ON x.id = g.session_id""",
+    "v_diagnostics": f"""
+        SELECT d.id, {_WHOSE}, {_moment("d.ts_ns")} AS time, {_seconds("d.ts_ns")} AS seconds, d.severity,
+        d.grp, d.code, d.text, d.blame,
+        CASE d.blame WHEN 'client' THEN coalesce(s.player, s.client) WHEN 'server' THEN s.server END
+        AS culprit, {_STREAM}, d.direction, d.message_id - x.messages_before AS message, m.name,
+        m.event_id - x.events_before AS event, d.offset, d.length, d.expected, d.clause
+        FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id
+        JOIN sessions AS x ON x.id = s.session_id LEFT JOIN messages AS m ON m.id = d.message_id""",
+}
+"""View -> the statement that it stands for."""
+
+
+def make_views(connection: sqlite3.Connection) -> None:
+    """Make the views as part of what is going on. Raises sqlite3.Error."""
+    # Imported where something is made: see `storage.database.schema`.
+    from sqlite_utils import Database
+
+    db = Database(connection)
+    for name, query in VIEWS.items():
+        db.create_view(name, " ".join(query.split()))

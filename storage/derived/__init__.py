@@ -1,0 +1,1 @@
+"""Sessions derived from recorded bytes: redissection, edits, excerpts."""

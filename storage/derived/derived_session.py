@@ -1,0 +1,174 @@
+"""A stored session made again from its bytes: in memory, changed or in part, or in another database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+import msgspec
+
+from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
+from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.inspection.inspector import DecodeAs
+from kiebitz.dissectors.model import Chunk, Item, port_of
+from kiebitz.dissectors.registry import dissector_of, installed, not_installed
+from kiebitz.storage.database.schema import MEMORY, StorageError
+from kiebitz.storage.derived.item_edits import Splice, spliced
+from kiebitz.storage.derived.revert_alterations import undone
+from kiebitz.storage.derived.selection import RowIds, Selection
+from kiebitz.storage.derived.trimming import Fate, Said, outline, shortened
+from kiebitz.storage.read.recorded_items import RecordedItems, items_from_the_beginning
+from kiebitz.storage.read.timeline import Timeline, increasing, sessions
+from kiebitz.storage.recording.recorder import Recorder
+
+
+def derived(
+    timeline: Timeline, splices: Collection[Splice], on_progress: Callable[[int, int], None]
+) -> Timeline:
+    """What comes of a session's bytes with these splices.
+
+    Each server speaks the protocol that it was recorded to speak. `on_progress` is told how many chunks of
+    how many are done. Raises StorageError.
+    """
+    recorded = items_from_the_beginning(timeline)
+    return _in_memory(recorded, spliced(recorded.items(), splices), on_progress)
+
+
+def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Timeline:
+    """What would have come of a session had Kiebitz altered nothing, if all had still said what they did.
+
+    `on_progress` as for `derived`. Raises StorageError.
+    """
+    recorded = items_from_the_beginning(timeline)
+    return _in_memory(recorded, undone(recorded.items()), on_progress)
+
+
+def part_of(timeline: Timeline, selection: Selection) -> Timeline:
+    """What comes of the bytes of a part of a session, with the way in before it, if there were no others.
+
+    Times and the numbers of streams stay; games, messages and events are numbered anew. Raises StorageError.
+    """
+    recorded = RecordedItems(timeline)
+    kept = RowIds([*selection.way_in, *selection.messages])
+    last: dict[int, int] = {}
+    for message in _said(timeline, selection.streams):
+        if message.id in kept:
+            last[message.stream_id] = message.id
+    hole: Fate = "gone" if selection.is_a_game else "missing"
+    found = outline(_said(timeline, selection.streams), kept, last, hole)
+    if timeline.session.continues:
+        # Of what is open since before, the first bytes are in another database.
+        found = msgspec.structs.replace(found, joined=selection.streams)
+    items = shortened(recorded.items(), found, selection.streams)
+    return _in_memory(recorded, items, lambda done, of: None)
+
+
+def _said(timeline: Timeline, streams: Collection[int]) -> Iterator[Said]:
+    rows = timeline.connection.execute(
+        "SELECT id, stream_id, direction, ts_ns, offset, length FROM messages"
+        " WHERE +stream_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (to_json(sorted(streams)),),
+    )
+    return map(Said._make, increasing(rows))
+
+
+def anonymized(timeline: Timeline, stand_ins: StandIns, on_progress: Callable[[int, int], None]) -> Timeline:
+    """A session that names nobody, with these stand-ins.
+
+    `on_progress` as for `derived`. Raises StorageError.
+    """
+    recorded = items_from_the_beginning(timeline)
+    anonymizer = Anonymizer(installed().dissectors.values(), as_recorded(recorded), stand_ins)
+    return _in_memory(recorded, recorded.items(), on_progress, anonymizer)
+
+
+def _in_memory(
+    recorded: RecordedItems,
+    items: Iterable[Item],
+    on_progress: Callable[[int, int], None],
+    anonymizer: Anonymizer | None = None,
+) -> Timeline:
+    recorder = _recorder(recorded, MEMORY, {}, anonymizer)
+    try:
+        _record(recorder, items, recorded.chunks, on_progress)
+    except BaseException:
+        recorder.connection.close()
+        raise
+    (session,) = sessions(recorder.connection)
+    # The streams are called as those that they come from.
+    before = {**recorded.timeline.numbers.before, "games": 0, "messages": 0, "events": 0}
+    return Timeline(recorder.connection, msgspec.structs.replace(session, before=before))
+
+
+def copied(
+    timeline: Timeline,
+    database: str,
+    decode_as: DecodeAs,
+    on_progress: Callable[[int, int], None],
+    is_full: Callable[[Recorder], bool],
+    stand_ins: StandIns | None = None,
+) -> Recorder:
+    """Record a session's bytes into another database, as a session of its own; gives the recorder, closed.
+
+    Nothing else of the session's own database is believed. Servers speak the protocols that they were
+    recorded to speak, unless `decode_as` says otherwise. Once `is_full` says that there is no more room, the
+    rest is left out. With `stand_ins` the new session names nobody. Raises StorageError.
+    """
+    recorded = items_from_the_beginning(timeline)
+    anonymizer = None
+    if stand_ins is not None:
+        known = {**as_recorded(recorded), **decode_as}
+        anonymizer = Anonymizer(installed().dissectors.values(), known, stand_ins)
+    recorder = _recorder(recorded, database, decode_as, anonymizer)
+    try:
+        recorded.renumber(recorder.stream_ids)
+        _record(recorder, recorded.items(), recorded.chunks, on_progress, is_full)
+    except BaseException:
+        recorder.release()
+        raise
+    return recorder
+
+
+def _recorder(
+    recorded: RecordedItems, database: str, decode_as: DecodeAs, anonymizer: Anonymizer | None = None
+) -> Recorder:
+    session = recorded.timeline.session
+    return Recorder(
+        database,
+        "import",
+        session.source,
+        name=session.name,
+        started_ns=session.started_ns,
+        decode_as={**as_recorded(recorded), **decode_as},
+        anonymizer=anonymizer,
+    )
+
+
+def _record(
+    recorder: Recorder,
+    items: Iterable[Item],
+    chunks: int,
+    on_progress: Callable[[int, int], None],
+    is_full: Callable[[Recorder], bool] = lambda _: False,
+) -> None:
+    done = 0
+    for item in items:
+        recorder.record((item,))
+        done += isinstance(item, Chunk)
+        if recorder.full:
+            recorder.commit()
+            on_progress(done, chunks)
+            if is_full(recorder):
+                break
+    recorder.close()
+
+
+def as_recorded(recorded: RecordedItems) -> DecodeAs:
+    """The servers' protocols, as what is changed may be what they were recognised by. Raises StorageError."""
+    forced = {}
+    for transport, server, protocol in recorded.spoken:
+        dissector = dissector_of(protocol)
+        if dissector is None:
+            raise StorageError(f"this session cannot be derived again: {not_installed(protocol)}")
+        forced[transport, port_of(server)] = dissector
+    return forced

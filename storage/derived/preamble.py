@@ -1,0 +1,94 @@
+"""What has to be said before a part of a session, so that a reader of the part alone knows who plays.
+
+The way in is all that was said outside of games on the part's streams: who one is, which lobby, which seat.
+It needs no knowledge of a protocol, since each says of its messages which belong to a game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, to_json
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.read.timeline import Timeline, increasing
+
+
+def way_in(timeline: Timeline, streams: Collection[int], first: int) -> list[int]:
+    """The messages of the way in to message `first` on these streams, by their ids.
+
+    An error that led to nothing is left out: it has nothing to do with the part.
+    """
+    rows = timeline.connection.execute(
+        "SELECT id FROM messages AS m WHERE id < ? AND game_id IS NULL AND name != ?"
+        " AND +stream_id IN (SELECT value FROM json_each(?)) AND (event_id IS NOT NULL OR NOT EXISTS"
+        " (SELECT 1 FROM diagnostics WHERE message_id = m.id AND severity = 'error')) ORDER BY id",
+        (first, UNREADABLE, to_json(sorted(streams))),
+    )
+    return [number for (number,) in increasing(rows)]
+
+
+def late_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[int]:
+    """The messages up to `last` of those `kept` that answer what is not kept, and mean nothing without it.
+
+    They belong to no game and tell of no event, and name what the server had first named, on the same stream,
+    in a message that is not kept: in Mäxchen a token of the round before.
+    """
+    named: dict[tuple[int, str, Any], bool] = {}
+    """Whether the message is kept in which the server first named something, by stream and handle."""
+    late: set[int] = set()
+    for number, stream, direction, is_free, names in _naming(timeline, last):
+        keys = [(stream, title, value) for title, value in names]
+        if direction == "s2c":
+            for key in keys:
+                named.setdefault(key, number in kept)
+        elif is_free and number in kept and any(named.get(key) is False for key in keys):
+            late.add(number)
+    return late
+
+
+def _naming(timeline: Timeline, last: int) -> Iterator[tuple[int, int, str, bool, list[tuple[str, Any]]]]:
+    """The messages up to `last` that name something in their stream only, in order.
+
+    Each as id, stream, direction, whether it is of no game and no event, and what it names.
+    """
+    rows = timeline.connection.execute(
+        "SELECT m.id, m.stream_id, m.direction, m.name, m.fields, s.protocol,"
+        " m.game_id IS NULL AND m.event_id IS NULL FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
+        " WHERE m.id <= ? AND +s.session_id = ? AND s.protocol IS NOT NULL ORDER BY m.id",
+        (last, timeline.session.id),
+    )
+    known: dict[str, tuple[Dissector, frozenset[str]] | None] = {}
+    for number, stream, direction, name, fields, protocol, is_free in increasing(rows):
+        if protocol not in known:
+            known[protocol] = _with_names(protocol)
+        dissector, naming = known[protocol] or (None, frozenset())
+        if dissector is None or name not in naming:
+            continue
+        said = msgspec.json.decode(fields)
+        row = dissector.row_of(name, direction, said)
+        if row is None:
+            continue
+        try:
+            named = dissector.names(row, said)
+        except UNWRITABLE:
+            # A field of another type than its own names nothing.
+            continue
+        names = [(handle.title, value) for handle, value in named if handle.per_stream]
+        yield number, stream, direction, bool(is_free), names
+
+
+def _with_names(protocol: str) -> tuple[Dissector, frozenset[str]] | None:
+    """A protocol and which of its messages name something in their stream only; None if none does."""
+    dissector = dissector_of(protocol)
+    if dissector is None:
+        return None
+    naming = frozenset(
+        row.name
+        for row in dissector.grammar.rows
+        if any(handle.per_stream for field in row.fields for handle in field.type.handles())
+    )
+    return (dissector, naming) if naming else None

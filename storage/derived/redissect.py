@@ -1,0 +1,110 @@
+"""All derived rows of a session made again from its recorded bytes, by the dissectors of today.
+
+Kept are the sessions, the chunks, what was altered, and what only the source could know of a stream: who it
+was with, when it began and ended, and what the network said about it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from kiebitz.dissectors.inspection.inspector import DecodeAs
+from kiebitz.dissectors.model import Chunk, Ids
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.storage.database.opening import settle
+from kiebitz.storage.database.schema import OF_SESSION, StorageError
+from kiebitz.storage.database.write_access import changing
+from kiebitz.storage.read.recorded_items import RecordedItems, Spoken, items_from_the_beginning, spoken
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.inspection import InspectionHere
+from kiebitz.storage.recording.recorder import BATCH
+from kiebitz.storage.recording.rows import insert, no_rows
+
+_KEPT = ("chunks", "alterations", "tapped", "taps", "streams")
+
+
+def redissect(
+    path: str, number: int | None, decode_as: DecodeAs, on_progress: Callable[[int, int], None]
+) -> list[Spoken]:
+    """Dissect the session `number`, or all of them, again in one transaction.
+
+    `on_progress` is told how many chunks of how many are done. Gives the servers that were taken to speak a
+    protocol before and are not recognised now. A single session that is not the last gets new numbers for its
+    rows, as those after its old ones are taken. Raises StorageError, also for a session that began in another
+    database; this one is then as it was.
+    """
+    with changing(path) as connection:
+        recorded = _recorded(connection, number)
+        # A process that is killed leaves nothing to be rolled back.
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            lost = _all(connection, recorded, decode_as, on_progress)
+        settle(connection)
+        return lost
+
+
+def _recorded(connection: sqlite3.Connection, number: int | None) -> list[RecordedItems]:
+    """What is kept of the sessions that are meant. Raises StorageError if that does not make all of them."""
+    chosen = [row for row in sessions(connection) if number is None or row.id == number]
+    recorded = [items_from_the_beginning(Timeline(connection, row)) for row in chosen]
+    protocols = {protocol for session in recorded for _, _, protocol in session.spoken}
+    unknown = sorted(protocol for protocol in protocols if dissector_of(protocol) is None)
+    if unknown:
+        raise StorageError(f"what is stored would be lost: {not_installed(unknown[0])}")
+    return recorded
+
+
+def _all(
+    connection: sqlite3.Connection,
+    recorded: list[RecordedItems],
+    decode_as: DecodeAs,
+    on_progress: Callable[[int, int], None],
+) -> list[Spoken]:
+    for session in recorded:
+        of_session = (session.timeline.session.id,)
+        for table, condition in OF_SESSION.items():
+            if table not in _KEPT:
+                connection.execute(f"DELETE FROM {table} WHERE {condition}", of_session)
+        connection.execute("UPDATE streams SET player = NULL WHERE session_id = ?", of_session)
+    total = sum(session.chunks for session in recorded)
+    done = 0
+    lost: list[Spoken] = []
+    for session in recorded:
+        number = session.timeline.session.id
+        last = _last_ids(connection)
+        connection.execute(
+            "UPDATE sessions SET kiebitz_version = ?, games_before = ?, messages_before = ?,"
+            " events_before = ? WHERE id = ?",
+            (kiebitz_version(), last.game, last.message, last.event, number),
+        )
+        inspection = InspectionHere(number, last, decode_as)
+        for item in session.items():
+            inspection.feed(item)
+            done += isinstance(item, Chunk)
+            if done % BATCH == 0:
+                _write(connection, inspection)
+                on_progress(done, total)
+        inspection.finish()
+        _write(connection, inspection)
+        lost += sorted(session.spoken - spoken(session.timeline))
+    return lost
+
+
+def _last_ids(connection: sqlite3.Connection) -> Ids:
+    """The last number of each kind of record that is left."""
+    return Ids(
+        *(
+            connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+            for table in ("tables", "games", "messages", "events")
+        )
+    )
+
+
+def _write(connection: sqlite3.Connection, inspection: InspectionHere) -> None:
+    rows = no_rows()
+    inspection.gather(rows)
+    for table, batch in rows.items():
+        insert(connection, table, batch)

@@ -1,0 +1,71 @@
+"""Items as they would have been had everything been passed on as it was sent.
+
+What was put in is taken out, what was kept back or changed is what it had been, and it comes when it came to
+Kiebitz. Nothing is known of what the peers would then have said: they say what they said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from kiebitz.dissectors.model import Altered, Chunk, Direction, Fault, Gap, Item
+
+
+def undone(items: Iterable[Item]) -> Iterator[Item]:
+    """The items without what Kiebitz did. All of them are held, as one that was late comes much earlier."""
+    ways: dict[tuple[int, Direction], _Way] = {}
+    held: list[tuple[int, Item]] = []
+    for item in items:
+        if isinstance(item, Chunk | Gap | Fault | Altered):
+            way = ways.setdefault((item.stream.id, item.direction), _Way())
+            held += way.undone(item)
+        else:
+            held.append((item.ts_ns, item))
+    held.sort(key=lambda timed: timed[0])
+    come: dict[tuple[int, Direction], int] = {}
+    for ts_ns, item in held:
+        if not isinstance(item, Chunk | Gap | Fault):
+            yield item
+            continue
+        place = (item.stream.id, item.direction)
+        offset = come.get(place, 0)
+        yield msgspec.structs.replace(item, ts_ns=ts_ns, offset=offset)
+        come[place] = offset + _size(item)
+
+
+def _size(item: Chunk | Gap | Fault) -> int:
+    if isinstance(item, Chunk):
+        return len(item.data) + item.missing
+    return (item.length or 0) if isinstance(item, Gap) else 0
+
+
+class _Way:
+    """One direction of a stream: how much of what comes next is not what was sent."""
+
+    def __init__(self) -> None:
+        self._strange = 0
+        """Bytes of a byte stream that are to be left out."""
+        self._is_next = False
+        """Whether the next datagram is to be left out."""
+
+    def undone(self, item: Chunk | Gap | Fault | Altered) -> Iterator[tuple[int, Item]]:
+        """What was sent, each with the moment when it was."""
+        if isinstance(item, Altered):
+            self._strange, self._is_next = item.length, item.length > 0
+            if item.original is not None:
+                sent_ns = item.ts_ns if item.sent_ns is None else item.sent_ns
+                chunk = Chunk(item.stream, item.direction, sent_ns, item.offset, item.original)
+                yield sent_ns, chunk
+        elif not isinstance(item, Chunk):
+            yield item.ts_ns, item
+        elif item.stream.transport == "udp":
+            if not self._is_next:
+                yield item.ts_ns, item
+            self._is_next = False
+        else:
+            data = item.data[self._strange :]
+            self._strange -= len(item.data) - len(data)
+            if data:
+                yield item.ts_ns, msgspec.structs.replace(item, data=data)

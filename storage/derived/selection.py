@@ -1,0 +1,237 @@
+"""Which part of a session is meant: a game, a stretch of time, what a filter finds, or all of these at once.
+
+A message that tells of an event goes where its event goes, so the copies of a broadcast stay together; any
+other goes by its time. With a game goes what is said of no game between its first message and its last, on
+the streams that tell of it. A filter takes what `kiebitz messages` lists with it, and nothing else.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.storage.database.schema import OF_SESSION
+from kiebitz.storage.database.session_numbering import Numbered
+from kiebitz.storage.derived.preamble import late_answers, way_in
+from kiebitz.storage.read.conditions import sql_condition
+from kiebitz.storage.read.seek import Moment, find_game, first_event, last_event
+from kiebitz.storage.read.timeline import GameRow, Timeline, increasing
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+
+_BEFORE_ALL, _AFTER_ALL = -(1 << 63), (1 << 63) - 1
+
+
+class SelectionError(KiebitzError):
+    """A part of a session in which there is nothing."""
+
+
+class Part(NamedTuple):
+    """A part as it is asked for, `game` by its number; what is None does not narrow it."""
+
+    game: int | None = None
+    begin: Moment | None = None
+    end: Moment | None = None
+    wanted: Filter | None = None
+
+
+class RowIds:
+    """Ids of rows in order: eight bytes for each."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._numbers = array("q", sorted(numbers))
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        place = bisect_left(self._numbers, number)
+        return place < len(self._numbers) and self._numbers[place] == number
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last; an empty stretch where there is none."""
+        return (self._numbers[0], self._numbers[-1]) if self._numbers else (1, 0)
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """The rows of a part: its messages and events, and the streams and games of these.
+
+    `way_in` are the messages before it by which one knows who plays. `between` are the times (ns) of its
+    first message and its last; None if a filter has chosen them. It `is_a_game` if it has all of one and no
+    more.
+    """
+
+    messages: RowIds
+    events: RowIds
+    way_in: RowIds
+    streams: frozenset[int]
+    games: frozenset[int]
+    between: tuple[int, int] | None
+    is_a_game: bool
+
+    def again(self, timeline: Timeline, other: Timeline) -> Selection:
+        """The same part of a session that was made again from the same bytes: its rows have the same numbers.
+
+        Raises SelectionError if they do not follow from these bytes, as after an update of Kiebitz.
+        """
+        if _counts(timeline) != _counts(other):
+            raise SelectionError(
+                "this session's rows do not come out of its bytes again, so no part of it can be told; "
+                "kiebitz redissect makes them anew"
+            )
+
+        def ids(table: Numbered, found: Iterable[int]) -> Iterator[int]:
+            return (other.numbers.row_id(table, timeline.numbers.number(table, one)) for one in found)
+
+        return msgspec.structs.replace(
+            self,
+            messages=RowIds(ids("messages", self.messages)),
+            events=RowIds(ids("events", self.events)),
+            way_in=RowIds(ids("messages", self.way_in)),
+            streams=frozenset(ids("streams", self.streams)),
+            games=frozenset(ids("games", self.games)),
+        )
+
+    def has_beside(self, stream: int, ts_ns: int) -> bool:
+        """Whether what is about no message belongs to it, by its stream and its time."""
+        if self.between is None or stream not in self.streams:
+            return False
+        first, last = self.between
+        return first <= ts_ns <= last
+
+
+def select(timeline: Timeline, part: Part) -> Selection:
+    """The rows of a part. Raises SelectionError if there are none, and MomentError."""
+    game = find_game(timeline, part.game) if part.game is not None else None
+    stretch = _stretch(timeline, part)
+    is_a_game = game is not None and part == Part(game=part.game)
+    # Of each message no more is kept than its id: a session may have millions of them.
+    messages = array("q")
+    events: dict[int, int | None] = {}
+    streams, games = set[int](), set[int | None]()
+    first_ns, last_ns = _AFTER_ALL, _BEFORE_ALL
+    for row in _messages(timeline, game, stretch, part.wanted):
+        messages.append(row.id)
+        streams.add(row.stream_id)
+        games.add(row.game_id)
+        first_ns, last_ns = min(first_ns, row.ts_ns), max(last_ns, row.ts_ns)
+        if row.event_id is not None:
+            events[row.event_id] = row.game_id
+    if part.wanted is None:
+        # Of some no message tells.
+        events.update(_events(timeline, game, stretch))
+    if not messages and not events:
+        raise SelectionError("there is nothing in this part of the session: nothing is written")
+    games.update(events.values())
+    before: Iterable[int] = ()
+    if messages and (game is not None or part.begin is not None):
+        before = way_in(timeline, streams, messages[0])
+    kept: Iterable[int] = messages
+    if part.wanted is None and messages:
+        late = late_answers(timeline, RowIds([*before, *messages]), messages[-1])
+        kept = (number for number in messages if number not in late)
+        before = [number for number in before if number not in late]
+    return Selection(
+        RowIds(kept),
+        RowIds(events),
+        RowIds(before),
+        frozenset(streams),
+        frozenset(number for number in games if number),
+        (first_ns, last_ns) if part.wanted is None and messages else None,
+        is_a_game,
+    )
+
+
+def _counts(timeline: Timeline) -> tuple[int, ...]:
+    """How many messages, events and games a session has."""
+    return tuple(
+        timeline.connection.execute(
+            f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (timeline.session.id,)
+        ).fetchone()[0]
+        for table in ("messages", "events", "games")
+    )
+
+
+class _Stretch(NamedTuple):
+    """The events from one id to another, and the times (ns) between which anything else belongs to them."""
+
+    events: tuple[int, int]
+    times: tuple[int, int]
+
+
+class _Chosen(NamedTuple):
+    """In short a message of a part."""
+
+    id: int
+    stream_id: int
+    ts_ns: int
+    game_id: int | None
+    event_id: int | None
+
+
+def _stretch(timeline: Timeline, part: Part) -> _Stretch | None:
+    """The stretch between two moments; None if none is named. Raises MomentError."""
+    if part.begin is None and part.end is None:
+        return None
+    first, begin_ns = 0, _BEFORE_ALL
+    if part.begin is not None:
+        first = first_event(timeline, part.begin)
+        begin_ns = _time_of(timeline, part.begin)
+    last, end_ns = _AFTER_ALL, _AFTER_ALL
+    if part.end is not None:
+        last = last_event(timeline, part.end)
+        end_ns = _time_of(timeline, part.end)
+    return _Stretch((first, last), (begin_ns, end_ns))
+
+
+def _time_of(timeline: Timeline, moment: Moment) -> int:
+    if moment.event is not None:
+        event_id = timeline.numbers.row_id("events", moment.event)
+        return next(timeline.events("e.id = ?", [event_id])).ts_ns
+    return _AFTER_ALL if moment.elapsed_ns is None else timeline.started_ns + moment.elapsed_ns
+
+
+def _messages(
+    timeline: Timeline, game: GameRow | None, stretch: _Stretch | None, wanted: Filter | None
+) -> Iterator[_Chosen]:
+    condition, known = sql_condition(timeline, wanted, "messages")
+    parameters: list[str | int | float] = [timeline.session.id, *known]
+    if game is not None:
+        # The filter's own condition has the alias m, so the game's messages have another.
+        condition += (
+            " AND (m.game_id = ? OR m.game_id IS NULL"
+            " AND m.stream_id IN (SELECT stream_id FROM messages WHERE game_id = ?)"
+            " AND m.id BETWEEN (SELECT min(id) FROM messages WHERE game_id = ?)"
+            " AND (SELECT max(id) FROM messages WHERE game_id = ?))"
+        )
+        parameters += [game.id] * 4
+    if stretch is not None:
+        condition += " AND (m.event_id BETWEEN ? AND ? OR m.event_id IS NULL AND m.ts_ns BETWEEN ? AND ?)"
+        parameters += [*stretch.events, *stretch.times]
+    rows = timeline.connection.execute(
+        "SELECT m.id, m.stream_id, m.ts_ns, m.game_id, m.event_id FROM messages AS m"
+        f" WHERE +m.stream_id IN (SELECT id FROM streams WHERE session_id = ?) AND {condition} ORDER BY m.id",
+        parameters,
+    )
+    return map(_Chosen._make, increasing(rows))
+
+
+def _events(timeline: Timeline, game: GameRow | None, stretch: _Stretch | None) -> dict[int, int | None]:
+    condition, parameters = "1", list[int]()
+    if game is not None:
+        condition, parameters = "e.game_id = ?", [game.id]
+    if stretch is not None:
+        condition, parameters = f"{condition} AND e.id BETWEEN ? AND ?", [*parameters, *stretch.events]
+    return {event.id: event.game_id for event in timeline.stored_events(condition, parameters)}

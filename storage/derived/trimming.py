@@ -1,0 +1,179 @@
+"""A shorter conversation: the bytes of a session's part, as if no others had been captured.
+
+Pure, from messages to an outline, and with it from items to items. Messages that are left out look like those
+that a capture lacks. A stream of which something is left out counts as one whose beginning was not seen, so
+nobody is accused of what cannot be known. Behind its beginning, bytes that are left out are a gap. If the
+part is a whole game, nothing is said of them: a table begins anew with it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from kiebitz.dissectors.model import DIRECTIONS, Altered, Chunk, Direction, End, Fault, Gap, Item
+
+Way = tuple[int, Direction]
+"""One direction of a stream, by the stream's id."""
+
+Fate = Literal["kept", "missing", "gone"]
+"""What becomes of bytes: they come, are told as a gap, or are left out without a word."""
+
+
+class Said(NamedTuple):
+    """A message, and where it stands."""
+
+    id: int
+    stream_id: int
+    direction: Direction
+    ts_ns: int
+    offset: int
+    length: int
+
+
+class Stretch(NamedTuple):
+    """The bytes of a direction from one offset up to another, and what becomes of them."""
+
+    start: int
+    end: int
+    fate: Fate
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """What a shorter conversation has of each direction: stretches in order, the last one without an end.
+
+    Of the streams `joined` something is left out before what is kept last. Those `ended` are kept to their
+    end. `empty` are the datagrams without bytes that are kept, by their offset and time.
+    """
+
+    ways: Mapping[Way, list[Stretch]]
+    joined: frozenset[int]
+    ended: frozenset[int]
+    empty: frozenset[tuple[Way, int, int]]
+
+    def stretches(self, way: Way, offset: int) -> Iterator[Stretch]:
+        """The stretches of a direction from the byte at an offset on; the first begins there or before."""
+        found = self.ways.get(way, _NOTHING_SAID)
+        place = bisect_right(found, offset, key=lambda stretch: stretch.start) - 1
+        yield from found[max(place, 0) :]
+
+
+_NO_END = 1 << 62
+_NOTHING_SAID = [Stretch(0, _NO_END, "kept")]
+"""Of a direction in which no message was read."""
+
+
+def outline(said: Iterable[Said], kept: Container[int], last: Mapping[int, int], hole: Fate) -> Outline:
+    """What becomes of which bytes of the streams in `last`, which has the last message that is kept of each.
+
+    `said` are all their messages in order. Bytes that are no message go with the messages around them, where
+    these are treated alike. `hole` is the fate of what is left out between messages that are kept.
+    """
+    ways: defaultdict[Way, list[Stretch]] = defaultdict(list)
+    joined: set[int] = set()
+    cut: set[int] = set()
+    empty: set[tuple[Way, int, int]] = set()
+    for message in said:
+        way = message.stream_id, message.direction
+        found = ways[way]
+        is_kept = message.id in kept
+        is_behind = message.id > last[message.stream_id]
+        if not is_kept:
+            (cut if is_behind else joined).add(message.stream_id)
+        elif not message.length:
+            empty.add((way, message.offset, message.ts_ns))
+        fate: Fate = "kept" if is_kept else hole if found and not is_behind else "gone"
+        end = message.offset + message.length
+        if found and found[-1].fate == fate:
+            found[-1] = found[-1]._replace(end=end)
+        else:
+            start = 0 if not found else message.offset if is_kept else found[-1].end
+            if found:
+                found[-1] = found[-1]._replace(end=start)
+            found.append(Stretch(start, end, fate))
+    for found in ways.values():
+        if found[-1].fate == "missing":
+            found.append(Stretch(found[-1].end, _NO_END, "gone"))
+        found[-1] = found[-1]._replace(end=_NO_END)
+    return Outline(ways, frozenset(joined), frozenset(last.keys() - cut), frozenset(empty))
+
+
+def shortened(items: Iterable[Item], kept: Outline, streams: Container[int]) -> Iterator[Item]:
+    """The items of these streams that are kept, at the offsets where they stand now."""
+    placing = _Placing(kept)
+    for item in items:
+        if item.stream.id not in streams:
+            continue
+        for placed in placing.kept_of(item):
+            yield from placing.opening(placed)
+            yield placed
+
+
+class _Placing:
+    """Gives each item that is kept its place behind those before it."""
+
+    def __init__(self, kept: Outline) -> None:
+        self._kept = kept
+        self._come: defaultdict[Way, int] = defaultdict(int)
+        """Where the next byte of each direction stands."""
+        self._holes: dict[Way, int] = {}
+        """Where the last hole of each direction that was told began in the record."""
+        self._opened: set[int] = set()
+
+    def opening(self, item: Item) -> Iterator[Item]:
+        """What comes before the first item of a stream: that its beginning is not there, if it is not."""
+        stream = item.stream
+        if stream.id in self._opened:
+            return
+        self._opened.add(stream.id)
+        if stream.id in self._kept.joined:
+            stream.opened_ns = item.ts_ns
+            if stream.transport == "tcp":
+                for direction in DIRECTIONS:
+                    yield Gap(stream, direction, item.ts_ns, 0, None)
+
+    def kept_of(self, item: Item) -> Iterator[Item]:
+        """What is kept of an item."""
+        if isinstance(item, End):
+            if item.stream.id in self._kept.ended:
+                yield item
+        elif isinstance(item, Chunk):
+            yield from self._datagram(item) if item.stream.transport == "udp" else self._bytes(item)
+        elif isinstance(item, Gap) and item.length is None and item.stream.id in self._kept.joined:
+            # That its beginning is not there is told anyway.
+            return
+        elif self._is_kept(item):
+            yield self._placed(item, item.length or 0 if isinstance(item, Gap) else 0)
+
+    def _datagram(self, chunk: Chunk) -> Iterator[Item]:
+        size = len(chunk.data) + chunk.missing
+        place = ((chunk.stream.id, chunk.direction), chunk.offset, chunk.ts_ns)
+        if self._is_kept(chunk) if size else place in self._kept.empty:
+            yield self._placed(chunk, size)
+
+    def _bytes(self, chunk: Chunk) -> Iterator[Item]:
+        way = chunk.stream.id, chunk.direction
+        for stretch in self._kept.stretches(way, chunk.offset):
+            if stretch.start >= chunk.offset + len(chunk.data):
+                break
+            if stretch.fate == "kept":
+                data = chunk.data[max(stretch.start - chunk.offset, 0) : stretch.end - chunk.offset]
+                yield self._placed(msgspec.structs.replace(chunk, data=data), len(data))
+            elif stretch.fate == "missing" and self._holes.get(way) != stretch.start:
+                self._holes[way] = stretch.start
+                length = stretch.end - stretch.start
+                gap = Gap(chunk.stream, chunk.direction, chunk.ts_ns, 0, length)
+                yield self._placed(gap, length)
+
+    def _is_kept(self, item: Chunk | Gap | Fault | Altered) -> bool:
+        return next(self._kept.stretches((item.stream.id, item.direction), item.offset)).fate == "kept"
+
+    def _placed(self, item: Chunk | Gap | Fault | Altered, size: int) -> Item:
+        way = item.stream.id, item.direction
+        placed = msgspec.structs.replace(item, offset=self._come[way])
+        self._come[way] += size
+        return placed

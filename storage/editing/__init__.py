@@ -1,0 +1,1 @@
+"""Changing the fields of messages."""

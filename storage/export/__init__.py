@@ -1,0 +1,1 @@
+"""Exports: pcapng, JSON lines, CSV, Parquet and Datasette metadata."""

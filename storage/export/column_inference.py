@@ -1,0 +1,137 @@
+"""The shapes of the JSON values in one place, and the values put into a shape that has room for all of them.
+
+A table with types needs it: a column has one type. Texts and numbers that stand in the same place become
+texts. Where objects, lists and bare values come in turns, there is an object with a place for each form:
+`value`, `list`, `object`; also where a grammar says mixed, even if only one form came. An object whose keys
+are names, not words of the protocol, is a map. Values that lie very deep, and objects with very many keys,
+become JSON text: so a shape is bounded, whatever a peer has sent. The order of the values does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from kiebitz.dissectors.escaping import encodable
+from kiebitz.dissectors.grammar.grammar import to_json
+
+Scalar = Literal["truth", "whole", "number", "text"]
+
+_MOST_KEYS = 200
+"""An object that has had more keys becomes JSON text."""
+
+_DEEPEST = 8
+
+_WHOLE = range(-(1 << 63), 1 << 63)
+"""The numbers that have room in 64 bits."""
+
+Path = tuple[str, ...]
+"""The keys that lead to a value, from the outside; into a list leads an empty one."""
+
+
+class Place(NamedTuple):
+    """What a grammar says of the values in one place.
+
+    `has_open_keys` tells of an object at a path whether its keys are names. `mixed` is that of the grammar.
+    """
+
+    has_open_keys: Callable[[Path, dict[str, Any]], bool]
+    mixed: Collection[str]
+
+
+class Shape(msgspec.Struct):
+    """What was seen in one place: bare values of which kind, a list of what, an object of what.
+
+    `members` has what is under each key; if it `is_map`, under the key `""` what is under all of them. If it
+    `is_json`, any value becomes JSON text. If it `is_mixed`, other sessions may have other forms there.
+    """
+
+    scalar: Scalar | None = None
+    part: Shape | None = None
+    members: dict[str, Shape] | None = None
+    is_map: bool = False
+    is_json: bool = False
+    is_mixed: bool = False
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether values stand in an object with a place for each form."""
+        return not self.is_json and (self.is_mixed or len(self.forms) > 1)
+
+    @property
+    def forms(self) -> list[str]:
+        """Which forms values have had: `value`, `list`, `object`; objects without keys have none."""
+        if self.is_json:
+            return ["value"]
+        seen = {"value": self.scalar, "list": self.part, "object": self.members}
+        return [form for form, inner in seen.items() if inner is not None]
+
+    def take(self, value: Any, place: Place, path: Path = ()) -> None:
+        """Make room for a value."""
+        if value is None or self.is_json:
+            return
+        self.is_mixed = self.is_mixed or ".".join(filter(None, path)) in place.mixed
+        if isinstance(value, dict | list) and len(path) >= _DEEPEST:
+            self.is_json = True
+        elif isinstance(value, dict):
+            self._take_object(value, place, path)
+        elif isinstance(value, list):
+            self.part = self.part or Shape()
+            for part in value:
+                # Lists in lists lie deeper, too.
+                self.part.take(part, place, (*path, ""))
+        else:
+            self.scalar = _common(self.scalar, _scalar(value))
+
+    def _take_object(self, value: dict[str, Any], place: Place, path: Path) -> None:
+        if not value:
+            return
+        if self.members is None:
+            self.members, self.is_map = {}, place.has_open_keys(path, value)
+        for key, inner in value.items():
+            name = "" if self.is_map else key
+            self.members.setdefault(name, Shape()).take(inner, place, (*path, key))
+        if len(self.members) > _MOST_KEYS:
+            self.is_json = True
+
+    def fit(self, value: Any) -> Any:
+        """A value that was taken, in this shape; a map is a list of pairs."""
+        if value is None:
+            return None
+        if self.is_json:
+            return to_json(value)
+        form = "object" if isinstance(value, dict) else "list" if isinstance(value, list) else "value"
+        fitted = self._fit(value)
+        if form not in self.forms:
+            return None
+        return {form: fitted} if self.has_forms else fitted
+
+    def _fit(self, value: Any) -> Any:
+        if isinstance(value, list):
+            assert self.part is not None
+            return [self.part.fit(part) for part in value]
+        if isinstance(value, dict):
+            members = self.members or {}
+            if self.is_map:
+                return [(encodable(key), members[""].fit(inner)) for key, inner in value.items()]
+            return {key: members[key].fit(inner) for key, inner in value.items()}
+        if self.scalar != "text":
+            return value
+        return encodable(value) if isinstance(value, str) else to_json(value)
+
+
+def _scalar(value: Any) -> Scalar:
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, int) and value in _WHOLE:
+        return "whole"
+    return "number" if isinstance(value, float) else "text"
+
+
+def _common(one: Scalar | None, other: Scalar) -> Scalar:
+    """The kind that has room for both."""
+    if one is None or one == other:
+        return other
+    return "number" if {one, other} == {"whole", "number"} else "text"

@@ -1,0 +1,156 @@
+"""A session's messages as a Parquet file, with what they say and what came of it as columns with types.
+
+`fields` has a member for each name of a message, and in it one for each field: `fields.ROLLED.dice`. `data`
+has the same for the kinds of events. A first pass over the messages finds out which there are. pyarrow takes
+its time to load.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from itertools import islice
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from kiebitz.dissectors.dissector import UNWRITABLE
+from kiebitz.dissectors.escaping import encodable
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.derived.selection import Selection
+from kiebitz.storage.export.column_inference import Path, Place, Shape
+from kiebitz.storage.export.rows import MessageRow, message_rows
+from kiebitz.storage.read.timeline import Timeline
+
+ROW_GROUP = 20_000
+"""Messages that are in memory at once."""
+
+_TYPES = {
+    "time": pa.float64(),
+    "time_utc": pa.timestamp("us", "UTC"),
+    **dict.fromkeys(("session", "message", "stream", "game", "event", "diagnostics"), pa.int64()),
+}
+"""The types of the columns that are no text."""
+
+_SCALARS = {"truth": pa.bool_(), "whole": pa.int64(), "number": pa.float64(), "text": pa.string()}
+
+
+def write(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
+    """A row for each message of the session, or of a part of it."""
+    shapes = _Shapes()
+    for row in message_rows(timeline, selection):
+        shapes.take(row)
+    columns = shapes.columns()
+    schema = pa.schema(list(columns.items()))
+    rows = message_rows(timeline, selection)
+    with parquet.ParquetWriter(file, schema) as writer:
+        while group := [shapes.fit(row) for row in islice(rows, ROW_GROUP)]:
+            arrays = [pa.array([row[name] for row in group], type_) for name, type_ in columns.items()]
+            writer.write_table(pa.table(arrays, schema=schema))
+
+
+class _Shapes:
+    """What the messages and events of a session look like, by name and by kind."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[str, Shape]] = {"fields": {}, "data": {}}
+        """By column and then by the name of the message, or the kind of the event."""
+
+    def take(self, row: MessageRow) -> None:
+        """Make room for a message and its event."""
+        self._shape("fields", row.name).take(json.loads(row.fields), _place_in_message(row))
+        if row.kind is not None and row.data is not None:
+            self._shape("data", row.kind).take(json.loads(row.data), _place_in_event(row.protocol))
+
+    def columns(self) -> dict[str, Any]:
+        """The columns with their types. One in which nothing would ever stand is left out."""
+        named = (name if name != "ts_ns" else "time_utc" for name in MessageRow._fields)
+        types = {name: self._type_of(name) for name in named}
+        return {name: type_ for name, type_ in types.items() if type_ is not None}
+
+    def fit(self, row: MessageRow) -> dict[str, Any]:
+        """A row in these columns."""
+        values: dict[str, Any] = {
+            name: encodable(value) if isinstance(value, str) else value
+            for name, value in row._asdict().items()
+        }
+        values["time_utc"] = row.ts_ns // 1000
+        values["fields"] = self._fit("fields", row.name, row.fields)
+        values["data"] = self._fit("data", row.kind, row.data)
+        return values
+
+    def _shape(self, column: str, name: str) -> Shape:
+        return self._of[column].setdefault(name, Shape())
+
+    def _type_of(self, column: str) -> Any:
+        if column not in self._of:
+            return _TYPES.get(column, pa.string())
+        return _struct(self._of[column])
+
+    def _fit(self, column: str, name: str | None, value: str | None) -> Any:
+        if name is None or value is None:
+            return None
+        fitted = self._of[column][name].fit(json.loads(value))
+        return {encodable(name): fitted} if fitted else None
+
+
+def _type(shape: Shape) -> Any:
+    """The type of a shape; None where nothing but empty objects was seen."""
+    if shape.is_json:
+        return pa.string()
+    types: dict[str, Any] = {}
+    if shape.scalar is not None:
+        types["value"] = _SCALARS[shape.scalar]
+    if shape.part is not None:
+        types["list"] = pa.list_(_type(shape.part) or pa.string())
+    if shape.members is not None:
+        types["object"] = (
+            pa.map_(pa.string(), _type(shape.members[""]) or pa.string())
+            if shape.is_map
+            else _struct(shape.members)
+        )
+    known = {form: type_ for form, type_ in types.items() if type_ is not None}
+    if shape.has_forms and known:
+        return pa.struct(list(known.items()))
+    return next(iter(known.values()), None)
+
+
+def _struct(members: dict[str, Shape]) -> Any:
+    """An object's type, its members in an order of their own; None where none of them has a type."""
+    types = [
+        (encodable(name), type_)
+        for name, shape in sorted(members.items())
+        if (type_ := _type(shape)) is not None
+    ]
+    return pa.struct(types) if types else None
+
+
+def _place_in_message(row: MessageRow) -> Place:
+    """In a field whose type says so, keys are names."""
+    dissector = dissector_of(row.protocol)
+
+    def has_open_keys(path: Path, value: dict[str, Any]) -> bool:
+        if dissector is None or len(path) != 1:
+            return False
+        direction: Direction = "c2s" if row.direction == "c2s" else "s2c"
+        fields = json.loads(row.fields)
+        message = dissector.row_of(row.name, direction, fields)
+        if message is None:
+            return False
+        with suppress(*UNWRITABLE):
+            renamed = dissector.renamed(message, fields, lambda _, name: f"another than {name}")[path[0]]
+            return isinstance(renamed, dict) and renamed.keys() != value.keys()
+        return False
+
+    return Place(has_open_keys, dissector.grammar.mixed if dissector is not None else ())
+
+
+def _place_in_event(protocol: str) -> Place:
+    """Under a key of which the grammar says so, keys are names."""
+    dissector = dissector_of(protocol)
+    if dissector is None:
+        return Place(lambda path, value: False, ())
+    handles = dissector.grammar.data_handles
+    return Place(lambda path, value: bool(path) and path[-1] in handles, dissector.grammar.mixed)

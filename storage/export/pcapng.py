@@ -1,0 +1,354 @@
+"""A session's bytes as a pcapng file, under headers made up from the streams' addresses.
+
+Each packet has comments that say what it means: the messages that begin in it, the events that these tell of,
+and what is wrong. The section's comment says which session it is. Times keep their nanoseconds. A TCP stream
+has the handshake and the end that it must have had; bytes that are missing are a packet of which only the
+headers were captured.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+from scapy.utils import RawPcapNgWriter
+
+from kiebitz.dissectors.escaping import field_words, printable
+from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.storage.export.packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
+from kiebitz.storage.read.alterations import AlterationRow, AlteredMessages, alterations, deed
+from kiebitz.storage.read.event_text import sentence
+from kiebitz.storage.read.message_queries import StreamRow, streams
+from kiebitz.storage.read.recorded_bytes import ChunkRow, datagrams
+from kiebitz.storage.read.timeline import SessionRow, Timeline
+
+_LINKTYPE_RAW = 101
+_COMMENT_BYTES = 4000
+"""A comment is cut off here; the format allows 65,535 bytes."""
+
+_MOST_COMMENTS = 1000
+"""A packet has no more: there may be thousands of messages in 65,000 bytes."""
+
+_SEGMENT_BYTES = 65_000
+"""What fits into an IP packet beside its headers."""
+
+_SECTION_HEADER = b"\n\r\r\n"
+_BYTE_ORDER_MAGIC = 0x1A2B3C4D
+_OPT_COMMENT, _SHB_USERAPPL = 1, 4
+
+
+class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so its class is Any
+    """Scapy's writer with times in nanoseconds, on a file that is open already."""
+
+    def __init__(self, file: BinaryIO, session: SessionRow) -> None:
+        # Scapy's own opens a file by its name; this sets all that it sets besides.
+        self.filename = getattr(file, "name", "")
+        self.f = file
+        self.header_present = False
+        self.endian = "<"
+        self.endian_magic = b"\x4d\x3c\x2b\x1a"
+        self.interfaces2id = {None: 0}
+        self.linktype = _LINKTYPE_RAW
+        # Times are given in the file's own unit.
+        self.tsresol = 1
+        self._session = session
+
+    def _write_block_shb(self) -> None:
+        section = struct.pack("<IHHq", _BYTE_ORDER_MAGIC, 1, 0, -1)
+        session = self._session
+        comment = f"{session.name}: session {session.id}, {session.kind} of {session.source}"
+        options = _option(_OPT_COMMENT, _comment(comment))
+        options += _option(_SHB_USERAPPL, _comment(f"Kiebitz {session.kiebitz_version}"))
+        self.f.write(self.build_block(_SECTION_HEADER, section, options + bytes(4)))
+
+    def _write_block_idb(self, linktype: int, ifname: bytes | None = None) -> None:
+        interface = struct.pack("<HHI", linktype, 0, 0)
+        nanoseconds = struct.pack("<HHB3xHH", 9, 1, 9, 0, 0)  # if_tsresol = 10^-9, opt_endofopt
+        self.f.write(self.build_block(struct.pack("<I", 1), interface, nanoseconds))
+
+    def put(self, packet: bytes, ts_ns: int, sent: int, comments: list[str]) -> None:
+        """Write a packet of which `sent` bytes were sent."""
+        if len(comments) > _MOST_COMMENTS:
+            more = f"and {len(comments) - _MOST_COMMENTS + 1:,} more comments"
+            comments = [*comments[: _MOST_COMMENTS - 1], more]
+        cut = [_comment(comment) for comment in comments]
+        self._write_packet(packet, _LINKTYPE_RAW, sec=ts_ns, usec=0, wirelen=sent, comments=cut)
+
+
+def _comment(text: str) -> bytes:
+    """A comment that is one line, drives no terminal, and is not too long."""
+    return printable(text).encode()[:_COMMENT_BYTES].decode(errors="ignore").encode()
+
+
+def _option(code: int, value: bytes) -> bytes:
+    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def write(timeline: Timeline, file: BinaryIO) -> None:
+    """Write all that was sent in a session, in the order in which it came."""
+    rows = streams(timeline)
+    begun_before = {
+        (number, direction)
+        for number, direction in timeline.connection.execute(
+            "SELECT stream_id, direction FROM chunks WHERE data IS NULL AND length IS NULL AND offset = 0"
+            " AND stream_id IN (SELECT id FROM streams WHERE session_id = ?)",
+            (timeline.session.id,),
+        )
+    }
+    if timeline.session.continues:
+        begun_before |= {(number, way) for number in _open_before(timeline) for way in DIRECTIONS}
+    ends = {row.id: (endpoint(row.client), endpoint(row.server)) for row in rows}
+    connections = {
+        row.id: _Connection(
+            row, ends[row.id], [way for way in DIRECTIONS if (row.id, way) not in begun_before]
+        )
+        for row in rows
+        if row.transport == "tcp"
+    }
+    comments = _Comments(timeline)
+    writer = _Writer(file, timeline.session)
+    writer.write_header(None)
+    turns = _Turns(connections, comments)
+    for row, missing in datagrams(timeline):
+        for ts_ns, packet, said in turns.before(row):
+            writer.put(packet, ts_ns, len(packet), said)
+        connection = connections.get(row.stream_id)
+        if connection is not None:
+            for piece in _segments(row):
+                lost = 0 if piece.data is not None else piece.length or 0
+                packet = connection.sends(piece, lost)
+                writer.put(packet, row.ts_ns, len(packet) + lost, comments.of(piece))
+                packet = connection.receives(piece)
+                writer.put(packet, row.ts_ns, len(packet), [])
+        elif row.data is not None:
+            client, server = ends[row.stream_id]
+            ways = (client, server) if row.direction == "c2s" else (server, client)
+            packet = udp_packet(ways, row.id, row.data, missing)
+            writer.put(packet, row.ts_ns, len(packet) + missing, comments.of(row))
+    for ts_ns, packet, said in turns.before(None):
+        writer.put(packet, ts_ns, len(packet), said)
+
+
+def _open_before(timeline: Timeline) -> set[int]:
+    """The streams of which the first bytes are in the database before this one."""
+    rows = timeline.connection.execute(
+        "SELECT stream_id FROM chunks WHERE offset > 0 AND id IN (SELECT min(id) FROM chunks"
+        " WHERE stream_id IN (SELECT id FROM streams WHERE session_id = ?) GROUP BY stream_id, direction)",
+        (timeline.session.id,),
+    )
+    return {number for (number,) in rows}
+
+
+def _segments(row: ChunkRow) -> Iterator[ChunkRow]:
+    """Bytes of a stream, or a gap, in parts that fit into packets."""
+    length = len(row.data) if row.data is not None else row.length or 0
+    for start in range(0, length, _SEGMENT_BYTES):
+        size = min(_SEGMENT_BYTES, length - start)
+        data = row.data[start : start + size] if row.data is not None else None
+        yield msgspec.structs.replace(row, offset=row.offset + start, length=size, data=data)
+
+
+class _Connection:
+    """The packets of a TCP stream. `begun` are the directions of which the beginning was seen.
+
+    Its SYNs have numbers of its own, as another stream may have been between the same ports.
+    """
+
+    def __init__(self, row: StreamRow, ends: Ends, begun: list[Direction]) -> None:
+        self.row = row
+        self._ends: dict[Direction, Ends] = {"c2s": ends, "s2c": (ends[1], ends[0])}
+        self._begun = begun
+        self._isn = row.id * 1_000_000
+        self._next: dict[Direction, int] = {"c2s": self._isn + 1, "s2c": self._isn + 1}
+
+    def opening(self) -> Iterator[bytes]:
+        """The handshake (RFC 9293, 3.5), or what of it was seen."""
+        if "c2s" in self._begun:
+            yield tcp_packet(self._ends["c2s"], self._isn, 0, SYN)
+            if "s2c" in self._begun and self.row.close_reason != "refused":
+                yield tcp_packet(self._ends["s2c"], self._isn, self._isn + 1, SYN | ACK)
+                yield self._segment("c2s", ACK)
+
+    def sends(self, segment: ChunkRow, missing: int) -> bytes:
+        """Bytes; or the headers of those that are missing."""
+        way = segment.direction
+        data = segment.data or b""
+        packet = self._segment(way, PSH | ACK, data, missing)
+        self._next[way] += len(data) + missing
+        return packet
+
+    def receives(self, segment: ChunkRow) -> bytes:
+        """The other side says that it has them."""
+        return self._segment(OPPOSITE[segment.direction], ACK)
+
+    def ending(self) -> Iterator[bytes]:
+        """The end, as far as there is a packet for it."""
+        if self.row.close_reason == "closed":
+            yield self._segment("c2s", FIN | ACK)
+            self._next["c2s"] += 1
+            yield self._segment("s2c", FIN | ACK)
+            self._next["s2c"] += 1
+            yield self._segment("c2s", ACK)
+        elif self.row.close_reason == "reset":
+            yield self._segment("c2s", RST | ACK)
+        elif self.row.close_reason == "refused":
+            yield tcp_packet(self._ends["s2c"], 0, self._isn + 1, RST | ACK)
+
+    def _segment(self, way: Direction, flags: int, data: bytes = b"", missing: int = 0) -> bytes:
+        return tcp_packet(self._ends[way], self._next[way], self._next[OPPOSITE[way]], flags, data, missing)
+
+
+class _Turns:
+    """When connections open and end between the rows of their bytes."""
+
+    def __init__(self, connections: dict[int, _Connection], comments: _Comments) -> None:
+        self._connections = connections
+        self._comments = comments
+        self._unopened = {number: connection.row.opened_ns for number, connection in connections.items()}
+        # What ends makes room for what opens at the same time.
+        self._turns = sorted(
+            [(ts_ns, 1, number) for number, ts_ns in self._unopened.items()]
+            + [
+                (
+                    connection.row.closed_ns,
+                    0 if connection.row.closed_ns > connection.row.opened_ns else 2,
+                    number,
+                )
+                for number, connection in connections.items()
+                if connection.row.closed_ns is not None
+            ],
+            reverse=True,
+        )
+
+    def before(self, row: ChunkRow | None) -> Iterator[tuple[int, bytes, list[str]]]:
+        """The packets between the last row and this one, or the end, with their times and comments."""
+        while self._turns and (row is None or self._turns[-1][0] < row.ts_ns):
+            ts_ns, kind, number = self._turns.pop()
+            if kind == 1:
+                yield from self._open(number)
+            else:
+                for packet in self._connections[number].ending():
+                    yield ts_ns, packet, []
+        if row is not None:
+            yield from self._open(row.stream_id)
+
+    def _open(self, number: int) -> Iterator[tuple[int, bytes, list[str]]]:
+        ts_ns = self._unopened.pop(number, None)
+        if ts_ns is not None:
+            said = self._comments.of_opening(number)
+            for packet in self._connections[number].opening():
+                yield ts_ns, packet, said
+                said = []
+
+
+def _deed(row: AlterationRow) -> str:
+    """What Kiebitz has done to a message."""
+    return f"Kiebitz: {deed(row, field_words(row.fields) if row.fields else '')}"
+
+
+class _Comments:
+    """What the packets of a session mean.
+
+    What is said of which bytes is put into a temporary table, by which each packet finds its own: the
+    database's own indexes do not lead from a place to a message. What is said of no bytes (nobody listens
+    there, the beginning is missing) stands with the last packet before it.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._connection = timeline.connection
+        session = (timeline.session.id,)
+        self._connection.execute("DROP TABLE IF EXISTS temp.places")
+        self._connection.execute(
+            "CREATE TEMP TABLE places (stream_id INT, direction TEXT, offset INT, length INT, ts_ns INT,"
+            " kind TEXT, id INT, PRIMARY KEY (stream_id, direction, offset, ts_ns, kind, id)) WITHOUT ROWID"
+        )
+        for kind, told in (("message", "1"), ("diagnostic", "message_id IS NULL AND length > 0")):
+            self._connection.execute(
+                f"INSERT INTO temp.places SELECT stream_id, direction, offset, length, ts_ns, '{kind}', id"
+                f" FROM {kind}s WHERE {told} AND stream_id IN (SELECT id FROM streams WHERE session_id = ?)",
+                session,
+            )
+        self._altered = AlteredMessages(timeline)
+        self._kept_back = deque(row for row in alterations(timeline, "a.length = 0"))
+        self._of_chunk: defaultdict[int, list[int]] = defaultdict(list)
+        self._of_opening: defaultdict[int, list[int]] = defaultdict(list)
+        self._place_by_time(session)
+
+    def of(self, row: ChunkRow) -> list[str]:
+        """A comment for each message that begins in these bytes, and for each thing that is wrong there."""
+        kept_back: list[str] = []
+        while self._kept_back and self._kept_back[0].chunk_id < row.id:
+            dropped = self._kept_back.popleft()
+            kept_back.append(f"before this, on stream {dropped.stream_id}: {_deed(dropped)}")
+        return kept_back + self._of_bytes(row)
+
+    def _of_bytes(self, row: ChunkRow) -> list[str]:
+        if row.data is None:
+            return [f"{row.length} bytes are missing"] if row.length else []
+        if row.data:
+            place, more = "offset >= ? AND offset < ? AND length > 0", row.offset + len(row.data)
+        else:
+            # Where an empty datagram stands the next one begins: length and time tell it apart.
+            place, more = "offset = ? AND ts_ns = ? AND length = 0", row.ts_ns
+        found = self._connection.execute(
+            f"SELECT kind, id FROM temp.places WHERE stream_id = ? AND direction = ? AND {place}"
+            " ORDER BY offset, kind DESC, id",
+            (row.stream_id, row.direction, row.offset, more),
+        ).fetchall()
+        comments: list[str] = []
+        for kind, number in found:
+            comments += self._of_message(number) if kind == "message" else self._flaws("id", number)
+        return comments + self._each(self._of_chunk.pop(row.id, []))
+
+    def of_opening(self, stream_id: int) -> list[str]:
+        """What is wrong with a connection of which no bytes have come."""
+        return self._each(self._of_opening.pop(stream_id, []))
+
+    def _place_by_time(self, session: tuple[int]) -> None:
+        """Find the packet for each diagnostic that is about no bytes."""
+        waiting: defaultdict[tuple[int, str], deque[tuple[int, int]]] = defaultdict(deque)
+        for number, stream_id, direction, ts_ns in self._connection.execute(
+            "SELECT id, stream_id, direction, ts_ns FROM diagnostics WHERE message_id IS NULL AND length = 0"
+            " AND stream_id IN (SELECT id FROM streams WHERE session_id = ?) ORDER BY ts_ns, id",
+            session,
+        ):
+            waiting[stream_id, direction].append((ts_ns, number))
+        for (stream_id, direction), flaws in waiting.items():
+            latest = None
+            for chunk_id, ts_ns in self._connection.execute(
+                "SELECT id, ts_ns FROM chunks WHERE stream_id = ? AND direction = ? AND data IS NOT NULL"
+                " ORDER BY id",
+                (stream_id, direction),
+            ):
+                while flaws and flaws[0][0] < ts_ns:
+                    self._of_chunk[latest or chunk_id].append(flaws.popleft()[1])
+                latest = chunk_id
+            rest = self._of_opening[stream_id] if latest is None else self._of_chunk[latest]
+            rest += [number for _, number in flaws]
+
+    def _of_message(self, number: int) -> list[str]:
+        name, fields, kind, data, protocol = self._connection.execute(
+            "SELECT m.name, m.fields, e.kind, e.data, s.protocol FROM messages AS m"
+            " JOIN streams AS s ON s.id = m.stream_id LEFT JOIN events AS e ON e.id = m.event_id"
+            " WHERE m.id = ?",
+            (number,),
+        ).fetchone()
+        said = f"{name} {field_words(json.loads(fields))}".rstrip()
+        if kind is not None:
+            # What people read first comes first: fields may be long.
+            said = f"{sentence(protocol, kind, json.loads(data))} · {said}"
+        altered = self._altered.of(number)
+        return [said, *([_deed(altered)] if altered is not None else []), *self._flaws("message_id", number)]
+
+    def _each(self, numbers: list[int]) -> list[str]:
+        return [text for number in numbers for text in self._flaws("id", number)]
+
+    def _flaws(self, column: str, number: int) -> list[str]:
+        rows = self._connection.execute(
+            f"SELECT severity, code, text FROM diagnostics WHERE {column} = ? ORDER BY id", (number,)
+        )
+        return [f"{severity}[{code}]: {text}" for severity, code, text in rows]

@@ -1,0 +1,1 @@
+"""Reading a session: timeline, messages, positions and visibility."""

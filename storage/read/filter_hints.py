@@ -1,0 +1,61 @@
+"""Where in a session's values a name stands: what a filter perhaps meant by it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.storage.read.timeline import Timeline
+
+_LOOKED_AT = 200
+"""So many messages, and events, that have such a name are looked into."""
+
+_BEST = 2
+
+
+def spoken(timeline: Timeline) -> list[str]:
+    """The protocols that are spoken in a session."""
+    rows = timeline.connection.execute(
+        "SELECT DISTINCT protocol FROM streams WHERE session_id = ? AND protocol IS NOT NULL",
+        (timeline.session.id,),
+    )
+    return sorted(protocol for (protocol,) in rows)
+
+
+def paths_to(timeline: Timeline, name: str) -> list[str]:
+    """Where below a field a session has a name, as filters write it, as in `resources.Holz`.
+
+    First in its events, then in its messages; of either the places where it is most often.
+    """
+    from kiebitz.storage.filters.fields import written
+
+    number = timeline.session.id
+    streams = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
+    found: list[str] = []
+    for query in (
+        f"SELECT data FROM events WHERE session_id = ? AND instr(data, ?) LIMIT {_LOOKED_AT}",
+        f"SELECT fields FROM messages WHERE {streams} AND instr(fields, ?) LIMIT {_LOOKED_AT}",
+    ):
+        count: Counter[str] = Counter()
+        for (text,) in timeline.connection.execute(query, (number, to_json(name) + ":")):
+            paths = _paths(msgspec.json.decode(text), name)
+            count.update(".".join(map(written, path)) for path in paths if len(path) > 1)
+        found += [path for path, _ in count.most_common(_BEST) if path not in found]
+    return found
+
+
+def _paths(whole: Any, name: str) -> Iterator[tuple[str, ...]]:
+    """The paths that end in a name; a list stands for its elements."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), whole)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            if name in value:
+                yield (*path, name)
+            waiting += [((*path, key), inner) for key, inner in value.items()]
+        elif isinstance(value, list):
+            waiting += [(path, inner) for inner in value]

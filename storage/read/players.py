@@ -1,0 +1,93 @@
+"""What the clients of a session call themselves, stream by stream, as far as they have said it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+
+import msgspec
+
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.visibility import Hearers
+
+
+def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
+    """Stream to what its client calls itself, in its messages numbered above `after`; the latest name counts.
+
+    Clients who have not said it are not in it.
+    """
+    names: dict[int, str] = {}
+    protocols = dict(
+        timeline.connection.execute(
+            "SELECT id, protocol FROM streams WHERE session_id = ? AND protocol IS NOT NULL",
+            (timeline.session.id,),
+        ).fetchall()
+    )
+    dissectors = {
+        protocol: dissector for protocol in {*protocols.values()} if (dissector := dissector_of(protocol))
+    }
+    introductions = sorted({name for dissector in dissectors.values() for name in dissector.introductions})
+    # The plus keeps SQLite from reading all from there on.
+    marks = ", ".join("?" * len(introductions))
+    rows = timeline.connection.execute(
+        "SELECT id, stream_id, name, fields FROM messages"
+        f" WHERE name IN ({marks}) AND direction = 'c2s' AND +id > ? ORDER BY id",
+        [*introductions, after],
+    )
+    for _, stream, name, fields in increasing(rows):
+        dissector = dissectors.get(protocols.get(stream, ""))
+        if dissector is not None:
+            called = dissector.introduced(name, "c2s", msgspec.json.decode(fields))
+            if called is not None:
+                names[stream] = called
+    return names
+
+
+def name_of_stream(timeline: Timeline) -> Callable[[int], str | None]:
+    """The same as a function, which reads nothing before it is asked."""
+    names: dict[int, str] | None = None
+
+    def name(stream: int) -> str | None:
+        nonlocal names
+        if names is None:
+            names = names_of_streams(timeline)
+        return names.get(stream)
+
+    return name
+
+
+_LISTED = 8
+"""How many names a sentence gives at the most."""
+
+
+def check_player(timeline: Timeline, player: str) -> None:
+    """Raise StorageError, with the nearest names, unless `player` acts in the session or is known in it."""
+    known = known_players(timeline)
+    if player not in known:
+        raise no_such_player(player, known)
+
+
+def known_players(timeline: Timeline) -> set[str]:
+    """Everybody who acts in the session, or is there at its end."""
+    known = timeline.actors() | {*Hearers(timeline).labels()}
+    for table in timeline.tables():
+        known |= timeline.state_at(table.id, sys.maxsize).get("players", {}).keys()
+    return known
+
+
+def no_such_player(player: str, known: Collection[str]) -> StorageError:
+    """The error for a player whom a session does not have; it says who there is."""
+    actors = sorted(known)
+    near = get_close_matches(player, actors, n=3)
+    if near:
+        hint = did_you_mean(*near)
+    elif actors:
+        more = "" if len(actors) <= _LISTED else f" and {len(actors) - _LISTED} more"
+        hint = f"there are {', '.join(actors[:_LISTED])}{more}"
+    else:
+        hint = "nobody acts in it"
+    return StorageError(f"there is no player {player} in this session; {hint}")

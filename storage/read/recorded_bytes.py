@@ -1,0 +1,227 @@
+"""The bytes of a stored session and the gaps in them: as they came, and those in a given place."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.model import Direction
+from kiebitz.storage.database.schema import OF_SESSION
+from kiebitz.storage.database.session_numbering import GREATEST_ID
+from kiebitz.storage.read.message_queries import DiagnosticRow
+from kiebitz.storage.read.timeline import Timeline, increasing
+
+
+class ChunkRow(msgspec.Struct, frozen=True):
+    """Bytes as they came, or a gap: then `data` is None, and so is `length` where nobody knows it."""
+
+    id: int
+    stream_id: int
+    direction: Direction
+    ts_ns: int
+    offset: int
+    length: int | None
+    data: bytes | None
+
+
+def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]:
+    """A stream's bytes and gaps in both directions, as they came."""
+    rows = connection.execute(
+        "SELECT id, stream_id, direction, ts_ns, offset, length, data FROM chunks"
+        " WHERE stream_id = ? ORDER BY id",
+        (stream_id,),
+    )
+    return (ChunkRow(*row) for row in increasing(rows))
+
+
+def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
+    """The session's bytes and gaps as they came, each with the bytes that the capture cut off it.
+
+    Where bytes were cut off a datagram, the row of the gap is told with the datagram, not by itself. In a
+    byte stream a gap is always told by itself.
+    """
+    udp = {
+        number
+        for (number,) in timeline.connection.execute(
+            "SELECT id FROM streams WHERE session_id = ? AND transport = 'udp'", (timeline.session.id,)
+        )
+    }
+    # The plus keeps SQLite from taking the index by stream and sorting the whole session by id.
+    rows = timeline.connection.execute(
+        "SELECT id, stream_id, direction, ts_ns, offset, length, data FROM chunks AS c"
+        f" WHERE +c.{OF_SESSION['chunks']} ORDER BY id",
+        (timeline.session.id,),
+    )
+    held: ChunkRow | None = None
+    for row in (ChunkRow(*row) for row in increasing(rows)):
+        if held is not None:
+            if row.stream_id in udp and _cut_off(held, row):
+                yield held, row.length or 0
+                held = None
+                continue
+            yield held, 0
+        held = row
+    if held is not None:
+        yield held, 0
+
+
+def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
+    """Whether a gap is the rest of the datagram that was recorded right before it."""
+    return (
+        gap.data is None
+        and chunk.data is not None
+        and gap.id == chunk.id + 1
+        and (gap.stream_id, gap.direction, gap.ts_ns) == (chunk.stream_id, chunk.direction, chunk.ts_ns)
+        and gap.offset == chunk.offset + len(chunk.data)
+    )
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Bytes of one direction that follow each other, or a gap among them.
+
+    Of a gap `data` is None, and so is `length` where nobody knows it.
+    """
+
+    offset: int
+    length: int | None
+    data: bytes | None
+
+
+class Bytes:
+    """Finds the bytes that a diagnostic points at.
+
+    It keeps where a stream's chunks begin and when they came: 24 bytes for each.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._known: dict[tuple[int, Direction], tuple[array[int], array[int], array[int]]] = {}
+
+    def datagram(self, flaw: DiagnosticRow) -> tuple[int, bytes] | None:
+        """The datagram that a diagnostic points into: its offset and its bytes.
+
+        None where no bytes belong to it.
+        """
+        ids, offsets, times = self._chunks(flaw.stream_id, flaw.direction)
+        if flaw.message_offset is not None:
+            place = bisect_right(offsets, flaw.message_offset) - 1
+            return flaw.message_offset, self._data(ids[place]) if flaw.message_length else b""
+        # An offset alone does not tell: where a datagram ends the next one begins, and perhaps empty ones.
+        last = place = bisect_right(offsets, flaw.offset) - 1
+        while place >= 0:
+            if times[place] == flaw.ts_ns:
+                return offsets[place], self._data(ids[place])
+            if offsets[place] < flaw.offset:
+                break
+            place -= 1
+        if last >= 0 and flaw.length > 0:
+            return offsets[last], self._data(ids[last])
+        return None
+
+    def between(self, stream_id: int, direction: Direction, start: int, end: int) -> list[Stretch]:
+        """What a direction of a byte stream has from offset `start` to `end`; gaps are given whole."""
+        ids, offsets, _ = self._chunks(stream_id, direction)
+        # The last chunk before `start` may reach beyond it. Gaps stand between the chunks beside them.
+        before = bisect_left(offsets, start) - 2
+        after = bisect_left(offsets, end)
+        rows = self._connection.execute(
+            "SELECT offset, length, data FROM chunks"
+            " WHERE stream_id = ? AND id > ? AND id < ? AND direction = ? ORDER BY id",
+            (
+                stream_id,
+                ids[before] if before >= 0 else 0,
+                ids[after] if after < len(ids) else GREATEST_ID,
+                direction,
+            ),
+        )
+        return _stretches(rows, start, end)
+
+    def _chunks(self, stream_id: int, direction: Direction) -> tuple[array[int], array[int], array[int]]:
+        """Numbers, offsets and times of what came in one direction of a stream."""
+        known = self._known.get((stream_id, direction))
+        if known is None:
+            known = self._known[stream_id, direction] = (array("q"), array("q"), array("q"))
+            rows = self._connection.execute(
+                "SELECT id, offset, ts_ns FROM chunks"
+                " WHERE stream_id = ? AND direction = ? AND data IS NOT NULL ORDER BY id",
+                (stream_id, direction),
+            )
+            for row in rows:
+                for column, value in zip(known, row, strict=True):
+                    column.append(value)
+        return known
+
+    def _data(self, chunk_id: int) -> bytes:
+        row = self._connection.execute("SELECT data FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
+        data: bytes = row[0]
+        return data
+
+
+def sent_between(
+    connection: sqlite3.Connection, stream_id: int, direction: Direction, start: int, end: int
+) -> list[Stretch]:
+    """What a direction of a stream has from offset `start` to `end`, for whoever looks at one place only.
+
+    It keeps nothing, and in a stream of a million chunks it looks at some twenty.
+    """
+    (first,) = connection.execute("SELECT min(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
+    (last,) = connection.execute("SELECT max(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
+    low, high = first or 0, last or 0
+    # The last chunk before `start` may reach beyond it. Their offsets grow with their numbers.
+    while low < high:
+        middle = (low + high + 1) // 2
+        row = connection.execute(
+            "SELECT id, offset FROM chunks WHERE stream_id = ? AND id BETWEEN ? AND ? AND direction = ?"
+            " ORDER BY id LIMIT 1",
+            (stream_id, middle, high, direction),
+        ).fetchone()
+        if row is None or row[1] >= start:
+            high = middle - 1
+        else:
+            low = row[0]
+    rows = connection.execute(
+        "SELECT offset, length, data FROM chunks"
+        " WHERE stream_id = ? AND id >= ? AND direction = ? ORDER BY id",
+        (stream_id, low, direction),
+    )
+    return _stretches(_upto(end, rows), start, end)
+
+
+def _upto(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The chunks that begin before an offset; none is looked for once its bytes have come."""
+    for row in rows:
+        if row[0] >= end:
+            return
+        yield row
+        if row[2] is not None and row[0] + len(row[2]) >= end:
+            return
+
+
+def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[Stretch]:
+    """Chunks, as offset, length and bytes, cut to what stands between two offsets; gaps are given whole."""
+    found: list[Stretch] = []
+    pieces: list[bytes] = []
+    begin = start
+    for offset, length, data in rows:
+        if data is None:
+            if start <= offset < end or offset < start < offset + (length or 0):
+                found += _joined(begin, pieces)
+                pieces = []
+                found.append(Stretch(offset, length, None))
+            continue
+        piece = data[max(0, start - offset) : end - offset]
+        if piece:
+            if not pieces:
+                begin = max(start, offset)
+            pieces.append(piece)
+    return found + _joined(begin, pieces)
+
+
+def _joined(offset: int, pieces: list[bytes]) -> list[Stretch]:
+    data = b"".join(pieces)
+    return [Stretch(offset, len(data), data)] if data else []

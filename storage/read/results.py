@@ -1,0 +1,48 @@
+"""How games ended, with the names of those who are told of by number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.dissectors.grammar.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.grammar.sentences import named
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.read.timeline import GameRow, Timeline
+
+
+def named_result(timeline: Timeline, game: GameRow) -> dict[str, Any] | None:
+    """A game's result with players' names in place of their numbers, as far as the table knew them then."""
+    result = game.result
+    dissector = dissector_of(game.protocol)
+    if not result or dissector is None:
+        return result
+    handles: Handles = {**dissector.grammar.state_handles, **dissector.grammar.data_handles}
+    # Most games tell of players by name, and need no state.
+    if not any(_has_number(value, handles.get(key)) for key, value in result.items()):
+        return result
+    span = timeline.span(game.id)
+    if span is None:
+        return result
+    state = timeline.state_at(game.table_id, span[1].seq)
+    part = state.get("games", {}).get(str(game.id), {})
+    names = _names(state.get("players")) | _names(part.get("players"))
+
+    def name_of(number: int | str) -> int | str:
+        return names.get(str(number), number)
+
+    return {key: named(value, handles.get(key), name_of) for key, value in result.items()}
+
+
+def _has_number(value: Any, handle: Handle | KeysOf | None) -> bool:
+    if isinstance(handle, KeysOf):
+        return handle.handle.of_player and isinstance(value, dict) and any(map(str.isdecimal, value))
+    parts = value if isinstance(value, list) else [value]
+    return handle is not None and handle.of_player and any(isinstance(part, int) for part in parts)
+
+
+def _names(players: Any) -> dict[str, str]:
+    """What the players of a state are called, by their numbers; many states have them by name anyway."""
+    if not isinstance(players, dict):
+        return {}
+    known = {number: player.get("name") for number, player in players.items() if isinstance(player, dict)}
+    return {number: name for number, name in known.items() if isinstance(name, str) and name}

@@ -1,0 +1,56 @@
+"""Makes a script of a stored session: its openings, messages and closings, each message with its bytes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.read.timeline import Timeline
+
+
+def script_of(timeline: Timeline) -> Script:
+    """The whole session, held in memory; streams whose protocol was not recognised are not in it."""
+    rows = timeline.connection.execute(
+        "SELECT id, protocol, transport, client, server, opened_ns, closed_ns FROM streams"
+        " WHERE session_id = ? AND protocol IS NOT NULL ORDER BY id",
+        (timeline.session.id,),
+    ).fetchall()
+    roles = {row[0]: Role(*row[:5]) for row in rows}
+    marks: list[Opening | Closing] = [Opening(roles[row[0]], row[5]) for row in rows]
+    marks += [Closing(roles[row[0]], row[6]) for row in rows if row[6] is not None]
+    marks.sort(key=lambda mark: (mark.ts_ns, isinstance(mark, Closing), mark.role.number))
+    lines = list(_lines(timeline, roles))
+    last = {line.role.number: line.number for line in lines}
+    waiting = deque(marks)
+    steps: list[Step] = []
+    for line in lines:
+        while waiting and _is_before(waiting[0], line, last):
+            steps.append(waiting.popleft())
+        steps.append(line)
+    return Script(tuple(roles.values()), (*steps, *waiting))
+
+
+def _is_before(mark: Opening | Closing, line: Line, last: dict[int, int]) -> bool:
+    """Whether a stream had begun or ended before a message; what its bytes say counts for more than times.
+
+    `last` has each role's last message.
+    """
+    if isinstance(mark, Opening):
+        return mark.ts_ns <= line.ts_ns or mark.role is line.role
+    return mark.ts_ns < line.ts_ns and last.get(mark.role.number, 0) < line.number
+
+
+def _lines(timeline: Timeline, roles: dict[int, Role]) -> Iterator[Line]:
+    """The messages in the order in which they were whole."""
+    recorded = Bytes(timeline.connection)
+    rows = timeline.connection.execute(
+        "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.offset, m.length, m.event_id"
+        " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id WHERE s.session_id = ? ORDER BY m.id",
+        (timeline.session.id,),
+    )
+    for number, stream, direction, ts_ns, name, offset, length, event in rows:
+        stretches = recorded.between(stream, direction, offset, offset + length)
+        data = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
+        yield Line(roles[stream], ts_ns, direction, number, name, data, len(data) == length, event)

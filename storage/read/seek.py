@@ -1,0 +1,249 @@
+"""Moments of a session: how people write them, and what every table looked like then.
+
+A moment is written `12.5s` or `12.5` (seconds since the session's start), `#EVENT` (just after that event) or
+`end`. A game that is over has left its table's state; asked for by its number, it is shown as it was at its
+last event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import Event
+from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
+from kiebitz.storage.read.visibility import Hearers
+
+_SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
+_EVENT = re.compile(r"#(\d{1,18})", re.ASCII)
+
+UNDERSTOOD = "12.5s (seconds since the session's start), #7 (just after event 7) or end"
+"""The ways to write a moment, for help and errors."""
+
+
+class MomentError(KiebitzError):
+    """A moment that cannot be read, or a game or moment that the session does not have; says which it has."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A moment as it was asked for: after an event, or at a time (nanoseconds since the session's start).
+
+    The event is named by its number in the session. With neither it is the end.
+    """
+
+    event: int | None = None
+    elapsed_ns: int | None = None
+
+
+END = Moment()
+
+
+class TableMoment(msgspec.Struct, eq=False):
+    """A table after its event number `seq`; `event` is that event, None before the first.
+
+    `state` is the table's; where one game was asked for, its `games` holds this game only.
+    """
+
+    table: TableRow
+    seq: int
+    event: Event | None
+    state: State
+
+
+def parse_moment(text: str) -> Moment:
+    """Read a moment. Raises MomentError, which lists what is understood."""
+    written = text.strip()
+    if written == "end":
+        return END
+    if (seconds := _SECONDS.fullmatch(written)) is not None:
+        return Moment(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
+    if (event := _EVENT.fullmatch(written)) is not None:
+        return Moment(event=int(event[1]))
+    raise MomentError(f"{text!r} is no moment: write {UNDERSTOOD}")
+
+
+def last_event(timeline: Timeline, moment: Moment) -> int:
+    """The id of the session's last event that is not after a moment; 0 where nothing has happened yet.
+
+    Raises MomentError for an event that the session does not have.
+    """
+    if moment.event is not None:
+        return _event_id(timeline, moment.event)
+    if moment.elapsed_ns is not None:
+        return timeline.event_at(timeline.started_ns + moment.elapsed_ns)
+    return timeline.last_event()
+
+
+def first_event(timeline: Timeline, moment: Moment) -> int:
+    """The id of the session's first event that is not before a moment; one past the last if there is none.
+
+    Raises MomentError for an event that the session does not have.
+    """
+    if moment.event is not None:
+        return _event_id(timeline, moment.event)
+    if moment.elapsed_ns is not None:
+        return timeline.event_at(timeline.started_ns + moment.elapsed_ns - 1) + 1
+    return timeline.last_event() + 1
+
+
+def tables_at(timeline: Timeline, moment: Moment) -> list[TableMoment]:
+    """Every table of the session at a moment. Raises MomentError for an event that is not the session's."""
+    event_id = last_event(timeline, moment)
+    return [
+        _table_moment(timeline, table, timeline.seq_upto(table.id, event_id)) for table in timeline.tables()
+    ]
+
+
+def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
+    """A game's table at a moment; at the game's last event if it is over by then.
+
+    Raises MomentError if the session has no such game, or if it has not begun by then.
+    """
+    game = find_game(timeline, number)
+    table = timeline.table(game.table_id)
+    span = timeline.span(game.id)
+    before = timeline.first_seq(table.id)
+    if _part(timeline.state_at(table.id, before), game) is not None:
+        # It was on when the database was begun.
+        first_seq, last_seq = before, span[1].seq if span is not None else before
+    elif span is not None:
+        first_seq, last_seq = span[0].seq, span[1].seq
+    else:
+        raise MomentError(f"nothing of game {number} was recorded")
+    seq = min(timeline.seq_upto(table.id, last_event(timeline, moment)), last_seq)
+    if seq < first_seq:
+        assert span is not None
+        first, last = span
+        raise MomentError(
+            f"game {number} has not begun by then: it is on from {_elapsed(timeline, first)} to "
+            f"{_elapsed(timeline, last)}"
+        )
+    found = _table_moment(timeline, table, seq)
+    part = _part(found.state, game)
+    if part is None and (left := timeline.left_state(game.id, table.id, first_seq, seq)) is not None:
+        part = _part(timeline.state_at(table.id, left - 1), game)
+    return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
+
+
+def seen_state(hearers: Hearers, player: str, table_id: int, seq: int, game: int | None = None) -> State:
+    """Return a table's state after its event `seq` as a player sees it.
+
+    If the row of a `game` is given, only that game is in it, as it was last if it is over.
+    """
+    state = hearers.state(player, table_id, seq)
+    if game is None:
+        return state
+    part = state.get("games", {}).get(str(game))
+    if part is None:
+        timeline = hearers.timeline
+        left = timeline.left_state(game, table_id, timeline.first_seq(table_id), seq)
+        if left is not None:
+            part = hearers.state(player, table_id, left - 1).get("games", {}).get(str(game))
+    return {**state, "games": {str(game): part} if part is not None else {}}
+
+
+class Step(msgspec.Struct, eq=False):
+    """An event, its table's state after it, and when the next one comes (None after the last).
+
+    `state` is as in `tables_at` and `game_at`, and only good until the next step is taken.
+    """
+
+    event: Event
+    state: State
+    next_ns: int | None
+
+
+class Steps:
+    """The events of a session step by step: those that are `wanted`, of one game if one is named."""
+
+    def __init__(
+        self, timeline: Timeline, wanted: Callable[[Event], bool], game: GameRow | None = None
+    ) -> None:
+        self._timeline = timeline
+        self._wanted = wanted
+        self._game = game
+        self._states: dict[int, State] = {}
+        self._part: Any = None
+
+    def between(self, first_id: int, last_id: int) -> Iterator[Step]:
+        """The steps from the event `first_id` to `last_id`."""
+        condition, parameters = "e.id BETWEEN ? AND ?", [first_id, last_id]
+        if self._game is not None:
+            condition, parameters = f"{condition} AND +e.table_id = ?", [*parameters, self._game.table_id]
+        # A step is only complete when the next one is known; what lies between them waits with it.
+        waiting: list[Event] = []
+        for event in self._timeline.events(condition, parameters):
+            if self._shown(event):
+                yield from self._play(waiting, event.ts_ns)
+                waiting = []
+            waiting.append(event)
+        yield from self._play(waiting, None)
+
+    def _shown(self, event: Event) -> bool:
+        return self._wanted(event) and (self._game is None or event.game_id == self._game.id)
+
+    def _play(self, events: list[Event], next_ns: int | None) -> Iterator[Step]:
+        for event in events:
+            state = self._apply(event)
+            if self._shown(event):
+                yield Step(event, state, next_ns)
+
+    def _apply(self, event: Event) -> State:
+        state = self._states.get(event.table_id)
+        if state is None:
+            state = self._timeline.state_at(event.table_id, event.seq - 1)
+            self._states[event.table_id] = state
+        apply(state, event.changes)
+        if self._game is None:
+            return state
+        self._part = _part(state, self._game) or self._part
+        return _with_game(state, self._game, self._part)
+
+
+def find_game(timeline: Timeline, number: int) -> GameRow:
+    """A game by its number in the session. Raises MomentError, which says which games there are."""
+    numbers = timeline.numbers
+    game = timeline.game(numbers.row_id("games", number))
+    if game is None:
+        known = [numbers.number("games", game.id) for game in timeline.games()]
+        having = f"games {known[0]} to {known[-1]}" if known else "no games"
+        raise MomentError(f"there is no game {number} in this session: it has {having}")
+    return game
+
+
+def _event_id(timeline: Timeline, number: int) -> int:
+    numbers = timeline.numbers
+    event_id = numbers.row_id("events", number)
+    if not timeline.has_event(event_id):
+        first = next(timeline.events(), None)
+        having = "it has no events"
+        if first is not None:
+            last = numbers.number("events", timeline.last_event())
+            having = f"its events are #{numbers.number('events', first.id)} to #{last}"
+        raise MomentError(f"there is no event #{number} in this session: {having}")
+    return event_id
+
+
+def _table_moment(timeline: Timeline, table: TableRow, seq: int) -> TableMoment:
+    event = next(iter(timeline.recent(table.id, seq, 1)), None)
+    return TableMoment(table, seq, event, timeline.state_at(table.id, seq))
+
+
+def _part(state: State, game: GameRow) -> Any:
+    return state.get("games", {}).get(str(game.id))
+
+
+def _with_game(state: State, game: GameRow, part: Any) -> State:
+    """A table's state with one game only, in it still or again."""
+    return {**state, "games": {str(game.id): part} if part is not None else {}}
+
+
+def _elapsed(timeline: Timeline, event: Event) -> str:
+    elapsed = (event.ts_ns - timeline.started_ns) / 1e9
+    return f"{elapsed:.3f}s (#{timeline.numbers.number('events', event.id)})"

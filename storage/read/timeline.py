@@ -1,0 +1,365 @@
+"""The timeline of a stored session: its events, and the state of a table at any moment.
+
+State at a moment = the latest snapshot at or before it, plus the changes up to it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import Event
+from kiebitz.storage.database.formats import CONTINUES, format_of, numbers_before
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.database.session_numbering import NUMBERED, Before, Numbers
+
+_GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
+_BEFORE = ", ".join(f"{table}_before" for table in NUMBERED)
+_EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
+
+
+class SessionRow(msgspec.Struct, frozen=True):
+    """A row of the table `sessions`; `continues` if it began in another database (`kiebitz relay -b`).
+
+    `before` are the last ids that were given before it; None in a database of an older format.
+    """
+
+    id: int
+    name: str
+    kind: str
+    source: str
+    started_ns: int | None
+    ended_ns: int | None
+    kiebitz_version: str
+    continues: bool
+    note: str | None
+    before: Before | None
+
+
+class TableRow(msgspec.Struct, frozen=True):
+    """A game table of a session."""
+
+    id: int
+    protocol: str
+    server: str
+
+
+class GameRow(msgspec.Struct, frozen=True):
+    """A game of a session; `result` is None while it is on or where it was not seen."""
+
+    id: int
+    table_id: int
+    protocol: str
+    label: str
+    started_ns: int
+    ended_ns: int | None
+    result: dict[str, Any] | None
+
+
+class StoredEvent(NamedTuple):
+    """An event as it is stored, without its changes; `data` is JSON text."""
+
+    id: int
+    table_id: int
+    game_id: int | None
+    kind: str
+    actor: str | None
+    data: str
+
+
+class Timeline:
+    """One session of an open database."""
+
+    def __init__(self, connection: sqlite3.Connection, session: SessionRow) -> None:
+        self.connection = connection
+        self.session = session
+        self._tables: dict[int, TableRow] = {}
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Translates between row ids and what people call streams, games, messages and events."""
+        row = self.session
+        before = row.before
+        return Numbers(before or numbers_before(self.connection, row.id, row.continues))
+
+    @property
+    def started_ns(self) -> int:
+        """The session's time zero; 0 where nothing was recorded."""
+        return self.session.started_ns or 0
+
+    def tables(self) -> list[TableRow]:
+        """The session's game tables, oldest first."""
+        rows = self.connection.execute(
+            "SELECT id, protocol, server FROM tables WHERE session_id = ? ORDER BY id", (self.session.id,)
+        )
+        return [TableRow(*row) for row in increasing(rows)]
+
+    def table(self, row_id: int) -> TableRow:
+        """One of the tables; it may have begun after others were read."""
+        if row_id not in self._tables:
+            self._tables |= {table.id: table for table in self.tables()}
+        return self._tables[row_id]
+
+    @contextmanager
+    def as_of_now(self) -> Iterator[None]:
+        """Let a block of questions be answered as of one moment, while the session may be recorded on.
+
+        It is for answers that end: until then the log of the database only grows.
+        """
+        if self.connection.in_transaction:
+            yield
+            return
+        self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.connection.rollback()
+
+    def games(self) -> list[GameRow]:
+        """The session's games, oldest first."""
+        rows = self.connection.execute(
+            f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? ORDER BY id", (self.session.id,)
+        )
+        return [_game(row) for row in increasing(rows)]
+
+    def game(self, number: int) -> GameRow | None:
+        """One game of the session, None if it has no such game."""
+        row = self.connection.execute(
+            f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? AND id = ?", (self.session.id, number)
+        ).fetchone()
+        return _game(row) if row is not None else None
+
+    def actors(self) -> set[str]:
+        """Who acts in the session, by name."""
+        rows = self.connection.execute(
+            "SELECT DISTINCT actor FROM events WHERE session_id = ? AND actor IS NOT NULL", (self.session.id,)
+        )
+        return {name for (name,) in rows}
+
+    def events(self, condition: str = "1", parameters: list[Any] | None = None) -> Iterator[Event]:
+        """The session's events that meet an SQL condition on the table `events` (alias e), in order."""
+        # The plus keeps SQLite from taking the index by time and sorting the whole session by id.
+        rows = self.connection.execute(
+            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
+            [self.session.id, *(parameters or ())],
+        )
+        return map(_event, increasing(rows))
+
+    def stored_events(self, condition: str = "1", parameters: Sequence[Any] = ()) -> Iterator[StoredEvent]:
+        """The same events as they are stored, for whoever does not need all of each."""
+        rows = self.connection.execute(
+            "SELECT e.id, e.table_id, e.game_id, e.kind, e.actor, e.data FROM events e"
+            f" WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
+            [self.session.id, *parameters],
+        )
+        return map(StoredEvent._make, increasing(rows))
+
+    def recent(self, table_id: int, seq: int, count: int) -> list[Event]:
+        """The last `count` events of a table up to its number `seq`, oldest first."""
+        return list(self.events_between(table_id, seq - count, seq))
+
+    def events_between(
+        self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
+    ) -> Iterator[Event]:
+        """The events of a table above one of its numbers and up to another that meet an SQL condition."""
+        rows = self.connection.execute(
+            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
+            f" AND ({condition}) ORDER BY e.seq",
+            [table_id, after, upto, *parameters],
+        )
+        return map(_event, rows)
+
+    def events_before(
+        self, table_id: int, before: int, condition: str = "1", parameters: Sequence[Any] = ()
+    ) -> Iterator[Event]:
+        """The events of a table below one of its numbers that meet an SQL condition, the latest first."""
+        rows = self.connection.execute(
+            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq < ? AND ({condition})"
+            " ORDER BY e.seq DESC",
+            [table_id, before, *parameters],
+        )
+        return map(_event, rows)
+
+    def seqs(
+        self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
+    ) -> list[int]:
+        """The same events' numbers only."""
+        rows = self.connection.execute(
+            "SELECT e.seq FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
+            f" AND ({condition}) ORDER BY e.seq",
+            [table_id, after, upto, *parameters],
+        )
+        return [number for (number,) in rows]
+
+    def last_seq(self, table_id: int) -> int:
+        """The number of a table's last event; `first_seq` if it has none here."""
+        row = self.connection.execute(
+            "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
+        ).fetchone()
+        return row[0] if row[0] is not None else self.first_seq(table_id)
+
+    def near(self, event: Event, side: Literal["before", "after"]) -> Iterator[Event]:
+        """The events of a table before one of them, latest first, or after it; read one by one."""
+        which, order = ("<", "DESC") if side == "before" else (">", "ASC")
+        rows = self.connection.execute(
+            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq {which} ?"
+            f" ORDER BY e.seq {order}",
+            (event.table_id, event.seq),
+        )
+        return map(_event, rows)
+
+    def state_at(self, table_id: int, seq: int) -> State:
+        """A table's state after its event number `seq`; `first_seq` is before the first."""
+        row = self.connection.execute(
+            "SELECT seq, state FROM snapshots WHERE table_id = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
+            (table_id, seq),
+        ).fetchone()
+        start, state = (row[0], msgspec.json.decode(row[1])) if row is not None else (0, {})
+        changes = self.connection.execute(
+            "SELECT changes FROM events WHERE table_id = ? AND seq > ? AND seq <= ? ORDER BY seq",
+            (table_id, start, seq),
+        )
+        for (step,) in changes:
+            apply(state, msgspec.json.decode(step))
+        return state
+
+    def last_event(self) -> int:
+        """The id of the session's last event; 0 if there is none."""
+        # Table by table: each answer stands at the end of an index, while the session's would be a search.
+        row = self.connection.execute(
+            "SELECT max((SELECT id FROM events WHERE table_id = t.id ORDER BY seq DESC LIMIT 1))"
+            " FROM tables t WHERE t.session_id = ?",
+            (self.session.id,),
+        ).fetchone()
+        return row[0] or 0
+
+    def count_events(self) -> int:
+        """How many events the session has."""
+        query = "SELECT count(*) FROM events WHERE session_id = ?"
+        (count,) = self.connection.execute(query, (self.session.id,)).fetchone()
+        return int(count)
+
+    def has_event(self, event_id: int) -> bool:
+        """Whether an event is one of this session's."""
+        query = "SELECT 1 FROM events WHERE id = ? AND session_id = ?"
+        return self.connection.execute(query, (event_id, self.session.id)).fetchone() is not None
+
+    def event_at(self, ts_ns: int) -> int:
+        """The id of the session's last event at or before a time; 0 if there is none."""
+        row = self.connection.execute(
+            "SELECT id FROM events WHERE session_id = ? AND ts_ns <= ? ORDER BY ts_ns DESC, id DESC LIMIT 1",
+            (self.session.id, ts_ns),
+        ).fetchone()
+        return row[0] if row is not None else 0
+
+    def seq_upto(self, table_id: int, event_id: int) -> int:
+        """The number of a table's last event that is not after the event `event_id`, at least `first_seq`."""
+        found = self.connection.execute(
+            "SELECT seq FROM events WHERE id = ? AND table_id = ?", (event_id, table_id)
+        ).fetchone()
+        if found is not None:
+            seq: int = found[0]
+            return seq
+        first = self.first_seq(table_id)
+        last = self.connection.execute(
+            "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
+        ).fetchone()[0]
+        query = "SELECT id FROM events WHERE table_id = ? AND seq = ?"
+
+        def event_with(seq: int) -> int:
+            number: int = self.connection.execute(query, (table_id, seq)).fetchone()[0]
+            return number
+
+        # Both numbers grow together, so a table that has long been silent costs no more than a busy one.
+        return first + bisect_right(range(first + 1, (last or 0) + 1), event_id, key=event_with)
+
+    def seq_of_flaw(self, table_id: int, event_id: int | None, ts_ns: int) -> int:
+        """The event of a table at which a flaw stands: the one it is about, or the last up to its time."""
+        return self.seq_upto(table_id, event_id if event_id is not None else self.event_at(ts_ns))
+
+    def first_seq(self, table_id: int) -> int:
+        """The number of a table's last event before its first one here; 0 if that is its first at all."""
+        first: int | None
+        (first,) = self.connection.execute(
+            "SELECT min(seq) FROM events WHERE table_id = ?", (table_id,)
+        ).fetchone()
+        if first is not None:
+            return first - 1
+        # Nothing has happened here yet, but the state from before may be there.
+        (first,) = self.connection.execute(
+            "SELECT max(seq) FROM snapshots WHERE table_id = ?", (table_id,)
+        ).fetchone()
+        return first or 0
+
+    def span(self, game_id: int) -> tuple[Event, Event] | None:
+        """The first and the last event of a game, None if it has none."""
+        first, last = self.connection.execute(
+            "SELECT min(id), max(id) FROM events WHERE game_id = ?", (game_id,)
+        ).fetchone()
+        if first is None:
+            return None
+        ends = list(self.events("e.id IN (?, ?)", [first, last]))
+        return ends[0], ends[-1]
+
+    def left_state(self, game_id: int, table_id: int, first_seq: int, last_seq: int) -> int | None:
+        """The number of the event, between two of a table's, that took a game out of the table's state."""
+        # Compact JSON is the contract of the column, and inside a string the quotes would be escaped.
+        row = self.connection.execute(
+            "SELECT max(seq) FROM events WHERE table_id = ? AND seq BETWEEN ? AND ? AND instr(changes, ?)",
+            (table_id, first_seq, last_seq, f'[["games","{game_id}"],null]'),
+        ).fetchone()
+        number: int | None = row[0]
+        return number
+
+
+def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
+    """All sessions of a database, oldest first."""
+    since_3 = f"continues, note, {_BEFORE}"
+    if format_of(connection) < 3:
+        since_3 = f"{CONTINUES}, NULL{', NULL' * len(NUMBERED)}"
+    rows = connection.execute(
+        f"SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, {since_3}"
+        " FROM sessions AS x ORDER BY id"
+    )
+    return [_session(row) for row in increasing(rows)]
+
+
+def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The rows, their numbers first, which only ever grow where they are asked for in this order.
+
+    In a damaged file pages may refer to one another so that rows come again and again, without end or nearly:
+    raises StorageError at the first that does.
+    """
+    last: int | None = None
+    for row in rows:
+        if last is not None and row[0] <= last:
+            raise StorageError(f"this database is damaged: its row {row[0]} comes after row {last}")
+        last = row[0]
+        yield row
+
+
+def _session(row: tuple[Any, ...]) -> SessionRow:
+    number, name, kind, source, started, ended, version, continues, note, *last = row
+    before = dict(zip(NUMBERED, last, strict=True)) if None not in last else None
+    return SessionRow(number, name, kind, source, started, ended, version, bool(continues), note, before)
+
+
+def _game(row: tuple[Any, ...]) -> GameRow:
+    number, table, protocol, label, started, ended, result = row
+    return GameRow(
+        number, table, protocol, label, started, ended, msgspec.json.decode(result) if result else None
+    )
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    number, table, game, seq, ts_ns, kind, actor, data, changes = row
+    return Event(
+        number, table, game, seq, ts_ns, kind, actor, msgspec.json.decode(data), msgspec.json.decode(changes)
+    )

@@ -1,0 +1,350 @@
+"""Visibility: which events a player could observe on its own connections, and the state they add up to.
+
+A player sees an event if a message on one of its own connections tells it, if it is its own doing, or if it
+follows from what it was told. Its state is made of the changes of these events alone. Nothing of this is
+known for a player without a connection, such as a server's own or, in a capture that begins in the middle,
+anyone: there only what is secret by its kind is hidden.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Set
+from itertools import islice, takewhile
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.dissector import Dissector, said_to
+from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
+from kiebitz.dissectors.grammar.grammar import Follows, Handle, KeysOf
+from kiebitz.dissectors.model import Change, Event
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.event_text import describe
+from kiebitz.storage.read.identities import Claim, Identities, Player
+from kiebitz.storage.read.timeline import Timeline
+
+_NEAR = 64
+"""Maximum number of events to search for the one that an event follows from."""
+
+_SIDES: tuple[Follows, ...] = ("before", "after")
+
+_COPY_NS = 3_000_000_000
+"""Age (ns) from which no message is expected any more that tells a player of an event."""
+
+_ADDRESS = Handle("address")
+"""What protocols call an address of a client in their states."""
+
+_CHECKPOINT_EVENTS = 200
+"""Events between two stored states of a player's view."""
+
+_MOST_CHECKPOINTS = 256
+"""Maximum number of stored states of a view; beyond it every second one is dropped."""
+
+
+class Hearers:
+    """The players of a session, and what each of them could observe.
+
+    `inherited` are the claims to names in the database that this one continues.
+    """
+
+    def __init__(self, timeline: Timeline, inherited: Iterable[Claim] = ()) -> None:
+        self.timeline = timeline
+        self._identities = Identities(timeline, inherited)
+        self._upto = -1
+        self._views: dict[tuple[str, int], _View] = {}
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Every player on every connection, for the database that continues this one."""
+        return self._known().claims
+
+    @property
+    def version(self) -> int:
+        """A number that grows whenever connections or names of players changed."""
+        return self._known().version
+
+    def look_again(self, timeline: Timeline) -> None:
+        """Take into account what was recorded since; `timeline` is the session as it is now."""
+        self.timeline = self._identities.timeline = timeline
+        self._upto = -1
+
+    # Players.
+
+    def players(self) -> list[Player]:
+        """The players with a connection, in the order in which they were first named."""
+        return [*self._known().players().values()]
+
+    def labels(self) -> list[str]:
+        """Their labels, sorted."""
+        return sorted(self._known().players())
+
+    def label_on(self, stream: int, label: str) -> str | None:
+        """The label today of the player on a stream that has or had this one."""
+        player = self._known().on_stream(stream, label)
+        return player.label if player is not None else None
+
+    def player(self, label: str) -> Player | None:
+        """The player of this label, or the last one of this name; None if no connection of it is known."""
+        return self._known().find(label)
+
+    def streams_of(self, player: str) -> frozenset[int]:
+        """The streams of a player; none if no connection of it is known."""
+        found = self.player(player)
+        return found.streams if found is not None else frozenset()
+
+    def tables_of(self, player: str) -> set[int]:
+        """The tables with a connection of the player; all where no connection of it is known."""
+        streams = self.streams_of(player)
+        servers = set(
+            self.timeline.connection.execute(
+                f"SELECT server, protocol FROM streams WHERE id IN ({', '.join('?' * len(streams))})",
+                [*streams],
+            )
+        )
+        return {
+            table.id
+            for table in self.timeline.tables()
+            if not streams or (table.server, table.protocol) in servers
+        }
+
+    def games_of(self, player: str) -> set[int]:
+        """The games of which a message came on a connection of the player."""
+        streams = self.streams_of(player)
+        rows = self.timeline.connection.execute(
+            "SELECT DISTINCT game_id FROM messages"
+            f" WHERE +stream_id IN ({', '.join('?' * len(streams))}) AND game_id IS NOT NULL",
+            [*streams],
+        )
+        return {game for (game,) in rows}
+
+    def _known(self) -> Identities:
+        if self._upto < 0:
+            self._upto = self.timeline.last_event()
+            self._identities.refresh()
+        return self._identities
+
+    # Events.
+
+    def seen(self, event: Event, player: str) -> Event | None:
+        """Return an event as a player could observe it, None if it could not.
+
+        Raises StorageError where its protocol is not installed.
+        """
+        dissector = self._dissector(event, player)
+        if event.id > self._upto:
+            self._upto = -1
+        identities = self._known()
+        found = identities.find(player)
+        if found is None:
+            return dissector.seen_by(event, player)
+        names = identities.names_at(found, event.table_id, event.id)
+        seen = dissector.seen_by(event, *names)
+        if seen is None or not self._knows(dissector, event, names, found.streams):
+            return None
+        return seen
+
+    def changes(self, event: Event, player: str) -> list[Change]:
+        """The changes of an event that the player sees, without what is private to others."""
+        names = self._names(event, player)
+        seen = [seen_change(path, value, *names) for path, value in event.changes]
+        return [change for change in seen if change is not None]
+
+    def told(self, event: Event, player: str) -> list[Change]:
+        """The parts of the state that an event tells whole, without what is private to others."""
+        dissector = dissector_of(self.timeline.table(event.table_id).protocol)
+        kind = dissector.grammar.events.get(event.kind) if dissector is not None else None
+        if dissector is None or kind is None or not kind.tells:
+            return []
+        whole = self.timeline.state_at(event.table_id, event.seq)
+        seen = _without(seen_by(whole, *self._names(event, player)), _address_keys(dissector))
+        paths = kind.told_paths(event.game_id, event.data)
+        return [(path, part) for path in paths if (part := _at(seen, path)) is not None]
+
+    def _names(self, event: Event, player: str) -> Collection[str]:
+        found = self.player(player)
+        return [player] if found is None else self._identities.names_at(found, event.table_id, event.id)
+
+    def sentence(self, event: Event) -> str:
+        """What happened, and to whom it was said where that was one client of several."""
+        protocol = self.timeline.table(event.table_id).protocol
+        sentence = describe(protocol, event)
+        hearer = self._only_hearer(protocol, event)
+        return sentence if hearer is None else said_to(hearer, sentence)
+
+    # States.
+
+    def state(self, player: str, table_id: int, seq: int) -> State:
+        """Return a table's state after its event `seq` as the player sees it."""
+        state: State = msgspec.json.decode(msgspec.json.encode(self.passing_state(player, table_id, seq)))
+        return state
+
+    def passing_state(self, player: str, table_id: int, seq: int) -> State:
+        """Return the same, good until the next question: to go through a table."""
+        found = self.player(player)
+        if found is None:
+            state: State = seen_by(self.timeline.state_at(table_id, seq), player)
+            return state
+        key = player, table_id
+        shape = [(claim.stream, tuple(claim.names)) for claim in found.claims]
+        view = self._views.get(key)
+        if view is None or view.shape != shape:
+            start, first = self._beginning(found, table_id)
+            view = self._views[key] = _View(shape, first, start)
+        whole = self.timeline.session.ended_ns is not None
+        final_ns = None if whole else time.time_ns() - _COPY_NS
+        return view.at(self, player, table_id, seq, final_ns)
+
+    def _beginning(self, player: Player, table_id: int) -> tuple[State, int]:
+        """The state before the first event here, if the player was there, and its number."""
+        first = self.timeline.first_seq(table_id)
+        if not first or not any(claim.table == table_id and not claim.names[0][0] for claim in player.claims):
+            return {}, first
+        names = {claim.names[0][1] for claim in player.claims if claim.table == table_id}
+        dissector = dissector_of(self.timeline.table(table_id).protocol)
+        addresses = _address_keys(dissector) if dissector is not None else set()
+        return _without(seen_by(self.timeline.state_at(table_id, first), *names), addresses), first
+
+    def _dissector(self, event: Event, player: str) -> Dissector:
+        protocol = self.timeline.table(event.table_id).protocol
+        dissector = dissector_of(protocol)
+        if dissector is None:
+            raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
+        return dissector
+
+    # Messages.
+
+    def _told(self, event_id: int) -> set[int]:
+        """The streams with a message that tells an event."""
+        rows = self.timeline.connection.execute(
+            "SELECT DISTINCT stream_id FROM messages WHERE event_id = ?", (event_id,)
+        )
+        return {stream for (stream,) in rows}
+
+    def _knows(self, dissector: Dissector, event: Event, names: Set[str], streams: Set[int]) -> bool:
+        """True if the player of these names and streams was told an event, or what it follows from."""
+        told = self._told(event.id)
+        if told & streams or (event.actor in names and not told):
+            return True
+        follows = dissector.follows(event)
+        if told and follows is None:
+            return False
+        if follows is None:
+            return self._is_beside_told(event, streams)
+        for near in islice(self.timeline.near(event, follows), _NEAR):
+            if near.game_id != event.game_id:
+                continue
+            told = self._told(near.id)
+            if told & streams or (near.actor in names and not told):
+                return True
+            if told and dissector.follows(near) != follows:
+                return False
+        return False
+
+    def _is_beside_told(self, event: Event, streams: Set[int]) -> bool:
+        """True if an event that no message tells came out of the same message as one that was told."""
+        for side in _SIDES:
+            for near in takewhile(lambda near: near.ts_ns == event.ts_ns, self.timeline.near(event, side)):
+                if self._told(near.id) & streams:
+                    return True
+        return False
+
+    def _only_hearer(self, protocol: str, event: Event) -> str | None:
+        """The client that the server said something to, where that was one of several."""
+        dissector = dissector_of(protocol)
+        if dissector is None or event.actor is not None or not dissector.grammar.events[event.kind].spoken:
+            return None
+        told = self._told(event.id)
+        if len(told) != 1:
+            return None
+        (stream,) = told
+        several = self.timeline.connection.execute(
+            "SELECT 1 FROM streams AS one JOIN streams AS other"
+            " ON other.session_id = one.session_id AND other.server = one.server AND other.id != one.id"
+            " WHERE one.id = ? AND other.opened_ns <= ? AND coalesce(other.closed_ns, ?) >= ? LIMIT 1",
+            (stream, event.ts_ns, event.ts_ns, event.ts_ns),
+        ).fetchone()
+        if several is None:
+            return None
+        return self._known().name_of(stream) or f"stream {stream}"
+
+
+def _address_keys(dissector: Dissector) -> set[str]:
+    """The keys of a protocol's state under which addresses of clients stand."""
+    handles = dissector.grammar.state_handles
+    return {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
+
+
+def _at(state: Any, path: Iterable[str]) -> Any:
+    """The value at a path of a state; None if there is none."""
+    for step in path:
+        if not isinstance(state, dict):
+            return None
+        state = state.get(step)
+    return state
+
+
+def _without(state: State, keys: Set[str]) -> State:
+    """A state without what stands under these keys, at whatever depth."""
+    return {
+        key: _without(part, keys) if isinstance(part, dict) else part
+        for key, part in state.items()
+        if key not in keys
+    }
+
+
+class _View:
+    """A table's state as one player sees it, folded from the events that it saw."""
+
+    def __init__(self, shape: object, seq: int, state: State) -> None:
+        self.shape = shape
+        self._seq = seq
+        self._state = state
+        self._every = _CHECKPOINT_EVENTS
+        self._checkpoints = [(seq, msgspec.json.encode(state))]
+        self._back: tuple[int, State] = (-1, {})
+        """The state that was asked for last of those before, as its successors are asked for next."""
+
+    def at(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
+        """The state after event `seq`; an event younger than `final_ns` that is not seen may yet be told."""
+        if seq >= self._seq:
+            return self._go_on(hearers, player, table_id, seq, final_ns)
+        at, state = self._back
+        place = bisect_right(self._checkpoints, seq, key=lambda checkpoint: checkpoint[0]) - 1
+        first, stored = self._checkpoints[max(place, 0)]
+        if not first <= at <= seq:
+            at, state = first, msgspec.json.decode(stored)
+        for event in hearers.timeline.events_between(table_id, at, seq):
+            if hearers.seen(event, player) is not None:
+                _take(hearers, player, event, state)
+        self._back = seq, state
+        return state
+
+    def _go_on(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
+        state, is_kept = self._state, True
+        for event in hearers.timeline.events_between(table_id, self._seq, seq):
+            is_seen = hearers.seen(event, player) is not None
+            is_kept = is_kept and (is_seen or final_ns is None or event.ts_ns < final_ns)
+            if not is_kept and state is self._state:
+                state = msgspec.json.decode(msgspec.json.encode(state))
+            if is_seen:
+                _take(hearers, player, event, state)
+            if is_kept:
+                self._seq = event.seq
+                if event.seq >= self._checkpoints[-1][0] + self._every:
+                    self._keep()
+        return state
+
+    def _keep(self) -> None:
+        self._checkpoints.append((self._seq, msgspec.json.encode(self._state)))
+        if len(self._checkpoints) > _MOST_CHECKPOINTS:
+            del self._checkpoints[1::2]
+            self._every *= 2
+
+
+def _take(hearers: Hearers, player: str, event: Event, state: State) -> None:
+    """Apply the changes of an event that a player sees to the player's state."""
+    apply(state, hearers.changes(event, player))
+    apply(state, hearers.told(event, player))

@@ -1,0 +1,1 @@
+"""Writing a session: recorder, rows, rotation and resuming."""

@@ -1,0 +1,360 @@
+"""The recorder: items in, rows of one session out.
+
+Rows are gathered and written in batches, one transaction each. The caller commits at least every
+`COMMIT_EVERY_S`, and when the recorder is `full`; all that is committed survives the death of the process. If
+a batch cannot be written, it is kept, and the next `write` tries again.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Literal
+
+from kiebitz.dissectors.escaping import encodable
+from kiebitz.dissectors.inspection.inspector import DecodeAs
+from kiebitz.dissectors.model import Altered, Chunk, Direction, Findings, Gap, Ids, Item
+from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.storage.database.formats import bring_up_to_date
+from kiebitz.storage.database.opening import open_for_writing, settle
+from kiebitz.storage.database.recorder_lock import lock
+from kiebitz.storage.database.schema import MEMORY, StorageError, create_indexes, sentence
+from kiebitz.storage.database.session_numbering import NUMBERED, Numbers
+from kiebitz.storage.read.timeline import SessionRow, Timeline
+from kiebitz.storage.recording.inspection import Inspect, Inspection, InspectionHere
+from kiebitz.storage.recording.rows import INSERT_SESSION, SEVERITY, Row, insert, no_rows, session_row
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
+
+COMMIT_EVERY_S = 0.2
+"""The most that a crash may cost (seconds of recording)."""
+
+BATCH = 5000
+"""Items after which rows are written, so that memory stays flat."""
+
+_BATCH_BYTES = 4 << 20
+"""The same for the bytes in them."""
+
+_INDEXES = 1.25
+"""What a database takes with its indexes, where they are made at the end, by what it takes without."""
+
+
+ANONYMIZED = "anonymized"
+"""The source of a session that names nobody."""
+
+SessionKind = Literal["relay", "sniff", "import", "replay", "collect"]
+
+
+class Recorder:
+    """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError when that fails.
+
+    `name` is what people call the session, the source's file name if None. `started_ns` is its time zero;
+    None takes the time of the first item. `inspect` says where items are inspected. With an `anonymizer`
+    nothing else is recorded than it gives, and neither source nor name, which may be those of a file.
+    """
+
+    _inspection: Inspection
+    _unwritten: SessionRow | None
+    numbers: Numbers
+    """Those of the session."""
+
+    def __init__(
+        self,
+        path: str,
+        kind: SessionKind,
+        source: str,
+        *,
+        name: str | None = None,
+        started_ns: int | None = None,
+        decode_as: DecodeAs | None = None,
+        inspect: Inspect = InspectionHere,
+        anonymizer: Anonymizer | None = None,
+    ) -> None:
+        connection = open_for_writing(path)
+        held: int | None = None
+        try:
+            held = lock(path)
+            bring_up_to_date(connection, path)
+            last = last_ids(connection)
+            self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
+            self._anonymizer: Anonymizer | None = anonymizer
+            self._inspection = inspect(self.session_id, self._ids, decode_as or {})
+            # Into a new file a capture is imported without indexes first: made at its end they cost half.
+            self._indexed = kind != "import" or any(last.values())
+            if self._indexed:
+                self._create_indexes()
+            if anonymizer is not None:
+                source, name = ANONYMIZED, f"{ANONYMIZED} {self.session_id}"
+            session = SessionRow(
+                self.session_id,
+                encodable(name or os.path.basename(source)),
+                kind,
+                encodable(source),
+                started_ns,
+                None,
+                kiebitz_version(),
+                continues=False,
+                note=None,
+                before={table: last[table] for table in NUMBERED},
+            )
+            self.numbers = Timeline(connection, session).numbers
+            self._unwritten = session
+            if kind != "import":
+                # Others may look for a live session before anything is in it.
+                self.write()
+        except BaseException as error:
+            connection.close()
+            if held is not None:
+                os.close(held)
+            if isinstance(error, sqlite3.Error):
+                raise StorageError(sentence(path, error)) from error
+            raise
+
+    def _begin(
+        self,
+        path: str,
+        connection: sqlite3.Connection,
+        held: int | None,
+        session_id: int,
+        started_ns: int | None,
+        before: dict[str, int],
+    ) -> None:
+        """Have nothing yet of a session; `before` are the last numbers of those before it, by table."""
+        self.path = path
+        self.connection = connection
+        self._lock = held
+        self.stream_ids: Iterator[int] = count(before["streams"] + 1)
+        self.session_id = session_id
+        self.started_ns = started_ns
+        self._chunk_id = before["chunks"]
+        self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
+        self._unwritten = None
+        """The row of the session if it is not written yet: an import that fails at once leaves none."""
+        self._rows = no_rows()
+        self.counts: Counter[str] = Counter()
+        """How many streams, games, messages, events and diagnostics the session has so far.
+
+        Of the last also by severity: `error`, `warning` and `note`; and how often a message was altered.
+        """
+        self.missing: Counter[tuple[int, Direction]] = Counter()
+        """Number of bytes that are known to be missing, by stream and direction."""
+        self._before = before
+        self._indexed = True
+        self._pending = 0
+        self._pending_bytes = 0
+        self._latest_ns = 0
+        self._ended_ns: int | None = None
+        self._finished = False
+        self._anonymizer = None
+
+    @property
+    def full(self) -> bool:
+        """Whether enough has been gathered that it should be committed, so that memory stays flat."""
+        return self._pending >= BATCH or self._pending_bytes >= _BATCH_BYTES
+
+    @property
+    def size(self) -> int:
+        """How big the database is (bytes), with what is to be committed and the indexes that are to come."""
+        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
+        (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
+        written = pages * page_bytes + self._pending_bytes
+        return int(written if self._indexed else written * _INDEXES)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more comes."""
+        return self._finished
+
+    def record(self, items: Iterable[Item]) -> None:
+        """Take items in order."""
+        if self._anonymizer is not None:
+            items = [other for item in items for other in self._anonymizer.feed(item)]
+        self._record(items)
+
+    def _record(self, items: Iterable[Item]) -> None:
+        feed = self._inspection.feed
+        latest_ns = self._latest_ns
+        chunks: list[Chunk] = []
+        for item in items:
+            if isinstance(item, Chunk):
+                chunks.append(item)
+                if item.missing:
+                    self._take(chunks)
+                    end = item.offset + len(item.data)
+                    self._gap(Gap(item.stream, item.direction, item.ts_ns, end, item.missing))
+            elif isinstance(item, Gap):
+                self._take(chunks)
+                self._gap(item)
+            elif isinstance(item, Altered):
+                self._take(chunks)
+                self._altered(item)
+            feed(item)
+            if item.ts_ns > latest_ns:
+                latest_ns = item.ts_ns
+            if self.started_ns is None:
+                self.started_ns = min(item.ts_ns, item.stream.opened_ns)
+            self._pending += 1
+        self._take(chunks)
+        self._latest_ns = latest_ns
+
+    def _take(self, chunks: list[Chunk]) -> None:
+        """Number chunks, and take their rows; none are left of them."""
+        lengths = [len(chunk.data) for chunk in chunks]
+        first = self._chunk_id + 1
+        self._chunk_id += len(chunks)
+        self._rows["chunks"].extend(
+            (
+                range(first, first + len(chunks)),
+                [chunk.stream.id for chunk in chunks],
+                [chunk.direction for chunk in chunks],
+                [chunk.ts_ns for chunk in chunks],
+                [chunk.offset for chunk in chunks],
+                lengths,
+                [chunk.data for chunk in chunks],
+            )
+        )
+        self._pending_bytes += sum(lengths)
+        chunks.clear()
+
+    def note(self, table: Literal["taps", "tapped"], row: Row) -> None:
+        """Have the next `write` commit what the source keeps of itself, together with its items."""
+        self._rows[table].append(row)
+
+    def gather(self) -> Findings:
+        """What has been found since the last time; its rows are written by the next `write`."""
+        return self._inspection.gather(self._rows)
+
+    def finish(self) -> Findings:
+        """Nothing more comes: the last verdicts. The next `write` ends the session."""
+        if self._anonymizer is not None:
+            self._record(self._anonymizer.finish())
+        self._inspection.finish()
+        if self._inspection.is_busy:
+            self._use_the_time()
+        self._finished = True
+        self._ended_ns = max(self._latest_ns, self.started_ns or 0)
+        return self.gather()
+
+    def _use_the_time(self) -> None:
+        """While the last items are inspected elsewhere, make the indexes; then write what comes back."""
+        if not self._indexed:
+            # Where there is no room for them, there may be for what comes back, and they are tried again.
+            with suppress(sqlite3.Error):
+                self._create_indexes()
+                self._indexed = True
+        while self._inspection.is_busy:
+            self.gather()
+            self.write()
+
+    def write(self) -> None:
+        """Commit all that was gathered. Raises StorageError if that fails, and keeps it for another try."""
+        try:
+            with self.connection:
+                if self._unwritten is not None:
+                    self.connection.execute(INSERT_SESSION, session_row(self._unwritten))
+                for table, rows in self._rows.items():
+                    if rows:
+                        insert(self.connection, table, rows)
+                self.connection.execute(
+                    "UPDATE sessions SET started_ns = ?, ended_ns = ? WHERE id = ?",
+                    (self.started_ns, self._ended_ns, self.session_id),
+                )
+        except sqlite3.Error as error:
+            raise StorageError(sentence(self.path, error)) from error
+        self._unwritten = None
+        for table, rows in self._rows.items():
+            if table in ("streams", "games"):
+                newest = max(rows.columns[0], default=0) - self._before[table]
+                self.counts[table] = max(self.counts[table], newest)
+            else:
+                self.counts[table] += len(rows)
+            if table == "diagnostics":
+                self.counts.update(rows.columns[SEVERITY])
+            rows.clear()
+        self._pending = 0
+        self._pending_bytes = 0
+        if self._finished and not self._indexed:
+            try:
+                self._create_indexes()
+            except sqlite3.Error as error:
+                raise StorageError(sentence(self.path, error)) from error
+            self._indexed = True
+
+    def commit(self) -> Findings:
+        """Gather and write."""
+        found = self.gather()
+        self.write()
+        return found
+
+    def close(self) -> Findings:
+        """End the session, write it and let go of the file. Raises StorageError."""
+        found = self.finish()
+        self.write()
+        self.release()
+        return found
+
+    def rename(self, name: str) -> None:
+        """Call the session something else from now on. Raises StorageError."""
+        try:
+            with self.connection:
+                self.connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, self.session_id))
+        except sqlite3.Error as error:
+            raise StorageError(sentence(self.path, error)) from error
+
+    def release(self) -> None:
+        """Let go of the file. A database in memory stays open for whoever has its connection."""
+        self._inspection.close()
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self.path != MEMORY:
+            settle(self.connection)
+            self.connection.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _create_indexes(self) -> None:
+        create_indexes(self.connection)
+        self.connection.commit()
+
+    def _gap(self, gap: Gap) -> None:
+        if gap.length:
+            self.missing[gap.stream.id, gap.direction] += gap.length
+        self._chunk_id += 1
+        self._rows["chunks"].append(
+            (self._chunk_id, gap.stream.id, gap.direction, gap.ts_ns, gap.offset, gap.length, None)
+        )
+
+    def _altered(self, item: Altered) -> None:
+        self._rows["alterations"].append(
+            (
+                item.stream.id,
+                item.direction,
+                item.ts_ns,
+                self._chunk_id,
+                item.offset,
+                item.length,
+                item.action,
+                item.rule,
+                item.sent_ns,
+                item.name,
+                item.fields_json,
+                item.original,
+            )
+        )
+        self._pending_bytes += len(item.original or b"") + len(item.fields_json or "")
+
+
+def last_ids(connection: sqlite3.Connection) -> dict[str, int]:
+    """The last number that is given in each table whose rows are numbered before they are written."""
+    tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")
+    return {
+        table: connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+        for table in tables
+    }

@@ -1,0 +1,118 @@
+"""A recording that goes on in another database, which begins with all that is not over in the one before.
+
+These are the rows of streams that are open, of the tables, and of games that are on or still shown, and a
+snapshot of each table. With them each database can be asked for the state at any of its moments by itself.
+Rows keep their numbers, and those that come are numbered on.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.model import Item
+from kiebitz.storage.database.opening import open_for_writing
+from kiebitz.storage.database.recorder_lock import lock
+from kiebitz.storage.database.schema import StorageError, create_indexes, sentence
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.inspection import InspectionHere
+from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.recording.rows import INSERT_SESSION, INSERTS, session_row
+
+
+class RotatingRecorder(Recorder):
+    """A recorder that can go on in another database; it inspects in this process, and so knows when to."""
+
+    _inspection: InspectionHere
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no bytes have come since this database was begun."""
+        return self._chunk_id == self._before["chunks"]
+
+    def record_until_settled(self, items: list[Item]) -> list[Item]:
+        """Take items up to where all that came is in what was found; give those that are left."""
+        for place, item in enumerate(items):
+            if self.is_settled:
+                return items[place:]
+            self.record((item,))
+        return []
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that came is in what was found, so that nothing reaches over from here."""
+        return self._inspection.is_settled
+
+    def go_on_in(self, path: str) -> None:
+        """End the session, all of it being written, and carry it on in the new database at `path`.
+
+        Raises StorageError, and then goes on where it was.
+        """
+        new = open_for_writing(path)
+        held = None
+        try:
+            held = lock(path)
+            create_indexes(new)
+            with new:
+                session = sessions(self.connection)[-1]
+                _carry_over(Timeline(self.connection, session), new, self._latest_ns)
+            with self.connection:
+                self.connection.execute(
+                    "UPDATE sessions SET ended_ns = ? WHERE id = ?", (self._latest_ns, self.session_id)
+                )
+        except (sqlite3.Error, StorageError) as error:
+            new.close()
+            if held is not None:
+                os.close(held)
+            raise error if isinstance(error, StorageError) else StorageError(sentence(path, error)) from error
+        for table in ("streams", "games"):
+            (carried,) = new.execute(f"SELECT count(*) FROM {table}").fetchone()
+            self._before[table] += self.counts[table] - carried
+            self.counts[table] = carried
+        for kind in ("alterations", "messages", "events", "diagnostics", "error", "warning", "note"):
+            self.counts[kind] = 0
+        self.missing.clear()
+        self._before["chunks"] = self._chunk_id
+        self._close_file()
+        self.path, self.connection, self._lock = path, new, held
+        self.session_id += 1
+        self._inspection.go_on_as(self.session_id)
+        self.started_ns = self._latest_ns
+
+
+def _carry_over(timeline: Timeline, new: sqlite3.Connection, since_ns: int) -> None:
+    """Write into a `new` database what of a session, of which all is written, goes on there from `since_ns`.
+
+    The session has the next number there. Raises sqlite3.Error.
+    """
+    session = timeline.session
+    number = session.id + 1
+    going_on = msgspec.structs.replace(
+        session,
+        id=number,
+        started_ns=since_ns,
+        ended_ns=None,
+        continues=True,
+        before=timeline.numbers.before,
+    )
+    new.execute(INSERT_SESSION, session_row(going_on))
+    shown: set[str] = set()
+    last = timeline.last_event()
+    for table in timeline.tables():
+        seq = timeline.seq_upto(table.id, last)
+        state = timeline.state_at(table.id, seq)
+        shown |= state.get("games", {}).keys()
+        new.execute(INSERTS["tables"], (table.id, number, table.protocol, table.server))
+        new.execute(INSERTS["snapshots"], (table.id, seq, since_ns, to_json(state)))
+    of_session = (session.id,)
+    for row in timeline.connection.execute(
+        "SELECT * FROM streams WHERE session_id = ? AND closed_ns IS NULL", of_session
+    ):
+        new.execute(INSERTS["streams"], (row[0], number, *row[2:]))
+    over = {game.id for game in timeline.games() if game.ended_ns is not None and str(game.id) not in shown}
+    for row in timeline.connection.execute("SELECT * FROM games WHERE session_id = ?", of_session):
+        if row[0] not in over:
+            new.execute(INSERTS["games"], (row[0], row[1], number, *row[3:]))

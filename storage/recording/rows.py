@@ -1,0 +1,272 @@
+"""What was found, as rows of the database."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, islice, repeat
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.model import Diagnostic, Event, Findings, Game, Message, Stream
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.database.session_numbering import NUMBERED
+from kiebitz.storage.read.event_text import sentence
+from kiebitz.storage.read.timeline import SessionRow
+
+Row = tuple[Any, ...]
+
+INSERTS = {
+    "streams": "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "protocol = excluded.protocol, closed_ns = excluded.closed_ns, close_reason = excluded.close_reason, "
+    "player = coalesce(excluded.player, player)",
+    "chunks": "INSERT INTO chunks VALUES (?,?,?,?,?,?,?)",
+    "alterations": "INSERT INTO alterations VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?)",
+    "tables": "INSERT INTO tables VALUES (?,?,?,?)",
+    "games": "INSERT INTO games VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "label = excluded.label, ended_ns = excluded.ended_ns, result = excluded.result",
+    "messages": "INSERT INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
+    "diagnostics": "INSERT INTO diagnostics VALUES (NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    "events": "INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+    "snapshots": "INSERT INTO snapshots VALUES (?,?,?,?)",
+    "taps": "INSERT INTO taps VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET "
+    "items = excluded.items, origin_ns = excluded.origin_ns, sequence = excluded.sequence",
+    "tapped": "INSERT INTO tapped VALUES (?,?,?)",
+}
+"""Table -> the statement that writes one of its rows."""
+
+
+class Columns:
+    """Rows of one table that are to be written, in this order; kept column by column.
+
+    So as many rows are one list for each column, and no tuple for each row: what is made of a long capture
+    goes from process to process, and into the database, as it is.
+    """
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: Sequence[list[Any]]) -> None:
+        self.columns = columns
+
+    def append(self, row: Row) -> None:
+        """Take one row."""
+        for column, value in zip(self.columns, row, strict=True):
+            column.append(value)
+
+    def extend(self, columns: Iterable[Iterable[Any]]) -> None:
+        """Take many rows, as the values of each column."""
+        for column, values in zip(self.columns, columns, strict=True):
+            column.extend(values)
+
+    def clear(self) -> None:
+        """Have none."""
+        for column in self.columns:
+            column.clear()
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __iter__(self) -> Iterator[Row]:
+        return zip(*self.columns, strict=True)
+
+
+Rows = dict[str, Columns]
+"""Table -> rows that are to be written."""
+
+_TOGETHER = 20
+"""So many rows are written by one statement: with ever more SQLite gains little."""
+
+_INSERTS_TOGETHER = {
+    table: re.sub(r"VALUES (\([^)]*\))", lambda one: "VALUES " + ",".join([one[1]] * _TOGETHER), statement)
+    for table, statement in INSERTS.items()
+}
+
+_MOST_SENTENCES = 1024
+"""So many are remembered, of events whose data is not too long."""
+
+_LONGEST_DATA = 512
+"""Characters."""
+
+INSERT_SESSION = "INSERT INTO sessions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+SEVERITY = 4
+"""Where a row of `diagnostics` has it."""
+
+DATA = 6
+"""Where a row of `chunks` has its bytes."""
+
+
+_WIDTHS = {table: statement.count("?") for table, statement in INSERTS.items()}
+"""Table -> how many values a row of it has."""
+
+
+def no_rows() -> Rows:
+    """No row of any table."""
+    return {table: Columns([[] for _ in range(width)]) for table, width in _WIDTHS.items()}
+
+
+def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
+    """Write rows of one table, as part of what is going on. Raises sqlite3.Error."""
+    width = _WIDTHS[table]
+    columns = [*rows.columns]
+    if table == "chunks":
+        # For each bytes object sqlite3 looks for an adapter, which takes half as long as the row; a bytearray
+        # it takes as it is.
+        columns[DATA] = [bytearray(data) if data else data for data in columns[DATA]]
+    values = chain.from_iterable(zip(*columns, strict=True))
+    together = [islice(values, len(rows) // _TOGETHER * _TOGETHER * width)] * (_TOGETHER * width)
+    connection.executemany(_INSERTS_TOGETHER[table], zip(*together, strict=True))
+    connection.executemany(INSERTS[table], zip(*[values] * width, strict=True))
+
+
+def session_row(session: SessionRow) -> Row:
+    """A session that begins in a database of today's format; `before` is known."""
+    assert session.before is not None
+    return (
+        session.id,
+        session.name,
+        session.kind,
+        session.source,
+        session.started_ns,
+        session.ended_ns,
+        session.kiebitz_version,
+        session.continues,
+        session.note,
+        *(session.before[table] for table in NUMBERED),
+    )
+
+
+def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Rows) -> None:
+    """Append the rows of all findings. A stream or game that comes twice has two rows; the last counts.
+
+    `protocols` is what is spoken at the tables that came before; those that come now are added to it.
+    """
+    protocols.update({table.id: table.protocol for table in found.tables})
+    for stream in found.streams:
+        rows["streams"].append(_stream(stream, session_id))
+    # Behind those: the latest name that a client has called itself stays.
+    for stream, name in _introduced(found.messages):
+        rows["streams"].append(_stream(stream, session_id, name))
+    for table in found.tables:
+        rows["tables"].append((table.id, session_id, table.protocol, table.server))
+    for game in found.games:
+        rows["games"].append(_game(game, session_id))
+    for diagnostic in found.diagnostics:
+        rows["diagnostics"].append(_diagnostic(diagnostic))
+    for snapshot in found.snapshots:
+        rows["snapshots"].append((snapshot.table_id, snapshot.seq, snapshot.ts_ns, snapshot.state_json))
+    rows["messages"].extend(_messages(found.messages))
+    rows["events"].extend(_events(found.events, session_id, protocols))
+
+
+def _messages(messages: Sequence[Message]) -> tuple[Iterable[Any], ...]:
+    return (
+        [message.id for message in messages],
+        [message.stream.id for message in messages],
+        [message.direction for message in messages],
+        [message.ts_ns for message in messages],
+        [message.name for message in messages],
+        [message.fields_json for message in messages],
+        [message.offset for message in messages],
+        [message.length for message in messages],
+        [message.game_id for message in messages],
+        [message.event_id for message in messages],
+    )
+
+
+def _events(
+    events: Sequence[Event], session_id: int, protocols: Mapping[int, str]
+) -> tuple[Iterable[Any], ...]:
+    data = [to_json(event.data) for event in events]
+    sentences = [
+        (_remembered if len(text) <= _LONGEST_DATA else _sentence)(
+            protocols[event.table_id], event.kind, text
+        )
+        for event, text in zip(events, data, strict=True)
+    ]
+    return (
+        [event.id for event in events],
+        [event.table_id for event in events],
+        [event.game_id for event in events],
+        repeat(session_id, len(events)),
+        [event.seq for event in events],
+        [event.ts_ns for event in events],
+        [event.kind for event in events],
+        [event.actor for event in events],
+        data,
+        [to_json(event.changes) for event in events],
+        sentences,
+    )
+
+
+def _game(game: Game, session_id: int) -> Row:
+    return (
+        game.id,
+        game.table_id,
+        session_id,
+        game.protocol,
+        game.label,
+        game.started_ns,
+        game.ended_ns,
+        to_json(game.result) if game.result is not None else None,
+    )
+
+
+def _diagnostic(diagnostic: Diagnostic) -> Row:
+    return (
+        diagnostic.stream.id,
+        diagnostic.direction,
+        diagnostic.message_id,
+        diagnostic.ts_ns,
+        diagnostic.severity,
+        diagnostic.group,
+        diagnostic.code,
+        diagnostic.text,
+        diagnostic.offset,
+        diagnostic.length,
+        diagnostic.expected,
+        diagnostic.clause,
+        diagnostic.blame,
+    )
+
+
+def _stream(stream: Stream, session_id: int, player: str | None = None) -> Row:
+    """A stream; without a player, the one that is known already stays."""
+    return (
+        stream.id,
+        session_id,
+        stream.protocol,
+        stream.transport,
+        stream.client,
+        stream.server,
+        stream.opened_ns,
+        stream.closed_ns,
+        stream.close_reason,
+        player,
+    )
+
+
+def _introduced(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
+    """The streams whose clients say in these messages what they call themselves, with the name."""
+    for message in messages:
+        if message.direction != "c2s":
+            continue
+        protocol = message.stream.protocol
+        dissector = dissector_of(protocol) if protocol is not None else None
+        if dissector is not None and message.name in dissector.introductions:
+            name = dissector.introduced(message.name, message.direction, message.fields)
+            if name is not None:
+                yield message.stream, name
+
+
+def _sentence(protocol: str, kind: str, data: str) -> str:
+    """What an event says: of what is stored, so that it is the sentence that listings make of it."""
+    return sentence(protocol, kind, msgspec.json.decode(data))
+
+
+# Much of a game happens again and again.
+_remembered = lru_cache(_MOST_SENTENCES)(_sentence)

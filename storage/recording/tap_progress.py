@@ -1,0 +1,137 @@
+"""What is recorded of what taps have published: a run's items, streams and clock, and the place in JetStream.
+
+It is committed together with the items. So a collector that was killed goes on behind the last item that is
+recorded, and one that is started on a database later takes nothing that is in it already.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from itertools import count
+from typing import Any, Literal
+
+import msgspec
+
+from kiebitz.dissectors.inspection.inspector import DecodeAs
+from kiebitz.dissectors.model import Direction, Stream, TableInfo
+from kiebitz.storage.database.opening import open_existing, recover
+from kiebitz.storage.read.timeline import sessions
+from kiebitz.storage.recording.recorder import Recorder, SessionKind
+from kiebitz.storage.recording.resuming import ResumedRecorder
+
+_KIND: SessionKind = "collect"
+
+
+class RecordedRun(msgspec.Struct):
+    """A run of the tap `name`: how many of its items are recorded, and by how much its times are moved (ns).
+
+    `id` is its row in the session that goes on, None where a new one begins. `streams` are those that are
+    open there, by their number in the run, and `ends` how many bytes of a direction are recorded.
+    """
+
+    name: str
+    run: str
+    items: int
+    clock_ns: int
+    id: int | None = None
+    streams: dict[int, Stream] = msgspec.field(default_factory=dict)
+    ends: dict[tuple[int, Direction], int] = msgspec.field(default_factory=dict)
+
+
+class Collection:
+    """A session of what is collected from `source` into the database at `path`: `recorder` and `runs`.
+
+    One whose collector was killed goes on; else a new one begins, called `name`. `position` is where to go on
+    reading: when the stream of JetStream was made, and the number of the last message in it that is recorded.
+    `stream_ids` numbers its streams, `tables` are there already. Raises StorageError.
+    """
+
+    def __init__(self, path: str, source: str, name: str, decode_as: DecodeAs) -> None:
+        self._runs: dict[tuple[str, str], RecordedRun] = {}
+        self.position: tuple[int, int] = (0, 0)
+        unfinished = self._look(path, source) if os.path.lexists(path) else None
+        self.recorder: Recorder
+        self.tables: list[TableInfo] = []
+        if unfinished is None:
+            self.recorder = Recorder(path, _KIND, source, name=name, decode_as=decode_as)
+        else:
+            recorder = ResumedRecorder((path,), unfinished, decode_as)
+            self.recorder = recorder
+            self.tables = recorder.tables
+            self._take_up({stream.id: stream for stream in recorder.open_streams})
+        self.is_new = unfinished is None
+        self.stream_ids = count(self._last("streams") + 1)
+        self._last_id = self._last("taps")
+        self._ids = {key: run.id for key, run in self._runs.items() if run.id is not None}
+
+    @property
+    def runs(self) -> list[RecordedRun]:
+        """What is recorded of each run, in the order in which they were first heard of."""
+        return [*self._runs.values()]
+
+    def note(self, name: str, run: str, items: int, clock_ns: int, origin_ns: int, sequence: int) -> None:
+        """Have it committed with the next items how far a run is recorded, and all up to which message."""
+        row = self._id(name, run), self.recorder.session_id, name, run, items, clock_ns, origin_ns, sequence
+        self.recorder.note("taps", row)
+
+    def note_stream(self, name: str, run: str, number: int, stream: Stream) -> None:
+        """Have it committed with the next items which stream of a run one of the session's is."""
+        self.recorder.note("tapped", (stream.id, self._id(name, run), number))
+
+    def _last(self, table: Literal["streams", "taps"]) -> int:
+        query = f"SELECT coalesce(max(id), 0) FROM {table}"
+        last: int = self.recorder.connection.execute(query).fetchone()[0]
+        return last
+
+    def _id(self, name: str, run: str) -> int:
+        key = name, run
+        if key not in self._ids:
+            self._last_id += 1
+            self._ids[key] = self._last_id
+        return self._ids[key]
+
+    def _look(self, path: str, source: str) -> int | None:
+        """See what is recorded; gives the session that is to go on, if there is one. Raises StorageError."""
+        if not recover(path):
+            return None
+        with closing(open_existing(path)) as connection:
+            found = sessions(connection)
+            last = found[-1] if found else None
+            goes_on = (
+                last.id
+                if last is not None and (last.kind, last.source, last.ended_ns) == (_KIND, source, None)
+                else None
+            )
+            for name, run, items, clock_ns, session_id, row_id, *position in connection.execute(
+                "SELECT t.name, t.run, t.items, t.clock_ns, t.session_id, t.id, t.origin_ns, t.sequence"
+                " FROM taps AS t JOIN sessions AS s ON s.id = t.session_id WHERE s.kind = ? AND s.source = ?"
+                " ORDER BY t.id",
+                (_KIND, source),
+            ):
+                here = row_id if session_id == goes_on else None
+                # One that comes again has gone on in a later session.
+                self._runs[name, run] = RecordedRun(name, run, items, clock_ns, here)
+                self.position = max(self.position, tuple(position))
+        return goes_on
+
+    def _take_up(self, open_streams: dict[int, Stream]) -> None:
+        """Find the streams of the session that goes on again. Raises sqlite3.Error."""
+        by_id = {run.id: run for run in self._runs.values() if run.id is not None}
+        connection = self.recorder.connection
+        for stream_id, tap_id, number in connection.execute("SELECT id, tap_id, number FROM tapped"):
+            if stream_id in open_streams and tap_id in by_id:
+                run = by_id[tap_id]
+                run.streams[number] = open_streams[stream_id]
+                for direction, end in _ends(connection, stream_id):
+                    run.ends[number, direction] = end
+
+
+def _ends(connection: sqlite3.Connection, stream_id: int) -> list[Any]:
+    """Each direction of a stream, and how many bytes of it are recorded."""
+    return connection.execute(
+        "SELECT direction, max(offset + coalesce(length, 0)) FROM chunks WHERE stream_id = ?"
+        " GROUP BY direction",
+        (stream_id,),
+    ).fetchall()

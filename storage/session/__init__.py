@@ -1,0 +1,1 @@
+"""The public view of a session: typed records and messages in detail."""

@@ -1,0 +1,546 @@
+"""A session as other programs read it: what was said and what happened, in records with types.
+
+Times are seconds since the session began; `ts_ns` is the same moment in nanoseconds since 1970 UTC. A
+`number` counts within the session, and a record names others by it; an `id` is that of the row in the
+database. Records have no open end: a list is a list, and what can be long is an iterator that reads as it is
+asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Action, Blame, Direction, Group, Severity, Transport
+from kiebitz.dissectors.model import Event as StoredEvent
+from kiebitz.dissectors.model import Stream as StreamRecord
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.database.recorder_lock import RecorderWatch
+from kiebitz.storage.read.alterations import (
+    AlterationRow,
+    AlteredMessages,
+    alterations,
+    as_message,
+    message_ids,
+)
+from kiebitz.storage.read.conditions import compile_wanted, sql_condition
+from kiebitz.storage.read.message_queries import MessageRow
+from kiebitz.storage.read.message_queries import diagnostics as diagnostic_rows
+from kiebitz.storage.read.message_queries import messages as message_rows
+from kiebitz.storage.read.message_queries import streams as stream_rows
+from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.results import named_result
+from kiebitz.storage.read.seek import find_game, game_at, parse_moment, seen_state, tables_at
+from kiebitz.storage.read.streams import stream_by_id
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.read.times import between, utc
+from kiebitz.storage.read.visibility import Hearers
+
+if TYPE_CHECKING:
+    from kiebitz.storage.filters import Filter
+    from kiebitz.storage.filters import Row as FilterRow
+    from kiebitz.storage.statistics.results import TableStatistics
+
+POLL_S = 0.05
+"""How often a session that is being recorded is looked at."""
+
+RESTART_S = 5.0
+"""So long nobody may record a session that goes on: a recorder that died is started again."""
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """A TCP connection, or a pair of addresses that talk over UDP; `protocol` is None if none was found."""
+
+    number: int
+    id: int
+    protocol: str | None
+    transport: Transport
+    client: str
+    server: str
+    player: str | None
+    opened: float
+    closed: float | None
+    close_reason: str | None
+    messages: int
+    bytes: int
+    missing_c2s: int
+    missing_s2c: int
+    """Bytes of this direction that are known to be missing."""
+
+
+class Game(msgspec.Struct, frozen=True):
+    """A game; `ended` and `result` are None while it is on, or where its end was not seen.
+
+    `seconds` is how long it took, None also where the clock of a capture was set back meanwhile. `result`
+    tells of players as the server does, by number or by name; `named_result` by name.
+    """
+
+    number: int
+    id: int
+    protocol: str
+    server: str
+    label: str
+    started: float
+    ended: float | None
+    seconds: float | None
+    result: dict[str, Any] | None
+    named_result: dict[str, Any] | None
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A message: which client said it, or was told it, by which name, and where its bytes are in the stream.
+
+    `event` is the number of the event that it tells of, None where it tells of none.
+    """
+
+    number: int
+    id: int
+    time: float
+    ts_ns: int
+    stream: int
+    direction: Direction
+    client: str
+    player: str | None
+    server: str
+    name: str
+    gloss: str | None
+    fields: dict[str, Any]
+    offset: int
+    length: int
+    game: int | None
+    event: int | None
+    altered: Action | None
+    """What Kiebitz has done to it as it passed."""
+
+
+class Alteration(msgspec.Struct, frozen=True):
+    """Something that Kiebitz has done to a message as it passed, by which `rule`, as that was written.
+
+    `name`, `fields` and `original` are what had been sent, at `sent`; all None where nothing was. In its
+    place came `length` bytes at `offset`, none if it was kept back; `message` is the number of the message
+    there.
+    """
+
+    id: int
+    time: float
+    ts_ns: int
+    stream: int
+    direction: Direction
+    client: str
+    player: str | None
+    server: str
+    action: Action
+    rule: str
+    sent: float | None
+    name: str | None
+    fields: dict[str, Any] | None
+    original: bytes | None
+    offset: int
+    length: int
+    message: int | None
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Whether something was sent and nothing of it passed on."""
+        return self.original is not None and not self.length
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened at a table, however many messages tell of it; `actor` may be None."""
+
+    number: int
+    id: int
+    time: float
+    ts_ns: int
+    table: int
+    server: str
+    game: int | None
+    kind: str
+    actor: str | None
+    sentence: str
+    data: dict[str, Any]
+    seq: int
+    altered: Action | None
+    """What Kiebitz has done to a message that tells of it."""
+
+
+class Diagnostic(msgspec.Struct, frozen=True):
+    """Something that is wrong, or worth a note: where, what was expected there, and who is to blame.
+
+    `offset` and `length` are bytes in the direction of the stream; `message` is the number of the message.
+    """
+
+    id: int
+    time: float
+    ts_ns: int
+    severity: Severity
+    group: Group
+    code: str
+    text: str
+    blame: Blame
+    stream: int
+    direction: Direction
+    offset: int
+    length: int
+    expected: str | None
+    clause: str | None
+    message: int | None
+    name: str | None
+    event: int | None
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A game table at a moment: `event` is the number of the last event there, None before the first."""
+
+    id: int
+    protocol: str
+    server: str
+    event: int | None
+    time: float | None
+    state: State
+
+
+class Session:
+    """One recorded session; as a context manager it is closed at the end.
+
+    Filters are in the words of the filter language, and raise FilterError. `as_player` names somebody: then
+    only what that player could know is given; raises StorageError where a protocol is not installed.
+    """
+
+    def __init__(self, timeline: Timeline, path: str | None = None, lacks: str | None = None) -> None:
+        self.timeline = timeline
+        self.path = path
+        """Its database's file; None where it is in memory."""
+        self.lacks = lacks
+        """Parts and packets of its capture that could not be read, in clauses; None if there are none."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its database; nothing can be read afterwards."""
+        self.timeline.connection.close()
+
+    @property
+    def name(self) -> str:
+        """What it is called: the file or the address that it was recorded from."""
+        return self.timeline.session.name
+
+    @property
+    def started(self) -> datetime | None:
+        """When it began; None where nothing was recorded."""
+        started_ns = self.timeline.session.started_ns
+        return None if started_ns is None else utc(started_ns)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it ended; None while it is being recorded, or where its recorder died."""
+        ended_ns = self.timeline.session.ended_ns
+        return None if ended_ns is None else utc(ended_ns)
+
+    def streams(self) -> list[Stream]:
+        """The streams, oldest first."""
+        numbers = self.timeline.numbers
+        player = name_of_stream(self.timeline)
+        return [
+            Stream(
+                numbers.number("streams", row.id),
+                row.id,
+                row.protocol,
+                row.transport,
+                row.client,
+                row.server,
+                player(row.id),
+                self._time(row.opened_ns),
+                None if row.closed_ns is None else self._time(row.closed_ns),
+                row.close_reason,
+                row.messages,
+                row.bytes,
+                row.missing_c2s,
+                row.missing_s2c,
+            )
+            for row in stream_rows(self.timeline)
+        ]
+
+    def games(self) -> list[Game]:
+        """The games, oldest first."""
+        return [
+            Game(
+                self.timeline.numbers.number("games", row.id),
+                row.id,
+                row.protocol,
+                self.timeline.table(row.table_id).server,
+                row.label,
+                self._time(row.started_ns),
+                None if row.ended_ns is None else self._time(row.ended_ns),
+                between(row.started_ns, row.ended_ns),
+                row.result,
+                named_result(self.timeline, row),
+            )
+            for row in self.timeline.games()
+        ]
+
+    def messages(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Message]:
+        """The messages numbered above `after` that a filter lets through, in order."""
+        condition = sql_condition(self.timeline, _compiled(wanted), "messages")
+        stream_of = stream_by_id(self.timeline)
+        player = name_of_stream(self.timeline)
+        altered = AlteredMessages(self.timeline)
+        above = self.timeline.numbers.row_id("messages", after)
+        for row in message_rows(self.timeline, *condition, above):
+            stream = stream_of(row.stream_id)
+            yield message_record(
+                self.timeline,
+                row,
+                stream.client,
+                stream.server,
+                player(row.stream_id),
+                None if stream.protocol is None else dissector_of(stream.protocol),
+                altered.action(row.id),
+            )
+
+    def alterations(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Alteration]:
+        """What Kiebitz has altered, above the number `after`, in order.
+
+        A filter is asked about what was sent.
+        """
+        compiled = _compiled(wanted)
+        passes = compiled.predicate("messages", self.timeline.numbers) if compiled is not None else None
+        player = name_of_stream(self.timeline)
+        stream_of = stream_by_id(self.timeline)
+        numbers = self.timeline.numbers
+        came = message_ids(self.timeline, after)
+        for row in alterations(self.timeline, after=after):
+            stream = stream_of(row.stream_id)
+            if passes is not None and not passes(self._asked(row, stream, player(stream.id))):
+                continue
+            yield Alteration(
+                row.id,
+                self._time(row.ts_ns),
+                row.ts_ns,
+                numbers.number("streams", row.stream_id),
+                row.direction,
+                stream.client,
+                player(row.stream_id),
+                stream.server,
+                row.action,
+                row.rule,
+                None if row.sent_ns is None else self._time(row.sent_ns),
+                row.name,
+                row.fields,
+                row.original,
+                row.offset,
+                row.length,
+                numbers.number_if_any("messages", came.get(row.id)),
+            )
+
+    def _asked(self, row: AlterationRow, stream: StreamRecord, player: str | None) -> FilterRow:
+        from kiebitz.storage.filters import Row
+
+        names = {} if player is None else {stream.id: player}
+        session = self.timeline.session.id
+        return Row(self.timeline.started_ns, [as_message(row.item(stream))], session_id=session, names=names)
+
+    def events(
+        self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
+    ) -> Iterator[Event]:
+        """The events numbered above `after` that a filter lets through, in order."""
+        condition, parameters = sql_condition(self.timeline, _compiled(wanted), "events")
+        hearers = Hearers(self.timeline)
+        altered = AlteredMessages(self.timeline)
+        above = self.timeline.numbers.row_id("events", after)
+        for event in self.timeline.events(f"e.id > ? AND ({condition})", [above, *parameters]):
+            seen = event if as_player is None else hearers.seen(event, as_player)
+            if seen is not None:
+                sentence = hearers.sentence(seen)
+                # No player can know what was done on the way.
+                done = altered.action_of_event(seen.id) if as_player is None else None
+                yield event_record(self.timeline, seen, sentence, done)
+
+    def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
+        """The diagnostics that a filter lets through, in order of time."""
+        numbers = self.timeline.numbers
+        condition = sql_condition(self.timeline, _compiled(wanted), "diagnostics")
+        for row in diagnostic_rows(self.timeline, *condition):
+            yield Diagnostic(
+                row.id,
+                self._time(row.ts_ns),
+                row.ts_ns,
+                row.severity,
+                row.group,
+                row.code,
+                row.text,
+                row.blame,
+                numbers.number("streams", row.stream_id),
+                row.direction,
+                row.offset,
+                row.length,
+                row.expected,
+                row.clause,
+                numbers.number_if_any("messages", row.message_id),
+                row.message,
+                numbers.number_if_any("events", row.event_id),
+            )
+
+    def state(self, at: str = "end", as_player: str | None = None, game: int | None = None) -> list[Table]:
+        """Every table at a moment ("12.5s", "#7" just after event 7, "end"), or that of one game.
+
+        Raises MomentError for a moment or a game that the session does not have.
+        """
+        numbers = self.timeline.numbers
+        moment = parse_moment(at)
+        found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
+        if as_player is not None:
+            hearers = Hearers(self.timeline)
+            game_row = numbers.row_id_if_any("games", game)
+            known = hearers.tables_of(as_player)
+            found = [
+                msgspec.structs.replace(
+                    table, state=seen_state(hearers, as_player, table.table.id, table.seq, game_row)
+                )
+                for table in found
+                if table.table.id in known
+            ]
+        return [
+            Table(
+                table.table.id,
+                table.table.protocol,
+                table.table.server,
+                numbers.number("events", table.event.id) if table.event is not None else None,
+                self._time(table.event.ts_ns) if table.event is not None else None,
+                numbers.state(table.state),
+            )
+            for table in found
+        ]
+
+    def statistics(
+        self,
+        wanted: str | Filter | None = None,
+        game: int | None = None,
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> list[TableStatistics]:
+        """What there is to count at each table, of what meets a filter, of one game if one is named.
+
+        `on_progress` is told now and then how many events are read. Raises MomentError for a game that the
+        session does not have.
+        """
+        from kiebitz.storage.statistics.counting import counted
+
+        with self.timeline.as_of_now():
+            row = find_game(self.timeline, game) if game is not None else None
+            return counted(self.timeline, _compiled(wanted), row, on_progress)
+
+    def follow(self, wanted: str | Filter | None = None) -> Iterator[Event]:
+        """The events that are there, then those that come, until the session has ended or nobody records it.
+
+        It waits between them; an event comes within 50 ms after it was stored.
+        """
+        compiled = _compiled(wanted)
+        latest = 0
+        for _ in self.looks():
+            newest = max(latest, self.timeline.numbers.number("events", self.timeline.last_event()))
+            for event in self.events(compiled, after=latest):
+                newest = max(newest, event.number)
+                yield event
+            latest = newest
+
+    def looks(self) -> Iterator[None]:
+        """Once now, then again and again while it is recorded, up to 50 ms later; the last time it is over.
+
+        Between two of them what is to be known of the session is read anew.
+        """
+        watch = RecorderWatch(self.path) if self.path and self.ended is None else None
+        recorded_s = time.monotonic()
+        while True:
+            if watch is not None and watch.is_recording():
+                recorded_s = time.monotonic()
+            # The end first: what was written before it is then not missed.
+            self.reread()
+            is_over = self.ended is not None or watch is None
+            is_abandoned = time.monotonic() - recorded_s > RESTART_S
+            yield
+            if is_over or is_abandoned:
+                return
+            time.sleep(POLL_S)
+
+    def reread(self) -> None:
+        """Look at the session as it stands now: whether it has ended, say."""
+        connection, number = self.timeline.connection, self.timeline.session.id
+        row = next(row for row in sessions(connection) if row.id == number)
+        self.timeline = Timeline(connection, row)
+
+    def _time(self, ts_ns: int) -> float:
+        return _seconds(self.timeline, ts_ns)
+
+
+def message_record(
+    timeline: Timeline,
+    row: MessageRow,
+    client: str,
+    server: str,
+    player: str | None,
+    dissector: Dissector | None,
+    altered: Action | None,
+) -> Message:
+    """A stored message with what is known of its stream; no dissector where its protocol is not installed."""
+    numbers = timeline.numbers
+    return Message(
+        numbers.number("messages", row.id),
+        row.id,
+        _seconds(timeline, row.ts_ns),
+        row.ts_ns,
+        numbers.number("streams", row.stream_id),
+        row.direction,
+        client,
+        player,
+        server,
+        row.name,
+        dissector.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
+        row.fields,
+        row.offset,
+        row.length,
+        numbers.number_if_any("games", row.game_id),
+        numbers.number_if_any("events", row.event_id),
+        altered,
+    )
+
+
+def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: Action | None) -> Event:
+    """A stored event, with its table's server and what it says."""
+    numbers = timeline.numbers
+    return Event(
+        numbers.number("events", seen.id),
+        seen.id,
+        _seconds(timeline, seen.ts_ns),
+        seen.ts_ns,
+        seen.table_id,
+        timeline.table(seen.table_id).server,
+        numbers.number_if_any("games", seen.game_id),
+        seen.kind,
+        seen.actor,
+        sentence,
+        seen.data,
+        seen.seq,
+        altered,
+    )
+
+
+def _seconds(timeline: Timeline, ts_ns: int) -> float:
+    """When it was, in seconds since the session began."""
+    return (ts_ns - timeline.started_ns) / 1e9
+
+
+def _compiled(wanted: str | Filter | None) -> Filter | None:
+    return compile_wanted(wanted) if isinstance(wanted, str) else wanted

@@ -1,0 +1,181 @@
+"""The layout of the source: layers, packages without cycles, and few modules that lie flat in a room."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command import ROOT
+
+LAYERS = {"dissectors": 0, "proxy": 1, "storage": 1, "kiebitz": 2, "cli": 3}
+"""A room imports only rooms of a lower layer, and itself."""
+
+MAX_FLAT = 14
+"""Maximum number of modules that lie directly in a room, rather than in one of its packages."""
+
+MAX_IN_PACKAGE = 28
+"""Maximum number of modules in a package."""
+
+PUBLIC = ("kiebitz", "kiebitz.__main__", "kiebitz.api", "kiebitz.hooks")
+"""Modules that are the public face of the project, not a part of the services."""
+
+
+def _name(path: Path) -> str:
+    """Return the name by which a module is imported."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join((() if parts[0] == "kiebitz" else ("kiebitz",)) + parts).removesuffix(".__init__")
+
+
+MODULES = {
+    _name(path): path
+    for room in LAYERS
+    for path in sorted((ROOT / room).rglob("*.py"))
+    # In kiebitz/ there is a link to each of the other rooms.
+    if not any(parent.is_symlink() for parent in path.parents)
+}
+
+
+def _imported(source: str, for_types: bool = True) -> Iterator[str]:
+    """Yield the modules of Kiebitz that a source imports, also within functions, and `for_types` only."""
+    tree = ast.parse(source)
+    if not for_types:
+        tree.body = [node for node in tree.body if not _is_for_types(node)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                if name in MODULES:
+                    yield name
+                elif node.module in MODULES:
+                    yield node.module
+
+
+def _is_for_types(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+GRAPH = {name: set(_imported(path.read_text())) - {name} for name, path in MODULES.items()}
+
+
+def _room(module: str) -> str:
+    """Return the room of a module; what is in no other one is in `kiebitz`."""
+    room = module.split(".")[1] if "." in module else ""
+    return room if room in LAYERS else "kiebitz"
+
+
+def _package(module: str) -> str:
+    """Return the package of a module: one level below its room, where modules that lie flat are one unit."""
+    parts = module.split(".")
+    depth = 3 if _room(module) != "kiebitz" or parts[1:2] == ["services"] else 2
+    return ".".join(parts[:depth]) if f"{'.'.join(parts[:depth])}" in PACKAGES else _room(module)
+
+
+PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+
+
+def _cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Return nodes of which each leads to the next, and the last to the first; none if there is no cycle."""
+    done: set[str] = set()
+
+    def visit(node: str, path: list[str]) -> list[str]:
+        if node in path:
+            return path[path.index(node) :]
+        if node not in done:
+            for following in sorted(graph.get(node, ())):
+                if cycle := visit(following, [*path, node]):
+                    return cycle
+            done.add(node)
+        return []
+
+    return next((cycle for node in graph if (cycle := visit(node, []))), [])
+
+
+def test_layers() -> None:
+    wrong = [
+        f"{importer} imports {imported}"
+        for importer, all_imported in GRAPH.items()
+        if importer not in PUBLIC
+        for imported in sorted(all_imported - {"kiebitz"})
+        if _room(imported) != _room(importer) and LAYERS[_room(imported)] >= LAYERS[_room(importer)]
+    ]
+    assert wrong == []
+
+
+def test_no_module_is_in_a_cycle_of_imports() -> None:
+    graph = {
+        name: set(_imported(path.read_text(), for_types=False)) - {name, "kiebitz"}
+        for name, path in MODULES.items()
+    }
+    assert _cycle(graph) == []
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_no_package_is_in_a_cycle_of_imports(room: str) -> None:
+    graph: dict[str, set[str]] = defaultdict(set)
+    for importer, all_imported in GRAPH.items():
+        for imported in all_imported:
+            if _room(importer) == _room(imported) == room:
+                a, b = _package(importer), _package(imported)
+                if a != b and room not in (a, b):
+                    graph[a].add(b)
+    assert graph or room == "kiebitz"
+    assert _cycle(graph) == []
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_few_modules_lie_flat(room: str) -> None:
+    flat = [path for path in (ROOT / room).glob("*.py") if path.name != "__init__.py"]
+    assert len(flat) <= MAX_FLAT
+
+
+def test_no_package_is_a_heap() -> None:
+    sizes: dict[Path, int] = defaultdict(int)
+    for path in MODULES.values():
+        sizes[path.parent] += path.name != "__init__.py"
+    protocols = ROOT / "dissectors" / "protocols"
+    large = {path.relative_to(ROOT).as_posix() for path, size in sizes.items() if size > MAX_IN_PACKAGE}
+    assert {path for path in large if not (ROOT / path).is_relative_to(protocols)} == set()
+
+
+@pytest.mark.parametrize("module", ["click", "rich", "textual", "starlette", "uvicorn"])
+def test_services_know_no_user_interface(module: str) -> None:
+    """A service is driven by a command, by the page or by a test. It may know how wide a text is."""
+    knowing = []
+    for name, path in MODULES.items():
+        if _room(name) == "kiebitz" and name not in PUBLIC:
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                if any(each.split(".")[0] == module and each != "rich.cells" for each in names):
+                    knowing.append(name)
+    assert knowing == []
+
+
+def test_each_command_has_a_module_of_its_name() -> None:
+    from kiebitz.cli.main import COMMANDS
+
+    for section in COMMANDS.values():
+        for command, (place, _) in section.items():
+            module = place.partition(":")[0].removeprefix("cli.commands.")
+            assert module.rstrip("_") == command.replace("-", "_")
+            assert f"kiebitz.cli.commands.{module}" in MODULES
+    commands = [name for name in MODULES if name.startswith("kiebitz.cli.commands.")]
+    assert len(commands) == sum(map(len, COMMANDS.values()))
+
+
+@pytest.mark.parametrize(
+    ("graph", "cycle"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": set()}, []),
+        ({"a": {"b", "c"}, "b": {"c"}, "c": set()}, []),
+        ({"a": {"b"}, "b": {"c"}, "c": {"b"}}, ["b", "c"]),
+    ],
+)
+def test_a_cycle_is_found(graph: dict[str, set[str]], cycle: list[str]) -> None:
+    assert _cycle(graph) == cycle
