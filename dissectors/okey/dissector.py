@@ -82,7 +82,11 @@ class Okey(Dissector):
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = self.framer(direction)
-        lines = [self.decode(frame.data, direction) for frame in framer.feed(0, data) if frame.cut is None]
+        lines = [
+            self.decode(frame.data, direction)
+            for frame in framer.feed(0, data)
+            if frame.cut is None and self.codec.names_message(frame.data, direction)
+        ]
         sound = [line.row.name for line in lines if line.sound and line.row is not None]
         if any(name not in _ANYBODYS for name in sound):
             return "certain"
