@@ -123,6 +123,12 @@ class TcpOrder:
             if abs(ts_ns - captured_ns) >= PATIENCE_NS and self._resets:
                 # It waits behind a RST only: a segment that comes so late is a retransmission.
                 break
+            if segment.flags & RST and not waiting.flags & SYN:
+                # A RST may have the number of an old acknowledgment: it proves nothing about what came before.
+                continue
+            if waiting.flow == peer and _acknowledges(segment, waiting):
+                # It answers this one, and so it was sent later: it is a retransmission if its number is old.
+                break
             if waiting.flow == flow:
                 if waiting.flags & SYN and not segment.flags & SYN and _is_after(segment.seq, waiting.seq):
                     # Whatever waits before this SYN is of an earlier connection between the same ports.
@@ -185,6 +191,15 @@ class TcpOrder:
             waiting.flow != segment.flow or _is_after(end, _end_of(waiting))
             for _, waiting in self._line[:place]
         )
+
+
+def _acknowledges(segment: Segment, other: Segment) -> bool:
+    """Return True if a segment acknowledges something that the other side has sent with another one."""
+    return bool(
+        segment.flags & ACK
+        and (other.payload or other.missing or other.flags & FIN)
+        and _is_after(segment.ack, other.seq)
+    )
 
 
 def _end_of(segment: Segment) -> int:
