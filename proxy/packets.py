@@ -229,10 +229,12 @@ class PacketDecoder:
     def _length(self, stated: int, data: bytes, wirelen: int) -> int:
         """Return the length of an IP packet whose header states a length.
 
-        A length of 0 is a jumbogram (RFC 2675), or the network card was to cut the packet (TSO) and to fill in
-        the length of each part. A length beyond `wirelen` is right where the captured frame ends with the
-        packet: a capture that is cut may state the captured length as the original one. Otherwise a header
-        before the packet, such as PPPoE's, has ended it, and the bytes behind that end were never sent.
+        A length of 0 is a jumbogram (RFC 2675), or the network card was to cut the packet into parts (TSO)
+        and to fill in the length of each.
+
+        A length beyond `wirelen` is right where the captured frame ends with the packet: a capture that is
+        cut may state the captured length as the original one. Otherwise a header before the packet, such as
+        PPPoE's, has ended it, and the bytes behind that end were never sent.
         """
         if stated == 0 or (stated > wirelen and not self._frame.endswith(data)):
             return wirelen

@@ -7,6 +7,8 @@ it wait, too, so that nothing else changes places. Where nothing is lacking, not
 
 A RST waits as well: only the segments after it show if it was obeyed. A sender deletes its connection when it
 resets it (RFC 9293, 3.10.7), so if it sends or acknowledges new bytes, the RST was forged or has been lost.
+A RST moves before no bytes: a sender without the connection resets with an old number (RFC 9293, 3.10.7.1).
+Nor does a segment move before what it acknowledges, as a retransmission would by its number.
 """
 
 from __future__ import annotations
@@ -124,7 +126,7 @@ class TcpOrder:
                 # It waits behind a RST only: a segment that comes so late is a retransmission.
                 break
             if segment.flags & RST and not waiting.flags & SYN:
-                # A RST may have the number of an old acknowledgment: it proves nothing about what came before.
+                # A RST may have the number of an old acknowledgment: it does not show what came before.
                 continue
             if waiting.flow == peer and _acknowledges(segment, waiting):
                 # It answers this one, and so it was sent later: it is a retransmission if its number is old.

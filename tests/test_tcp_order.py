@@ -132,7 +132,7 @@ CASES: list[tuple[str, list[Sent], list[str]]] = [
         [*TALK, f"1 end {END_MS}", *NEVER_CAME, f"2 end {END_MS}"],
     ),
     (
-        "while another connection waits, a RST answers each late segment with the number that it acknowledges",
+        "while another connection waits, each late segment is answered by a RST with an old number",
         [
             *[*handshake(), *WAITING, Q1, sent(1, "c", "PA", b"q2", at=2), sent(1, "c", "PA", b"q3", at=4)],
             *[A1, sent(2, "c", "R", at=2), sent(2, "s", "PA", b"a2", at=2, ack=6)],
