@@ -52,8 +52,8 @@ def block(order: str, kind: int, body: bytes) -> bytes:
     return struct.pack(order + "II", kind, len(body) + 12) + body + struct.pack(order + "I", len(body) + 12)
 
 
-def section(order: str) -> bytes:
-    return block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))
+def section(order: str, version: int = 1) -> bytes:
+    return block(order, 0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, version, 0, -1))
 
 
 def option(order: str, code: int, value: bytes) -> bytes:
@@ -500,9 +500,10 @@ NOT_CAPTURES = [
     (gzipped(pcap())[:12], "cannot be read: the gzip data breaks off after 12 bytes"),
     (b"\x1f\x8bnonsense", "cannot be read: the gzip data is damaged"),
     (b"\x28\xb5\x2f\xfdnonsense", "cannot be read: the zstd data is damaged"),
-    (pcap()[:23], "broken or incomplete capture file header"),
-    (section("<")[:20], "broken or incomplete capture file header"),
-    (section("<")[:4] + b"\xff" * 40, "broken or incomplete capture file header"),
+    (pcap()[:23], "the stream cannot be read: its header is broken or incomplete"),
+    (section("<")[:20], "its header is broken or incomplete"),
+    (section("<")[:4] + b"\xff" * 40, "its header is broken or incomplete"),
+    (section("<", version=2), "its header is of version 2, and only version 1 is read"),
 ]
 
 

@@ -19,6 +19,7 @@ from wrapped import (
     V4_ONLY,
     Wrap,
     aggregated,
+    be,
     ethernet,
     framed,
     geneve,
@@ -29,7 +30,9 @@ from wrapped import (
     pktap,
     ppi,
     ppp,
+    pppoe,
     radiotap,
+    snap,
     udp,
     vxlan,
     wireless,
@@ -159,6 +162,35 @@ def test_game_in_any_wrapping_is_the_same_game(tmp_path: Path) -> None:
     quick = ["radiotap, check sequence", "PPPoE", "PKTAP, Ethernet", "VXLAN", "ERSPAN II"]
     for (name,) in [row.values for row in a_few(FRAMES, quick)]:
         assert rows(*FRAMES[name]) == plain, name
+
+
+@pytest.mark.parametrize("kind", PACKETS)
+@pytest.mark.parametrize(
+    ("name", "linktype", "wrap", "missing"),
+    [
+        # Where the frame states its own length, the capture has all of it.
+        ("PPPoE, padded", 1, lambda p: framed(0x8864, pppoe(p) + bytes(10)), 0),
+        ("802.3 with a length, padded", 1, lambda p: length_framed(snap(p)) + bytes(4), 0),
+        # Otherwise the capture may have cut the frame, and states the captured length as the original one.
+        ("Ethernet", 1, ethernet, 6),
+        ("PPPoE", 1, lambda p: framed(0x8864, pppoe(p)), 6),
+    ],
+)
+def test_an_ip_header_that_states_more_than_its_frame_has(
+    name: str, linktype: int, wrap: Wrap, missing: int, kind: str
+) -> None:
+    packet = bytearray(PACKETS[kind])
+    place, length = (2, len(packet)) if packet[0] >> 4 == 4 else (4, len(packet) - 40)
+    packet[place : place + 2] = be(length + 6)
+    (plain,), _ = decoded(1, ethernet(PACKETS[kind]))
+    (sent,), decoder = decoded(linktype, wrap(bytes(packet)))
+    assert not decoder.malformed, name
+    if isinstance(sent, Segment):
+        assert isinstance(plain, Segment)
+        assert (sent.payload, sent.missing) == (plain.payload, missing)
+    else:
+        # A UDP header has a length of its own.
+        assert sent == plain
 
 
 UNREAD: list[tuple[str, int, bytes]] = [

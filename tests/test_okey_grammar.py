@@ -387,8 +387,24 @@ def test_a_message_is_recognised(case: Case) -> None:
         *(case.data for case in maexchen_cases.SOUND[:20]),
     ],
 )
-def test_foreign_traffic_is_not_recognised(data: bytes, direction: Direction) -> None:
+def test_foreign_traffic_is_not_recognised(
+    data: bytes, direction: Direction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A capture may hold many megabytes of it: searching for the nearest name of each line takes seconds.
+    monkeypatch.setattr("kiebitz.dissectors.protocols.okey.codec.nearest_word", pytest.fail)
     assert OKEY.recognise(data, direction) is None
+
+
+@settings(max_examples=times(200))
+@given(
+    st.lists(st.sampled_from(["LOBBY", "PUT", "JOIN", '"', "\\", " ", "%", "x", "\n", "é"])).map(
+        lambda parts: "".join(parts).encode()
+    )
+    | st.binary(),
+    st.sampled_from(DIRECTIONS),
+)
+def test_a_line_without_the_name_of_a_message_has_no_row(line: bytes, direction: Direction) -> None:
+    assert OKEY.codec.names_message(line, direction) or OKEY.decode(line, direction).row is None
 
 
 # What a winning deck is.

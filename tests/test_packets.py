@@ -353,6 +353,25 @@ def test_fragments_captured_twice(build: Callable[[int, bool, bytes], bytes], or
     assert len([datagram for datagram in found if datagram is not None]) == 2
 
 
+@pytest.mark.parametrize("build", [fragment4, fragment6])
+@pytest.mark.parametrize(
+    "order", ["Aa Bb", "aA bB", "Aa bB", "AAaa BBbb", "AaAa BbBb", "Aa Bb Aa", "Aa AaBb"]
+)
+def test_fragments_of_two_datagrams_with_one_identification(
+    build: Callable[[int, bool, bytes], bytes], order: str
+) -> None:
+    """The second datagram follows at once; in some cases fragments are captured twice."""
+    other = LONG[:8] + LONG[8:].swapcase()
+    assert other[:400] != LONG[:400]
+    pieces = {}
+    for name, content in (("a", LONG), ("b", other)):
+        pieces[name.upper()], pieces[name] = build(0, True, content[:400]), build(400, False, content[400:])
+    decoder, found = feed([(number, pieces[name]) for number, name in enumerate(order.replace(" ", ""))])
+    datagrams = [sent[1] for sent in found if isinstance(sent, tuple)]
+    assert datagrams[:2] == [LONG[8:], other[8:]]
+    assert not decoder.malformed
+
+
 def feed(packets: list[tuple[int, bytes]]) -> tuple[PacketDecoder, list[Datagram | Segment | None]]:
     decoder = PacketDecoder()
     found = [decoder.decode(101, packet, len(packet), ts_ns) for ts_ns, packet in packets]

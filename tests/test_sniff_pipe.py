@@ -199,7 +199,7 @@ def test_a_capture_that_breaks_off_is_kept_up_to_there(tmp_path: Path) -> None:
 NO_CAPTURE = [
     (b"", "standard input is empty: there is no capture in it"),
     (b"tcpdump: no suitable device", "standard input is not a capture: it starts with 'tcpdump: no suit"),
-    (TINY_PARTS[0][:20], "standard input has a broken or incomplete capture file header"),
+    (TINY_PARTS[0][:20], "standard input cannot be read: its header is broken or incomplete"),
 ]
 
 

@@ -47,6 +47,10 @@ CLIENT_FIN = sent(2, "c", "FA", at=4, ack=4)
 SERVER_FIN = sent(2, "s", "FA", at=4, ack=5)
 CLOSED = [*TALK, "1 closed 2"]
 SYN, SYN_ACK, DONE = handshake()
+WAITING = [*handshake(0, OTHER), sent(1, "c", "PA", b"y", at=1, client=OTHER)]
+"""Another connection, which keeps what follows in line: it lacks its first byte."""
+
+NEVER_CAME = ["2 c2s @0 gap 1", "2 c2s @1 y"]
 
 CASES: list[tuple[str, list[Sent], list[str]]] = [
     ("in order", [*handshake(), Q1, A1, Q2, A2], UNENDED),
@@ -121,6 +125,23 @@ CASES: list[tuple[str, list[Sent], list[str]]] = [
             *[Q2, A2],
         ],
         [*TALK[:2], "2 c2s @0 x", "2 c2s @1 y", *TALK[2:], f"1 end {END_MS}", f"2 end {END_MS}"],
+    ),
+    (
+        "while another connection waits, bytes that are sent again acknowledge what came before",
+        [*handshake(), *WAITING, Q1, A1, Q2, A2, sent(1, "c", "PA", b"q1", ack=4)],
+        [*TALK, f"1 end {END_MS}", *NEVER_CAME, f"2 end {END_MS}"],
+    ),
+    (
+        "while another connection waits, each late segment is answered by a RST with an old number",
+        [
+            *[*handshake(), *WAITING, Q1, sent(1, "c", "PA", b"q2", at=2), sent(1, "c", "PA", b"q3", at=4)],
+            *[A1, sent(2, "c", "R", at=2), sent(2, "s", "PA", b"a2", at=2, ack=6)],
+            sent(2, "c", "R", at=6),
+        ],
+        [
+            *["1 c2s @0 q1", "1 c2s @2 q2", "1 c2s @4 q3", "1 s2c @0 a1", "1 s2c @2 a2", "1 reset 2"],
+            *[*NEVER_CAME, f"2 end {END_MS}"],
+        ],
     ),
     (
         "what never comes is a gap, where it is missing, and nothing else changes places",

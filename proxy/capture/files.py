@@ -159,7 +159,7 @@ def _recognise(
                 f"{place} is not a capture: it starts with {_shown(head + stream.read(12))}; {_READ_HERE}"
             )
     except HeaderError as error:
-        raise CaptureError(f"{place} has a broken or incomplete capture file header") from error
+        raise CaptureError(f"{place} cannot be read: its header is {error}") from error
     return CaptureFile(name, size, counted, decompressed, reader, owned)
 
 

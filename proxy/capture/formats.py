@@ -99,7 +99,10 @@ _END_OF_OPTIONS, _TSRESOL, _FCSLEN, _TSOFFSET = 0, 9, 13, 14
 
 
 class HeaderError(KiebitzError):
-    """The header of a capture file, or of a section in it, is broken or not all there."""
+    """The header of a capture file, or of a section in it, cannot be read. The text says what it is."""
+
+    def __init__(self, state: str = "broken or incomplete") -> None:
+        super().__init__(state)
 
 
 def _broken_off(what: str, offset: int, have: int, want: int) -> str:
@@ -233,8 +236,8 @@ class PcapNgRecords:
             if block_type == SECTION_HEADER:
                 try:
                     self._begin_section()
-                except HeaderError:
-                    if not self._skip_damage("a section header", "is broken or cut short", 0):
+                except HeaderError as error:
+                    if not self._skip_damage("a section header", f"is {error}", 0):
                         return
                     read = self._stream.read
                 continue
@@ -317,7 +320,7 @@ class PcapNgRecords:
             raise HeaderError
         (major,) = unpack(byte_order + "H", rest[:2])
         if major != 1:
-            raise HeaderError
+            raise HeaderError(f"of version {major}, and only version 1 is read")
         self._byte_order = byte_order
         self._offset += len(self._seen)
         self._interfaces.clear()

@@ -15,6 +15,9 @@ from kiebitz.proxy.capture.interval_buffer import PIECE_COST, Pieces
 TIMEOUT_NS = 30_000_000_000
 MAX_PACKETS = 1024
 MAX_BYTES = 8 << 20
+MAX_REMEMBERED = 1 << 20
+"""Maximum number of bytes of complete packets to recognise copies of their fragments."""
+
 _MAX_LENGTH = 65_535
 
 
@@ -49,15 +52,17 @@ class Reassembly:
     """Packets in assembly. `malformed` counts what was given up, by reason.
 
     Bounded: at most MAX_PACKETS packets and about MAX_BYTES bytes, else the oldest is given up; a packet
-    that is not complete TIMEOUT_NS after its first fragment, in capture time, is given up. Fragments of one
-    that was complete right before were captured twice, and are passed over.
+    that is not complete TIMEOUT_NS after its first fragment, in capture time, is given up. A fragment that
+    agrees with a packet that was complete right before was captured twice, and is dropped. Any other begins
+    a new packet, even with the same key: some senders give all packets the same identification.
     """
 
     def __init__(self, malformed: Counter[str]) -> None:
         self._malformed = malformed
         self._packets: dict[Hashable, _Packet] = {}
-        # The latest that were complete, and when: a fragment that was captured twice begins none.
-        self._complete: dict[Hashable, int] = {}
+        # When the latest ones were complete, their bytes up to the first hole, and their length.
+        self._complete: dict[Hashable, tuple[int, bytes, int]] = {}
+        self._remembered = 0
         self._cost = 0
 
     def __len__(self) -> int:
@@ -78,8 +83,7 @@ class Reassembly:
             return None
         self._drop_old(ts_ns)
         packet = self._packets.get(key)
-        complete_ns = self._complete.get(key)
-        if complete_ns is not None and abs(ts_ns - complete_ns) < REPEATED_NS:
+        if self._is_copy(key, ts_ns, start, end, data):
             return None
         if packet is None:
             packet = self._packets[key] = _Packet(ts_ns)
@@ -106,11 +110,29 @@ class Reassembly:
         if pieces.held == packet.length:
             del self._packets[key]
             self._cost -= packet.cost
-            self._complete[key] = ts_ns
-            if len(self._complete) > MAX_PACKETS:
-                del self._complete[next(iter(self._complete))]
-            return packet.joined(), pieces.held, packet.first_header
+            whole = packet.joined()
+            self._remember(key, ts_ns, whole, pieces.held)
+            return whole, pieces.held, packet.first_header
         return None
+
+    def _is_copy(self, key: Hashable, ts_ns: int, start: int, end: int, data: bytes) -> bool:
+        """Return True if a fragment agrees with the packet that was complete right before."""
+        complete_ns, whole, length = self._complete.get(key, (0, b"", 0))
+        return (
+            end <= length
+            and abs(ts_ns - complete_ns) < REPEATED_NS
+            and data.startswith(whole[start : start + len(data)])
+        )
+
+    def _remember(self, key: Hashable, ts_ns: int, whole: bytes, length: int) -> None:
+        """Remember a complete packet, and forget the oldest ones."""
+        known = self._complete
+        if key in known:
+            self._remembered -= len(known.pop(key)[1])
+        known[key] = ts_ns, whole, length
+        self._remembered += len(whole)
+        while len(known) > MAX_PACKETS or self._remembered > MAX_REMEMBERED:
+            self._remembered -= len(known.pop(next(iter(known)))[1])
 
     def close(self) -> None:
         """Give up all that is still incomplete."""

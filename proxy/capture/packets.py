@@ -110,6 +110,7 @@ class PacketDecoder:
         self.malformed: Counter[str] = Counter()
         self.rest: list[Datagram | Segment] = []
         self._fragments = Reassembly(self.malformed)
+        self._frame = b""
 
     def decode(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
         """Give the datagram or segment that this packet carries or completes, or None.
@@ -134,6 +135,7 @@ class PacketDecoder:
                         return Segment(data[26:38], payload, 0, seq, ack, offset_and_flags & 0xFF, window)
                 elif protocol == _UDP and length + 20 == total >= 28 and port not in UDP_TUNNELS:
                     return data[26:38], data[42 : 14 + total], 0, number
+        self._frame = data
         try:
             return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns, _MOST_LAYERS)
         except (Malformed, Unread, NoTraffic) as error:
@@ -195,9 +197,7 @@ class PacketDecoder:
         header = (data[0] & 0x0F) * 4
         if data[0] >> 4 != 4 or header < 20:
             raise Malformed("impossible IP header")
-        # The network card was to cut this into packets (TSO) and to fill in the length of each. Otherwise the
-        # header is right: a capture that is cut may state the captured length as the original one.
-        total = _SHORT(data, 2)[0] or wirelen
+        total = self._length(_SHORT(data, 2)[0], data, wirelen)
         if total < header:
             raise Malformed("impossible IP header")
         identification, fragment = _PORTS(data, 4)
@@ -222,9 +222,23 @@ class PacketDecoder:
             raise Malformed("IP header cut short")
         if data[0] >> 4 != 6:
             raise Malformed("impossible IP header")
-        # A length of 0: a jumbogram (RFC 2675), or the network card was to fill it in.
-        length = _SHORT(data, 4)[0] or wirelen - 40
+        stated = _SHORT(data, 4)[0]
+        length = self._length(stated and stated + 40, data, wirelen) - 40
         return self._extensions(data[8:40], data[6], data[40 : 40 + length], length, ts_ns)
+
+    def _length(self, stated: int, data: bytes, wirelen: int) -> int:
+        """Return the length of an IP packet whose header states a length.
+
+        A length of 0 is a jumbogram (RFC 2675), or the network card was to cut the packet into parts (TSO)
+        and to fill in the length of each.
+
+        A length beyond `wirelen` is right where the captured frame ends with the packet: a capture that is
+        cut may state the captured length as the original one. Otherwise a header before the packet, such as
+        PPPoE's, has ended it, and the bytes behind that end were never sent.
+        """
+        if stated == 0 or (stated > wirelen and not self._frame.endswith(data)):
+            return wirelen
+        return stated
 
     def _extensions(
         self, addresses: bytes, header: int, payload: bytes, length: int, ts_ns: int

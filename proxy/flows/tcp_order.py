@@ -7,6 +7,8 @@ it wait, too, so that nothing else changes places. Where nothing is lacking, not
 
 A RST waits as well: only the segments after it show if it was obeyed. A sender deletes its connection when it
 resets it (RFC 9293, 3.10.7), so if it sends or acknowledges new bytes, the RST was forged or has been lost.
+A RST moves before no bytes: a sender without the connection resets with an old number (RFC 9293, 3.10.7.1).
+Nor does a segment move before what it acknowledges, as a retransmission would by its number.
 """
 
 from __future__ import annotations
@@ -123,6 +125,12 @@ class TcpOrder:
             if abs(ts_ns - captured_ns) >= PATIENCE_NS and self._resets:
                 # It waits behind a RST only: a segment that comes so late is a retransmission.
                 break
+            if segment.flags & RST and not waiting.flags & SYN:
+                # A RST may have the number of an old acknowledgment: it does not show what came before.
+                continue
+            if waiting.flow == peer and _acknowledges(segment, waiting):
+                # It answers this one, and so it was sent later: it is a retransmission if its number is old.
+                break
             if waiting.flow == flow:
                 if waiting.flags & SYN and not segment.flags & SYN and _is_after(segment.seq, waiting.seq):
                     # Whatever waits before this SYN is of an earlier connection between the same ports.
@@ -185,6 +193,15 @@ class TcpOrder:
             waiting.flow != segment.flow or _is_after(end, _end_of(waiting))
             for _, waiting in self._line[:place]
         )
+
+
+def _acknowledges(segment: Segment, other: Segment) -> bool:
+    """Return True if a segment acknowledges something that the other side has sent with another one."""
+    return bool(
+        segment.flags & ACK
+        and (other.payload or other.missing or other.flags & FIN)
+        and _is_after(segment.ack, other.seq)
+    )
 
 
 def _end_of(segment: Segment) -> int:

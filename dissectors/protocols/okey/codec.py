@@ -6,6 +6,7 @@ that, what is unusual is noted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -107,9 +108,21 @@ class OkeyCodec(TextCodec[Line]):
 
     def __init__(self) -> None:
         super().__init__(GRAMMAR, _FORM)
+        names = b"|".join(re.escape(row.name.encode()) for row in GRAMMAR.rows)
+        # A quoted token can have any parts.
+        self._beginning = re.compile(rb'\n? *(?:"|%b)' % names)
 
     def split(self, frame: bytes) -> Line:
         return read_line(frame)
+
+    def names_message(self, frame: bytes, direction: Direction) -> bool:
+        """Return True if a line begins with the name of a message; no other line has a row.
+
+        Decoding a line of another protocol costs far more: it searches for the nearest name.
+        """
+        return bool(
+            self._beginning.match(frame) and self.grammar.rows_named(direction, self.split(frame).texts[0])
+        )
 
     def read(self, parts: Line, direction: Direction) -> Decoded:
         if not parts.found.tokens:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +30,6 @@ _LEAVES = {
     "LOGO": "{name} logs out",
 }
 """By the message that tells it, the sentence about somebody who leaves."""
-
-_COMMAND = re.compile(rb'[ "]*([+A-Z]+)')
-
-
-def _command(line: bytes) -> str | None:
-    """Return the word in capital letters with which a line begins."""
-    found = _COMMAND.match(line)
-    return found[1].decode() if found is not None else None
-
 
 _ANYBODYS = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
 """Other protocols over lines have messages of these names, too."""
@@ -92,10 +82,11 @@ class Okey(Dissector):
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = self.framer(direction)
-        known = self.grammar.names(direction)
-        # Only these are decoded: suggesting a command for each line of another protocol takes long.
-        frames = [frame.data for frame in framer.feed(0, data) if frame.cut is None]
-        lines = [self.decode(line, direction) for line in frames if _command(line) in known]
+        lines = [
+            self.decode(frame.data, direction)
+            for frame in framer.feed(0, data)
+            if frame.cut is None and self.codec.names_message(frame.data, direction)
+        ]
         sound = [line.row.name for line in lines if line.sound and line.row is not None]
         if any(name not in _ANYBODYS for name in sound):
             return "certain"
