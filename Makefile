@@ -9,7 +9,7 @@ DEMO_DB = .demo/game.db
 # Else each of thousands of commands would compile its modules anew, which takes three times as long as its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-oldest soak fuzz bench docs clean
+.PHONY: demo test test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest soak fuzz bench docs clean
 
 demo: .venv/installed
 	@rm -rf .demo && mkdir -p .demo
@@ -38,13 +38,17 @@ test: .venv/installed
 	.venv/bin/mypy
 	$(PYTEST) < /dev/null
 
+# The tests of one room, as in `make test-proxy`.
+test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system: .venv/installed
+	$(PYTEST) tests/$(@:test-%=%) < /dev/null
+
 # The tests at full strength.
 test-all: .venv/installed
 	$(PYTEST) --full < /dev/null
 
 # Whether anything grows under ten million messages or 100,000 clients, and what 200 kills lose; an hour.
 soak: .venv/installed
-	.venv/bin/pytest -m soak -s tests/test_soak.py tests/test_killed_together.py
+	.venv/bin/pytest -m soak -s tests/system/test_soak.py tests/kiebitz/test_killed_together.py
 
 # All figures beside their peers' (tshark, socat, mitmdump), in one run; twenty minutes. Writes RESULTS.md.
 bench: .venv/installed
@@ -52,7 +56,7 @@ bench: .venv/installed
 
 # The fuzzing campaigns of the stated size; hours.
 fuzz: .venv/installed
-	.venv/bin/pytest -m soak tests/test_fuzzing.py
+	.venv/bin/pytest -m soak tests/security/test_fuzzing.py
 
 # The tests with the lowest versions that pyproject.toml allows.
 test-oldest:

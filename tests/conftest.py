@@ -11,7 +11,7 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-import afterwards
+import closing as afterwards
 import descendants
 import pytest
 import strength
@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from kiebitz.cli.terminal import emoji
 
-pytest_plugins = ["browser", "tapped"]
+pytest_plugins = ["browser", "taps_and_nats"]
 """What fixtures of more than one module are in."""
 
 GRACE_S = 60

@@ -8,7 +8,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
 # Where a folder is run it comes first itself, but nothing in it is to be found by its bare name.
-sys.path[:1] = [str(TESTS), str(TESTS.parent)]
+sys.path[:1] = [str(TESTS), str(TESTS / "support"), str(TESTS.parent)]
 
 from peers import loop  # noqa: E402 (the path is set first)
 from peers.of_plugins import PLUGIN_FAULTS, PLUGIN_PEERS  # noqa: E402 (likewise)

@@ -1,0 +1,594 @@
+"""check on byte streams: the lines around a flaw, what of it does not print, and where parsing resumed."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pytest
+from closing import closed_afterwards
+from command import CAPTURES, ROOT, kiebitz
+from hypothesis import given
+from hypothesis import strategies as st
+from made_sessions import START_NS
+from rich.cells import cell_len
+
+from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.registry import BUILT_IN
+from kiebitz.services.evidence.excerpt import ROOM, looked_at, stream_excerpt
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.read.recorded_bytes import Bytes, Stretch
+from kiebitz.storage.recording.recorder import Recorder
+
+Part = bytes | int | None
+"""What is sent; or how many bytes of it are not in the capture, None if nobody knows how many."""
+
+
+def record(path: Path, parts: Sequence[Part], size: int | None = None, direction: Direction = "s2c") -> str:
+    """Record one side of a Schafkopf connection, in chunks of so many bytes; give the database's name."""
+    stream = Stream(1, "tcp", "127.0.0.1:40000", "127.0.0.1:35555", START_NS)
+    items: list[Item] = []
+    offset = 0
+    for number, part in enumerate(parts, 1):
+        ts_ns = START_NS + number * 1_000_000
+        if isinstance(part, bytes):
+            step = size or len(part)
+            for start in range(0, len(part), step):
+                items.append(Chunk(stream, direction, ts_ns, offset + start, part[start : start + step]))
+            offset += len(part)
+        else:
+            items.append(Gap(stream, direction, ts_ns, offset, part))
+            offset += part or 0
+    items.append(End(stream, START_NS + 1_000_000_000, "closed"))
+    decode_as = {("tcp", 35555): SCHAFKOPF}
+    recorder = Recorder(str(path), "relay", "made up", started_ns=START_NS, decode_as=decode_as)
+    recorder.record(items)
+    recorder.close()
+    return str(path)
+
+
+def excerpt_of(block: str) -> list[str]:
+    """The excerpt of a block, and where parsing resumed."""
+    return [line for line in block.splitlines()[2:] if " = " not in line or "resumed" in line]
+
+
+def paket(text: str, line_end: str = "\n") -> bytes:
+    return "".join(f"{line}{line_end}" for line in text.split()).encode()
+
+
+ID = b"!ID\n2\n!END\n"
+DRAN = b"!DRAN\n0\n!END\n"
+CARDS = "EICHEL SAU GRAS SAU HERZ SAU SCHELLEN SAU EICHEL ZEHN GRAS ZEHN " + "§ " * 16
+BAD_CARDS = [*CARDS.split()[:15], "EICHL", *CARDS.split()[16:]]
+LONG = b"!MITSPIELER\nA\n" + b"x" * 5_000_000 + b"\nC\nD\n!END\n"
+
+CASES: dict[str, tuple[list[Part], str, str]] = {
+    "a bad word in a MODEL's 17th line": (
+        [ID, paket("!MODEL !UPDATE " + " ".join(BAD_CARDS)), DRAN],
+        "bad-field",
+        r"""
+ 11 | !MODEL\n
+    | …
+ 90 | §\n
+ 93 | §\n
+ 96 | §\n
+ 99 | EICHL\n
+    | ^^^^^
+105 | §\n
+108 | §\n
+111 | §\n
+    = parsing resumed: at byte 141, with DRAN
+""",
+    ),
+    "a missing !END": (
+        [ID, paket("!GEKLOPFT JA NEIN JA NEIN"), DRAN],
+        "missing-end",
+        r"""
+11 | !GEKLOPFT\n
+   | …
+24 | NEIN\n
+29 | JA\n
+32 | NEIN\n
+37 | !DRAN\n
+   | ^
+43 | 0\n
+45 | !END\n
+   = parsing resumed: at byte 37, with DRAN
+""",
+    ),
+    "carriage returns": (
+        [paket("!ID 2 !END", "\r\n"), paket("!GEKLOPFT JA NEI JA NEIN !END", "\r\n"), DRAN],
+        "bad-field",
+        r"""
+ 8 | !END\r\n
+14 | !GEKLOPFT\r\n
+25 | JA\r\n
+29 | NEI\r\n
+   | ^^^
+34 | JA\r\n
+38 | NEIN\r\n
+44 | !END\r\n
+   = parsing resumed: at byte 50, with DRAN
+""",
+    ),
+    "Latin-1": (
+        [ID, "!NAME\n§\n!END\n".encode("latin-1"), DRAN],
+        "charset",
+        r"""
+ 4 | 2\n
+ 6 | !END\n
+11 | !NAME\n
+17 | \xa7\n
+   | ^^^^
+   | a7 0a
+   | ^^
+19 | !END\n
+24 | !DRAN\n
+30 | 0\n
+   = parsing resumed: at byte 24, with DRAN
+""",
+    ),
+    "a NUL": (
+        [ID, b"!NAME\nA\x00b\n!END\n", DRAN],
+        "unusual-value",
+        r"""
+ 4 | 2\n
+ 6 | !END\n
+11 | !NAME\n
+17 | A\x00b\n
+   | ^^^^^^
+   | 41 00 62 0a
+   |    ^^
+21 | !END\n
+26 | !DRAN\n
+32 | 0\n
+   = parsing resumed: at byte 26, with DRAN
+""",
+    ),
+    "what would drive the terminal": (
+        [ID, "!KONTRA\nJA\n\x1b[2J\\n\u202eJA\nJA\nJA\n!END\n".encode(), DRAN],
+        "bad-field",
+        r"""
+ 6 | !END\n
+11 | !KONTRA\n
+19 | JA\n
+22 | \x1b[2J\\n\u202eJA\n
+   | ^^^^^^^^^^^^^^^^^^
+   | 1b 5b 32 4a 5c 6e e2 80 ae 4a 41 0a
+   | ^^^^^^^^^^^^^^^^^^^^^^^^^^
+34 | JA\n
+37 | JA\n
+40 | !END\n
+   = parsing resumed: at byte 45, with DRAN
+""",
+    ),
+    "nothing where there should be something": (
+        [ID, b"!KONTRA\nJA\n\nJA\nJA\n!END\n", DRAN],
+        "bad-field",
+        r"""
+ 6 | !END\n
+11 | !KONTRA\n
+19 | JA\n
+22 | \n
+   | ^
+23 | JA\n
+26 | JA\n
+29 | !END\n
+   = parsing resumed: at byte 34, with DRAN
+""",
+    ),
+    "blanks at the end of a line": (
+        [ID, b"!KONTRA\nJA  \nJA\nJA\nJA\n!END\n"],
+        "bad-field",
+        r"""
+ 4 | 2\n
+ 6 | !END\n
+11 | !KONTRA\n
+19 | JA  \n
+   | ^^^^
+24 | JA\n
+27 | JA\n
+30 | JA\n
+   = parsing resumed: nothing more came that can be read
+""",
+    ),
+    "the stream ends in a line": (
+        [ID, b"!KONTRA\nJA\nNE"],
+        "truncated",
+        r"""
+ 6 | !END\n
+11 | !KONTRA\n
+19 | JA\n
+22 | NE
+   |   ^
+   = parsing resumed: nothing more came that can be read
+""",
+    ),
+    "the stream ends between two lines": (
+        [ID, b"!KONTRA\nJA\n"],
+        "truncated",
+        r"""
+ 6 | !END\n
+11 | !KONTRA\n
+19 | JA\n
+22 |
+   | ^
+   = parsing resumed: nothing more came that can be read
+""",
+    ),
+    "a gap": (
+        [ID, b"!KONTRA\nJA\n", 12, b"NEIN\nNEIN\n!END\n", DRAN],
+        "gap",
+        r"""
+ 6 | !END\n
+11 | !KONTRA\n
+19 | JA\n
+22 | [12 bytes missing]
+   | ^^^^^^^^^^^^^^^^^^
+34 | NEIN\n
+39 | NEIN\n
+44 | !END\n
+   = parsing resumed: at byte 49, with DRAN
+""",
+    ),
+    "a gap in the middle of a line, before a flaw": (
+        [b"!KONTRA\nJ", 1, b"N\n!DRAN\n7\n!END\n"],
+        "bad-field",
+        r"""
+ 9 | [1 byte missing]
+10 | N\n
+12 | !DRAN\n
+18 | 7\n
+   | ^
+20 | !END\n
+   = parsing resumed: nothing more came that can be read
+""",
+    ),
+    "a big gap in the middle of a line": (
+        [b"!KONTRA\nJ", 1_000_000, b"N\nJA\n!END\n", DRAN],
+        "gap",
+        r"""
+      0 | !KONTRA\n
+      8 | J
+      9 | [1000000 bytes missing]
+        | ^^^^^^^^^^^^^^^^^^^^^^^
+1000009 | N\n
+1000011 | JA\n
+1000014 | !END\n
+        = parsing resumed: at byte 1000019, with DRAN
+""",
+    ),
+    "the beginning is missing": (
+        [None, b"NEIN\n!END\n", DRAN],
+        "mid-stream",
+        r"""
+ 0 | [bytes missing, nobody knows how many]
+   | ^
+ 0 | NEIN\n
+ 5 | !END\n
+10 | !DRAN\n
+   = parsing resumed: at byte 10, with DRAN
+""",
+    ),
+    "a whole message": (
+        [ID, b"!KONTO\n1000\n0\n!END\n", DRAN],
+        "dialect",
+        r"""
+ 0 | !ID\n
+ 4 | 2\n
+ 6 | !END\n
+11 | !KONTO\n
+   | ^^^^^^
+18 | 1000\n
+   | ^^^^
+23 | 0\n
+   | ^
+25 | !END\n
+   | ^^^^
+30 | !DRAN\n
+36 | 0\n
+38 | !END\n
+   = parsing resumed: at byte 30, with DRAN
+""",
+    ),
+    "more lines than are shown": (
+        [paket("!DRAN 0 1 2 3 4 5 6 7 8 9 10 11 !END")],
+        "surplus-fields",
+        r"""
+ 0 | !DRAN\n
+ 6 | 0\n
+ 8 | 1\n
+   | ^
+10 | 2\n
+   | ^
+12 | 3\n
+   | ^
+14 | 4\n
+   | ^
+16 | 5\n
+   | ^
+18 | 6\n
+   | ^
+   | …
+26 | 10\n
+   | ^^
+29 | 11\n
+   | ^^
+32 | !END\n
+   = parsing resumed: nothing more came that can be read
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [None, 1, 7])
+@pytest.mark.parametrize("case", CASES)
+def test_lines_are_shown_around_a_flaw(tmp_path: Path, case: str, size: int | None) -> None:
+    parts, code, shown = CASES[case]
+    blocks = kiebitz("check", record(tmp_path / "x.db", parts, size)).out.split("\n\n")
+    [block] = [block for block in blocks if f"[{code}]" in block.splitlines()[0]]
+    assert excerpt_of(block) == shown.strip("\n").splitlines()
+
+
+def test_a_block_has_everything(tmp_path: Path) -> None:
+    database = record(tmp_path / "x.db", [b"!ERSTE3\nNEI\n!END\n", b"!BEENDEN\n!END\n"], direction="c2s")
+    done = kiebitz("check", database)
+    assert done.status == 3
+    assert done.out.split("\n\n")[0].splitlines() == [
+        'error[bad-field]: ERSTE3: "NEI" is not known here: did you mean NEIN?',
+        "  --> 0.001000 s, message #1, stream 1, 127.0.0.1:40000 → 127.0.0.1:35555 (c2s), byte 8 of"
+        " ERSTE3 (8 of that direction)",
+        r" 0 | !ERSTE3\n",
+        r" 8 | NEI\n",
+        "   | ^^^",
+        r"12 | !END\n",
+        r"17 | !BEENDEN\n",
+        r"26 | !END\n",
+        '   = expected: Boolean = "JA" | "NEIN"',
+        "   = clause: Server-seitig: Daten",
+        "   = blame: client (malformed)",
+        "   = parsing resumed: at byte 17, with BEENDEN",
+    ]
+    [row] = kiebitz("check", database, "--json").json
+    assert row == {
+        "id": 1,
+        "time": 0.001,
+        "severity": "error",
+        "group": "malformed",
+        "code": "bad-field",
+        "blame": "client",
+        "stream": 1,
+        "client": "127.0.0.1:40000",
+        "server": "127.0.0.1:35555",
+        "dir": "c2s",
+        "offset": 8,
+        "length": 3,
+        "msg": "ERSTE3",
+        "text": 'ERSTE3: "NEI" is not known here: did you mean NEIN?',
+        "expected": 'Boolean = "JA" | "NEIN"',
+        "clause": "Server-seitig: Daten",
+        "suggestion": "NEIN",
+        "offset_in_msg": 8,
+        "bytes": "NEI",
+        "hex": "4e4549",
+        "lines": [
+            {"offset": 0, "text": r"!ERSTE3\n"},
+            {"offset": 8, "text": r"NEI\n"},
+            {"offset": 12, "text": r"!END\n"},
+            {"offset": 17, "text": r"!BEENDEN\n"},
+            {"offset": 26, "text": r"!END\n"},
+        ],
+        "resumed_offset": 17,
+        "resumed_message": "BEENDEN",
+        "message": 1,
+        "event": None,
+        "player": None,
+        "altered": None,
+    }
+
+
+def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
+    database = record(tmp_path / "x.db", [ID, LONG, DRAN])
+    block = kiebitz("check", database).out.split("\n\n")[0]
+    shown = "x" * (ROOM - len(r"\r\n"))
+    assert excerpt_of(block) == [
+        r"      6 | !END\n",
+        r"     11 | !MITSPIELER\n",
+        r"     23 | A\n",
+        f"     25 | {shown}…",
+        f"        | {'^' * len(shown)}",
+        r"5000026 | C\n",
+        "        | ^",
+        r"5000028 | D\n",
+        "        | ^",
+        r"5000030 | !END\n",
+        "        | ^^^^",
+        r"5000035 | !DRAN\n",
+        r"5000041 | 0\n",
+        r"5000043 | !END\n",
+        "        = parsing resumed: at byte 5000035, with DRAN",
+    ]
+    [row] = kiebitz("check", database, "--json").json
+    assert row["bytes"] == "x" * 256
+    assert row["hex"] == "78" * 256
+
+
+@pytest.mark.parametrize(
+    ("case", "code", "told"),
+    [
+        ("a gap", "gap", {"bytes": None, "hex": None, "resumed_offset": 49, "resumed_message": "DRAN"}),
+        ("the stream ends in a line", "truncated", {"bytes": "", "hex": "", "resumed_offset": None}),
+        ("a NUL", "unusual-value", {"bytes": r"A\x00b", "hex": "410062", "suggestion": None}),
+        ("the beginning is missing", "mid-stream", {"bytes": "", "offset_in_msg": None}),
+    ],
+)
+def test_programs_get_it_all(tmp_path: Path, case: str, code: str, told: dict[str, object]) -> None:
+    database = record(tmp_path / "x.db", CASES[case][0])
+    [row] = kiebitz("check", database, "--json", "-Y", f'diag.code == "{code}"').json
+    assert {key: row[key] for key in told} == told
+
+
+def test_a_datagram_stays_on_one_line() -> None:
+    capture = str(CAPTURES / "maexchen-head-odd.pcap")
+    wanted = 'diag.code == "bad-token" && time > 7.6 && time < 7.61'
+    done = kiebitz("check", capture, "-Y", wanted)
+    assert done.out.split("\n\n")[0].splitlines()[2:] == [
+        r"   | …39f75abe-c77d-4d4a-ad18-0b7f651c85c2\n",
+        "   |                                      ^^",
+        "   | … 31 63 38 35 63 32 0a",
+        "   |                     ^^",
+        "   = expected: the end of the message",
+        "   = clause: Ablauf einer Spielrunde",
+        "   = blame: client (malformed)",
+    ]
+    [row] = kiebitz("check", capture, "--json", "-Y", wanted).json
+    assert (row["bytes"], row["hex"]) == (r"\n", "0a")
+    assert row["lines"] == [{"offset": 907, "text": r"…39f75abe-c77d-4d4a-ad18-0b7f651c85c2\n"}]
+    assert row["resumed_offset"] == row["offset"] + 1
+
+
+def test_all_lines_of_a_whole_model_are_not_shown() -> None:
+    data = paket("!MODEL !UPDATE " + CARDS)
+    lines = stream_excerpt([Stretch(0, len(data), data)], 0, len(data), 0)
+    assert [line.text for line in lines if line.offset is not None] == [
+        "!MODEL",
+        "!UPDATE",
+        "EICHEL",
+        "SAU",
+        "GRAS",
+        "SAU",
+        "§",
+        "§",
+    ]
+    assert not any("c2" in line.text for line in lines)
+
+
+def test_many_small_chunks_are_read_at_once(tmp_path: Path) -> None:
+    model = paket("!MODEL !UPDATE " + CARDS)
+    connection = closed_afterwards(open_existing(record(tmp_path / "x.db", [model] * 20, size=1)))
+    found = Bytes(connection)
+    assert found.between(1, "s2c", 0, 1) == [Stretch(0, 1, b"!")]
+    asked: list[str] = []
+    connection.set_trace_callback(asked.append)
+    start = 3 * len(model)
+    assert found.between(1, "s2c", start, start + len(model)) == [Stretch(start, len(model), model)]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("size", [None, 1])
+def test_bytes_and_gaps_between_two_places(tmp_path: Path, size: int | None) -> None:
+    connection = closed_afterwards(
+        open_existing(record(tmp_path / "x.db", [None, b"abcdef", 4, b"gh", 2], size))
+    )
+    found = Bytes(connection)
+    everything = [
+        Stretch(0, None, None),
+        Stretch(0, 6, b"abcdef"),
+        Stretch(6, 4, None),
+        Stretch(10, 2, b"gh"),
+        Stretch(12, 2, None),
+    ]
+    assert found.between(1, "s2c", 0, 100) == everything
+    assert found.between(1, "s2c", 1, 12) == [Stretch(1, 5, b"bcdef"), *everything[2:4]]
+    assert found.between(1, "s2c", 2, 4) == [Stretch(2, 2, b"cd")]
+    assert found.between(1, "s2c", 8, 9) == everything[2:3]
+    assert found.between(1, "s2c", 13, 20) == everything[4:]
+    assert found.between(1, "s2c", 14, 20) == []
+    assert found.between(1, "c2s", 0, 20) == []
+
+
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=40), st.sampled_from([b"\n", b"\r\n", b"x" * 3000, 5])), max_size=12
+    ),
+    st.integers(0, 9000),
+    st.integers(0, 9000),
+)
+def test_any_part_of_any_stream_can_be_shown(parts: list[bytes | int], offset: int, length: int) -> None:
+    stretches = []
+    at = 0
+    for part in parts:
+        size = part if isinstance(part, int) else len(part)
+        if size:
+            stretches.append(Stretch(at, size, part if isinstance(part, bytes) else None))
+        at += size
+    offset = min(offset, at)
+    seen = [
+        Stretch(
+            max(stretch.offset, start),
+            min(stretch.offset + stretch.length, end) - max(stretch.offset, start),
+            stretch.data[max(0, start - stretch.offset) : end - stretch.offset],
+        )
+        if stretch.data is not None
+        else stretch
+        for start, end in looked_at(offset, length)
+        for stretch in stretches
+        if stretch.length is not None and stretch.offset < end and start < stretch.offset + stretch.length
+    ]
+    lines = stream_excerpt(seen, offset, length, 0)
+    assert sum(line.offset is not None for line in lines) <= 15
+    assert any(set(line.text) <= {" ", "^"} for line in lines)
+    offsets = [line.offset for line in lines if line.offset is not None]
+    assert offsets == sorted(offsets)
+    for line in lines:
+        assert (line.text + line.line_end).isprintable()
+        assert cell_len(line.text + line.line_end) <= ROOM + 2
+
+
+def _on_a_terminal(*arguments: str, **environment: str) -> str:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kiebitz", *arguments]
+    process = subprocess.Popen(
+        command, stdout=theirs, cwd=ROOT, env={**os.environ, "COLUMNS": "80", **environment}
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while piece := os.read(ours, 4096):
+            written += piece
+    except OSError:
+        # So Linux says that the other end is closed.
+        pass
+    os.close(ours)
+    process.wait(60)
+    return written.decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path) -> None:
+    database = record(tmp_path / "x.db", [ID, b"!MODUS\n" + b"SOLO" * 50 + b"\n!END\n", DRAN])
+    plain = _on_a_terminal("check", database, NO_COLOR="1")
+    assert "\x1b" not in plain
+    assert all(len(line) <= 80 for line in plain.splitlines()[1:])
+    assert "   = expected: Modus = " in plain
+    coloured = _on_a_terminal("check", database)
+    assert click.unstyle(coloured) == plain
+    assert coloured != plain
+
+
+@pytest.mark.parametrize("protocol", [dissector.protocol for dissector in BUILT_IN])
+def test_the_reference_fits_80_columns(protocol: str) -> None:
+    done = kiebitz("protocols", protocol)
+    assert done.status == 0
+    names = done.out.index("Names for filters")
+    assert all(len(line) <= 80 for line in done.out[:names].splitlines())
+
+
+def test_the_reference_has_the_specifications_notation() -> None:
+    text = kiebitz("protocols", "schafkopf").out
+    for part in (
+        '    "!HOCHZEIT" "JA" Karte "!END"\n',
+        '    "!MODEL" Flag Spielerhand Tisch LetzterStich\n',
+        "\nProductions\n",
+        "  Karte = Farbe Wert\n",
+        '  Integer = "0" | "1" | "2" | "3"\n',
+        '  Farbe = "§" | "EICHEL" | "GRAS" | "HERZ" | "SCHELLEN"\n',
+    ):
+        assert text.count(part) == 1 or "MODEL" in part
+    assert text.count("Modus =") == 1
+    assert "    ANNOUNCE;dice;token\n" in kiebitz("protocols", "maexchen").out

@@ -1,0 +1,291 @@
+"""What the shells are offered, in a real bash and by what is told to each: quick, quiet, and harmless."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from command import CAPTURES, ODD, TINY, kiebitz, spawn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from in_shells import Bash, Zsh, completed_by_fish
+from processes_and_rows import until
+from strength import a_few
+
+from kiebitz.cli.completion.bash_line import typed
+from kiebitz.cli.main import run
+
+BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
+NAMES = [
+    *("al ice", "o'hara", 'a"b', "$(touch pwned)", "`touch pwned`", "a!b", "*", "~", "ü", "a\\b", "#1"),
+    *("a;touch pwned", "a,b", "a:b=c", "a&b|c<d>e(f)", "{a,b}", "[x]", "$HOME"),
+]
+NO_WORDS = ["-x", "a\x1b[2J", "a\nb", "\u202eb", "a\x9b2J", "a\0b", "\u2028b", ""]
+"""What is not offered: an option, an empty name, and names that would have to be escaped."""
+
+NOTE = "$(touch pwned) `touch pwned` %F{red} a:b\x1b[2J\x9b2J\n\u202e"
+"""What a game and a session are called beside their number."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database of two sessions, and one in which players have odd names."""
+    made = tmp_path_factory.mktemp("completed")
+    assert kiebitz("import", ODD, TINY, "-w", str(made / "game.db")).status == 0
+    assert kiebitz("import", TINY, "-w", str(made / "odd.db")).status == 0
+    with closing(sqlite3.connect(made / "odd.db")) as connection, connection:
+        names = [(name, number) for number, name in enumerate([*NAMES, *NO_WORDS], 1)]
+        connection.executemany("UPDATE events SET actor = ? WHERE id = ?", names)
+        for change in ("games SET label = ?", "sessions SET name = ?"):
+            connection.execute(f"UPDATE {change}", (NOTE,))
+    (made / "tiny.pcap").write_bytes(Path(TINY).read_bytes())
+    return made
+
+
+@pytest.fixture(scope="module")
+def bash(folder: Path) -> Iterator[Bash]:
+    with Bash(folder) as started:
+        yield started
+
+
+def offered(line: str, capsys: pytest.CaptureFixture[str], shell: str = "bash", word: str = "") -> list[str]:
+    """What a shell is told for a line, of which bash would put something in the place of `word`."""
+    words = {"COMP_LINE": line, "COMP_WORD": word}
+    if shell != "bash":
+        last = word if shell == "fish" else str(line.count(" "))
+        words = {"COMP_WORDS": line, "COMP_CWORD": last}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**words, "_KIEBITZ_COMPLETE": f"{shell}_complete"}.items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            run([])
+    assert ended.value.code == 0
+    written = capsys.readouterr()
+    assert written.err == ""
+    return written.out.splitlines()
+
+
+# In a real bash.
+
+LINES = {
+    "kiebitz ev": "kiebitz events ",
+    "kiebitz state game.d": "kiebitz state game.db ",
+    "kiebitz state game.db --as al": "kiebitz state game.db --as alice ",
+    "kiebitz state game.db --as=al": "kiebitz state game.db --as=alice ",
+    "kiebitz state odd.db --as 'o": "kiebitz state odd.db --as 'o'\\''hara' ",
+    "kiebitz follow 'game.db:1' 6": "kiebitz follow 'game.db:1' 6 ",
+    "kiebitz follow 'game.db:1' 4": "kiebitz follow 'game.db:1' 4",
+    "kiebitz redissect game.db -d ud": "kiebitz redissect game.db -d udp.port==",
+    "kiebitz redissect game.db -d udp.port==": "kiebitz redissect game.db -d udp.port==9000,maexchen ",
+    "kiebitz redissect game.db -d 'udp.port==1,n": "kiebitz redissect game.db -d 'udp.port==1,none' ",
+    "kiebitz relay -m reverse:ud": "kiebitz relay -m reverse:udp://",
+    "kiebitz relay -m reverse:udp://": "kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 ",
+    'FOO=1 kiebitz messages game.db -Y \'msg == "ROLL" && maexchen.dic': (
+        "FOO=1 kiebitz messages game.db -Y 'msg == \"ROLL\" && maexchen.dice' "
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "line", a_few([*LINES], lambda line: any(part in line for part in ("as=al", "port==", "udp://")))
+)
+def test_a_line_in_bash(bash: Bash, line: str) -> None:
+    assert bash.completed(line) == LINES[line]
+
+
+def test_the_sessions_of_a_database_in_bash(bash: Bash) -> None:
+    # Bash leaves what is before the colon as it is.
+    assert bash.all_of("kiebitz state game.db:") == ["state", "game.db:1", "2"]
+    assert bash.all_of("kiebitz events game.db:") == ["events", "game.db:1", "2", "*"]
+
+
+def test_odd_names_are_words_in_bash(bash: Bash, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    found = bash.all_of("kiebitz events odd.db --as ")
+    assert set(NAMES) <= set(found)
+    assert not set(NO_WORDS) & set(found)
+    assert sorted(folder.iterdir()) == before
+
+
+# In a real zsh and a real fish.
+
+
+def test_odd_names_are_words_in_zsh(bash: Bash, folder: Path) -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed")
+    before = sorted(folder.iterdir())
+    with Zsh(folder) as zsh:
+        found = zsh.all_of("kiebitz events odd.db --as ")
+        assert set(NAMES) <= set(found)
+        assert not set(NO_WORDS) & set(found)
+        # What a number stands for is shown beside it.
+        for line in ("kiebitz state odd.db --game ", "kiebitz state odd.db:"):
+            assert zsh.words(zsh.completed(line, "\t\t"))[-1][-1].isdecimal()
+            assert not re.search("[\x80-\x9f\u2028\u202e]|\x1b\\[2J", zsh.written)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_odd_names_are_words_in_fish(bash: Bash, folder: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed")
+    before = sorted(folder.iterdir())
+    offered = completed_by_fish("kiebitz events odd.db --as ", folder)
+    program = "printf '%s\\0' " + " ".join(offered)
+    done = subprocess.run(["fish", "--no-config", "-c", program], capture_output=True, check=True)
+    found = done.stdout.decode().split("\0")[:-1]
+    # Fish puts in a tilde as it is.
+    assert {*NAMES} - {"~"} <= {*found}
+    assert not {*NO_WORDS} & {*found}
+    assert completed_by_fish("kiebitz state odd.db --game ", folder) == ["1", "2"]
+    assert sorted(folder.iterdir()) == before
+
+
+WORDS = st.text(st.sampled_from(" '\"\\$`!*~#ab:=;&|(){}[]<>,/-") | st.characters(categories=["L", "N"]))
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["", "'", '"']), st.booleans()), min_size=5))
+def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> None:
+    lines, meant = [], []
+    for kept, rest, quote, is_begun in cases:
+        # As somebody has begun it: the whole word in quotation marks, or each letter behind a backslash.
+        begun = typed("kiebitz " + quote, "").going_on(kept) or ""
+        line = f"x {quote}{begun}"
+        at = typed(line, "" if is_begun else begun)
+        assert (at.words, at.word, at.quote) == (["x"], kept, quote)
+        assert at.kept == (kept if is_begun else "")
+        going_on = at.going_on(kept + rest)
+        assert going_on is not None
+        if kept + rest:
+            lines.append(f"{quote}{begun if is_begun else ''}{going_on}{quote}")
+            meant.append(kept + rest)
+    program = "printf '%s\\0' " + " ".join(lines)
+    done = subprocess.run(["bash", "-c", program], capture_output=True, check=True)
+    assert not meant or done.stdout.decode().split("\0")[:-1] == meant
+
+
+# What is offered.
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("state {game} --as ", ["alice", "bob"]),
+        ("replay {game}:2 --as a", ["alice"]),
+        ("events {tiny} {game} --as b", ["bob"]),
+        ("watch {tiny} --game ", ["1", "2"]),
+        ("state {tiny} --at ", ["#6", "#22", "end"]),
+        ("show {bad} #1", ["#118"]),
+        ("check {bad} --at ", ["#118"]),
+        ("replay {tiny} --from e", ["end"]),
+        ("follow {game}:2 ", ["1", "2", "3", "4", "5"]),
+        ("diff {game}:1 {game}:", ["{game}:1", "{game}:2"]),
+        ("games {game}:", ["{game}:1", "{game}:2", "{game}:*"]),
+        ("probe server -d o", ["okey"]),
+        ("protocols sch", ["schafkopf"]),
+        ("sniff -d tcp.port==9,", [*(f"tcp.port==9,{name}" for name in ("catan", "cgml"))]),
+        ("relay -m soc", ["socks5"]),
+        ("relay -m reverse:t", ["reverse:tcp://", "reverse:tls://"]),
+    ],
+)
+def test_what_is_offered(
+    line: str, words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = {"game": str(folder / "game.db"), "tiny": str(folder / "tiny.pcap"), "bad": BADCARD}
+    found = offered(f"kiebitz {line.format(**paths)}", capsys, "zsh")
+    named = [value.replace("\\:", ":") for value in found[1::3]]
+    wanted = [word.format(**paths) for word in words]
+    assert [word for word in named if word in wanted] == wanted
+    assert len(named) < len(wanted) + 4
+
+
+def test_the_interfaces_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    names = {name for _, name in socket.if_nameindex()}
+    for command in ("sniff -i ", "relay -m transparent@9001 --print-rules -i "):
+        assert {line.removeprefix("plain,") for line in offered(f"kiebitz {command}", capsys)} == names
+
+
+def test_what_a_number_stands_for_is_told_to_shells_that_show_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = offered(f"kiebitz follow {folder / 'tiny.pcap'} ", capsys, "zsh")
+    assert found[:3] == ["plain", "1", "alice to 127.0.0.1:9000"]
+    # A comma in a candidate is part of it.
+    assert "plain,udp.port==9000,maexchen\tMäxchen" in offered(
+        "kiebitz sniff -d udp.port==", capsys, "fish", "udp.port=="
+    )
+    assert 'split --max 1 ","' in kiebitz("completion", "fish").out
+
+
+# What goes wrong.
+
+SENSELESS = [
+    "",
+    "kiebitz",
+    "kiebitz nonsense ",
+    "kiebitz state nowhere.db --as ",
+    "kiebitz state 'open --as ",
+    "kiebitz state {game}:99 --as ",
+    "kiebitz state - --as ",
+    "kiebitz events {game}:x --as ",
+    "kiebitz state {folder} --as ",
+    "kiebitz messages {game} -Y 'nonsense == 1' --as ",
+    "kiebitz follow {broken} ",
+    "kiebitz follow {broken}:",
+    "kiebitz sniff -d udp.port==9000,ma,",
+    "kiebitz state {large} --as ",
+    "kiebitz state {pipe} --as ",
+]
+
+
+@pytest.mark.parametrize("shell", a_few(["bash", "zsh", "fish"], ["bash"]))
+def test_nothing_is_said_whatever_is_wrong(
+    shell: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken, pipe = tmp_path / "broken.db", tmp_path / "pipe"
+    broken.write_bytes((folder / "game.db").read_bytes()[:5000])
+    os.mkfifo(pipe)
+    paths = {
+        "game": folder / "game.db",
+        "folder": folder,
+        "broken": broken,
+        "pipe": pipe,
+        "large": CAPTURES / "catan-five-servers.pcapng.gz",
+    }
+    before = sorted(folder.iterdir())
+    for line in SENSELESS:
+        found = offered(line.format(**paths), capsys, shell)
+        assert len(found) < 30 * 3, line
+        if line.endswith("--as "):
+            assert "alice" not in "".join(found)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_session_that_is_being_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = tmp_path / "live.db"
+    sniff = spawn("sniff", "-i", "-", "-w", str(database), "-q", stdin=subprocess.PIPE)
+    try:
+        assert sniff.stdin is not None
+        sniff.stdin.write(Path(TINY).read_bytes())
+        sniff.stdin.flush()
+
+        def alice_is_offered() -> bool:
+            return database.exists() and "plain,alice" in offered(f"kiebitz state {database} --as ", capsys)
+
+        until(alice_is_offered, "alice is known", 60)
+        assert sniff.poll() is None
+        sniff.stdin.close()
+        assert sniff.wait(60) == 0
+    finally:
+        sniff.kill()
+        for pipe in (sniff.stdout, sniff.stderr):
+            assert pipe is not None
+            pipe.close()

@@ -1,0 +1,347 @@
+"""The configuration file: each mistake in it is told at its place, and what it says holds, from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import CAPTURES, ROOT, TINY, Done, kiebitz
+from hypothesis import given
+from hypothesis import strategies as st
+from served_pages import serving
+from strength import a_few
+from terminals import OnTerminal
+
+from kiebitz.cli.configuration.errors import ConfigurationError
+from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.reading import understood
+
+BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
+NAMES = '[names]\n"127.0.0.1" = "table 3"\n"127.0.0.1:9000" = "the server"\n'
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the configuration is."""
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("KIEBITZ_CONFIG", str(path))
+    return path
+
+
+def alone(*arguments: str, cwd: Path, **environment: str) -> Done:
+    """The command in a process of its own, in a folder, with this environment."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "kiebitz", *arguments],
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+# Mistakes.
+
+MISTAKES = {
+    "an unknown key": (
+        "# mine\ndatabse = 'a.db'\n",
+        "line 2: there is no key databse; did you mean database?",
+        ["databse = 'a.db'", "^^^^^^^"],
+    ),
+    "American": ('color = "never"', "line 1: there is no key color; did you mean colour?", None),
+    "nothing near": ("x = 1", "line 1: there is no key x; there are database, colour, names", None),
+    "an unknown table": (
+        "[nams]\na = 1",
+        "line 1: there is no key nams; did you mean names?",
+        ["[nams]", " ^^^^"],
+    ),
+    "no text": (
+        "database = 5 # five",
+        'line 1: database is the path of a file, as in "~/class.db"',
+        ["database = 5 # five", "           ^"],
+    ),
+    "a table for a text": (
+        "[database]",
+        'line 1: database is the path of a file, as in "~/class.db"',
+        ["[database]", " ^^^^^^^^"],
+    ),
+    "a value of several lines": (
+        "colour = [\n'never',\n]",
+        'line 1: colour is "always", "never" or "auto"',
+        ["colour = [", "         ^"],
+    ),
+    "a wrong word": (
+        'colour = "red"',
+        'line 1: colour is "always", "never" or "auto"',
+        ['colour = "red"', "         ^^^^^"],
+    ),
+    "no table": (
+        "names = 3",
+        'line 1: names is a table: [names], and below it "10.0.0.7" = "table 3"',
+        ["names = 3", "        ^"],
+    ),
+    "no quotation marks": (
+        "[names]\n10.0.0.7 = 'x'",
+        'line 2: 10 is no IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
+        ["10.0.0.7 = 'x'", "^^"],
+    ),
+    "no address": (
+        "[names]\n'localhost' = 'x'",
+        'line 2: localhost is no IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
+        ["'localhost' = 'x'", "^^^^^^^^^^^"],
+    ),
+    "no port": (
+        '[names]\n"10.0.0.7:99999" = "x"',
+        'line 2: 10.0.0.7:99999 is no IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
+        ['"10.0.0.7:99999" = "x"', "^^^^^^^^^^^^^^^^"],
+    ),
+    "a name that is a number, in one line with others": (
+        'names = {"10.0.0.7"=5, "10.0.0.8"="x"}',
+        'line 1: the name of 10.0.0.7 is a text, as in "table 3"',
+        ['names = {"10.0.0.7"=5, "10.0.0.8"="x"}', "                    ^"],
+    ),
+    "a name that drives a terminal": (
+        '[names]\n"10.0.0.7" = "a\\u001b[2J" # red',
+        "line 2: the name of 10.0.0.7 has a character that does not print",
+        ['"10.0.0.7" = "a\\u001b[2J" # red', "             ^^^^^^^^^^^^"],
+    ),
+    "a name that fills the line": (
+        f'[names]\n"::1" = "{"a" * 41}"',
+        "line 2: the name of ::1 is longer than 40 characters",
+        None,
+    ),
+    "no name": ('[names]\n"::1" = " "', 'line 2: the name of ::1 is a text, as in "table 3"', None),
+    "no TOML": (
+        'colour "x"',
+        "line 1: this is no TOML: expected '=' after a key in a key/value pair",
+        ['colour "x"', "       ^"],
+    ),
+    "no end": ("colour = [\n", "line 1: this is no TOML: invalid value", ["colour = [", "          ^"]),
+    "a key twice": (
+        "colour = 'auto'\ncolour = 'auto'",
+        "line 2: this is no TOML: cannot overwrite a value",
+        None,
+    ),
+    "nested": (f"colour = {'[' * 5000}", ": this is nested too deeply", None),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_at_its_place(file: Path, mistake: str) -> None:
+    text, told, excerpt = MISTAKES[mistake]
+    file.write_text(text)
+    done = kiebitz("events", TINY)
+    assert (done.status, done.out) == (2, "")
+    lines = done.err.splitlines()
+    between = ", " if told.startswith("line") else ""
+    assert lines[0] == f"kiebitz: {file}{between}{told}"
+    if excerpt is not None:
+        assert lines[1:] == [f"  {line}" for line in excerpt]
+
+
+def test_what_is_no_file_of_ones_own_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> str:
+        done = kiebitz("events", TINY)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+        return done.err.removeprefix("kiebitz: ").strip()
+
+    assert told() == f"{file}: there is no such file, and KIEBITZ_CONFIG names it"
+    file.write_bytes(b"# \n# \xff\n")
+    assert told() == f"{file}: line 2 is not UTF-8"
+    # Another path: a file is read once.
+    large = file.with_name("large.toml")
+    monkeypatch.setenv("KIEBITZ_CONFIG", str(large))
+    large.write_text("#" * (64 * 1024 + 1))
+    assert told() == f"{large}: a configuration has at most 64 KiB"
+    monkeypatch.setenv("KIEBITZ_CONFIG", str(file.parent))
+    assert told() == f"{file.parent}: this is no file"
+    pipe = file.with_name("pipe")
+    os.mkfifo(pipe)
+    monkeypatch.setenv("KIEBITZ_CONFIG", str(pipe))
+    assert told() == f"{pipe}: this is no file"
+    monkeypatch.setenv("KIEBITZ_CONFIG", "config.toml")
+    assert told() == "config.toml: KIEBITZ_CONFIG takes a whole path, which begins with /"
+    if os.geteuid() != 0:
+        large.chmod(0)
+        monkeypatch.setenv("KIEBITZ_CONFIG", str(large))
+        assert told() == f"{large}: it cannot be read: Permission denied"
+
+
+def test_help_is_there_whatever_is_wrong(file: Path) -> None:
+    file.write_text("x = 1")
+    done = kiebitz("-h")
+    assert done.status == 0
+    assert done.out.endswith(f"Configuration file:\n  {file}\n")
+
+
+TOML = st.text(st.sampled_from("[]{}.=\"'\n #,019abdt\\:") | st.characters(), max_size=60)
+
+
+@given(TOML, st.sampled_from(["", "[names]\n", "names = ", '[names]\n"10.0.0.7" = ', "colour = "]))
+def test_any_file_is_understood_or_told(text: str, before: str) -> None:
+    try:
+        found = understood("/c", f"{before}{text}".encode("utf-8", "surrogatepass"))
+    except ConfigurationError as error:
+        told = [str(error), *error.excerpt()]
+    else:
+        assert all(name.isprintable() for name in found.names.values())
+        return
+    assert len(told) in (1, 3)
+    assert told[0].startswith("/c")
+    if len(told) == 3:
+        assert set(told[2].strip()) == {"^"}
+        assert len(told[2]) <= len(told[1]) + 1 or not told[1].isascii()
+
+
+# Where it is.
+
+
+@pytest.mark.parametrize("home", ["XDG_CONFIG_HOME", "HOME"])
+def test_it_is_looked_for_at_home(tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KIEBITZ_CONFIG")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv(home, str(tmp_path))
+    file = tmp_path / ("kiebitz" if home == "XDG_CONFIG_HOME" else ".config/kiebitz") / "config.toml"
+    assert kiebitz("-h").out.endswith(f"Configuration file:\n  {file} (there is none)\n")
+    file.parent.mkdir(parents=True)
+    file.write_text("x = 1")
+    assert kiebitz("-h").out.endswith(f"Configuration file:\n  {file}\n")
+    done = kiebitz("streams", TINY)
+    assert (done.status, done.err.splitlines()[0].partition(": there is")[0]) == (
+        2,
+        f"kiebitz: {file}, line 1",
+    )
+
+
+def test_it_is_not_looked_for_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = [
+        tmp_path / "config.toml",
+        tmp_path / "kiebitz.toml",
+        tmp_path / "own" / "kiebitz" / "config.toml",
+    ]
+    planted[-1].parent.mkdir(parents=True)
+    for path in planted:
+        path.write_text("x = 1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KIEBITZ_CONFIG")
+    monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
+    # By its standard a relative path is none.
+    monkeypatch.setenv("XDG_CONFIG_HOME", "own")
+    assert kiebitz("streams", TINY).status == 0
+
+
+# What it says.
+
+
+def test_the_database(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text('database = "~/class.db"')
+    monkeypatch.setenv("HOME", str(tmp_path))
+    stranger = tmp_path / "strangers"
+    stranger.mkdir()
+    monkeypatch.chdir(stranger)
+    assert kiebitz("import", TINY).status == 0
+    assert (tmp_path / "class.db").exists()
+    assert "maexchen-head-tiny" in kiebitz("sessions").out
+    assert not [*stranger.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("colour", "environment", "on_terminal", "in_pipe"),
+    a_few(
+        [
+            ("always", {}, True, True),
+            ("never", {}, False, False),
+            ("auto", {}, True, False),
+            ("always", {"NO_COLOR": "1"}, False, False),
+            ("never", {"FORCE_COLOR": "1"}, True, True),
+        ],
+        lambda row: (row[0], len(row[1])) == ("always", 0),
+    ),
+)
+def test_the_colours(
+    file: Path, colour: str, environment: dict[str, str], on_terminal: bool, in_pipe: bool
+) -> None:
+    file.write_text(f'colour = "{colour}"')
+    done = alone("check", BADCARD, cwd=ROOT, KIEBITZ_CONFIG=str(file), **environment)
+    assert ("\x1b[31m" in done.out) == in_pipe
+    surroundings: dict[str, Any] = {"KIEBITZ_CONFIG": str(file), **environment}
+    with OnTerminal("check", BADCARD, **surroundings) as command:
+        assert command.ended() == 3
+    assert (b"\x1b[31m" in command.written) == on_terminal
+
+
+def test_pictures_have_no_colours_either(file: Path) -> None:
+    file.write_text('colour = "never"')
+    with OnTerminal("state", TINY, KIEBITZ_CONFIG=str(file)) as command:
+        assert command.ended() == 0
+    assert not re.search(rb"\x1b\[[0-9;]*[34][0-9;]*m", command.written)
+
+
+def test_names_are_shown_where_people_read(file: Path) -> None:
+    file.write_text(NAMES)
+    streams = kiebitz("streams", TINY)
+    assert re.search(r"^1  maexchen  udp   table 3:\d+  the server  ", streams.out, re.MULTILINE)
+    messages = kiebitz("messages", str(CAPTURES / "okey-seed-lobby.pcap.gz")).out
+    assert "table 3:51602" in messages
+    head = kiebitz("state", TINY).out.splitlines()[0]
+    assert head.startswith("Mäxchen  the server  ")
+    place = kiebitz("check", BADCARD, "-Y", 'diag.code == "bad-field"').out.splitlines()[1]
+    assert "Falsch → table 3:35555 (c2s)" in place
+    assert "127.0.0.1" not in streams.out + messages + head + place
+
+
+def test_programs_and_filters_keep_the_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [kiebitz("streams", TINY, form).out for form in ("--json", "--nl", "--csv", "--tsv")]
+    found = kiebitz("messages", TINY, "--json", "-Y", 'server == "127.0.0.1:9000"').out
+    file = tmp_path / "config.toml"
+    file.write_text(NAMES)
+    monkeypatch.setenv("KIEBITZ_CONFIG", str(file))
+    assert [kiebitz("streams", TINY, form).out for form in ("--json", "--nl", "--csv", "--tsv")] == before
+    assert kiebitz("messages", TINY, "--json", "-Y", 'server == "127.0.0.1:9000"').out == found != "[]\n"
+
+
+def test_live_lines_have_the_names(file: Path, tmp_path: Path) -> None:
+    file.write_text(NAMES)
+    with Path(BADCARD).open("rb") as capture:
+        done = subprocess.run(
+            [sys.executable, "-m", "kiebitz", "sniff", "-i", "-", "-w", str(tmp_path / "game.db")],
+            stdin=capture,
+            capture_output=True,
+            cwd=ROOT,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    assert done.returncode == 0
+    assert "error[bad-field] Falsch: " in done.stdout
+    assert "127.0.0.1" not in done.stdout
+
+
+@pytest.mark.full
+def test_the_page_has_the_names(file: Path) -> None:
+    file.write_text(NAMES)
+    with serving(TINY) as server:
+        (table,) = server.well("api/tables")["tables"]
+    assert (table["server"], table["place"]) == ("127.0.0.1:9000", "the server")
+
+
+@pytest.mark.parametrize(
+    ("key", "address", "shown"),
+    [
+        ("::1", "[::1]:9000", "x:9000"),
+        ("0:0::1", "[::1]:9000", "x:9000"),
+        ("[::1]:9000", "[::1]:9000", "x"),
+        ("10.0.0.7", "10.0.0.7:80", "x:80"),
+        ("10.0.0.7", "10.0.0.71:80", "10.0.0.71:80"),
+        ("10.0.0.7:80", "10.0.0.7:8", "10.0.0.7:8"),
+    ],
+)
+def test_which_address_is_meant(file: Path, key: str, address: str, shown: str) -> None:
+    file.write_text(f'[names]\n"{key}" = "x"')
+    assert named(address) == shown

@@ -1,0 +1,327 @@
+"""`kiebitz diff` of a recorded session and the same one with something altered: it tells what was done."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from altered_sessions import Alter, Said, recorded
+from command import CAPTURES, Done, kiebitz
+from stored import stored
+from strength import a_few, few_captures
+
+MAEXCHEN = "maexchen-head-port4711.pcap"
+SCHAFKOPF = "schafkopf-1.3-2humans.pcap"
+CATAN = "catan-lurche-py-3p.pcap.gz"
+OKEY = "okey-head-game-win.pcap.gz"
+CGML = "cgml-tiny.pcap.gz"
+EACH = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY, CGML)
+
+
+def of_event(said: Sequence[Said], kind: str, number: int) -> list[int]:
+    """Where the messages stand that tell of an event: of its kind the one with this number, from 0."""
+    events = list(dict.fromkeys(one.event for one in said if one.kind == kind))
+    return [place for place, one in enumerate(said) if one.event == events[number]]
+
+
+def lost(kind: str, number: int) -> Alter:
+    """All messages that tell of an event are missing."""
+
+    def alter(said: list[Said]) -> list[Said]:
+        gone = of_event(said, kind, number)
+        return [one for place, one in enumerate(said) if place not in gone]
+
+    return alter
+
+
+def changed(kind: str, number: int, old: str, new: str) -> Alter:
+    """All messages that tell of an event have something else in them."""
+
+    def alter(said: list[Said]) -> list[Said]:
+        other = list(said)
+        for place in of_event(said, kind, number):
+            assert old.encode() in said[place].data
+            data = said[place].data.replace(old.encode(), new.encode(), 1)
+            other[place] = dataclasses.replace(said[place], data=data)
+        return other
+
+    return alter
+
+
+def swapped(kind: str, number: int) -> Alter:
+    """The messages that tell of an event come after those of the next event of its kind."""
+
+    def alter(said: list[Said]) -> list[Said]:
+        later = of_event(said, kind, number)
+        behind = max(of_event(said, kind, number + 1)) + 1
+        moved = [said[place] for place in later]
+        stay = [one for place, one in enumerate(said) if place not in later]
+        return [*stay[: behind - len(later)], *moved, *stay[behind - len(later) :]]
+
+    return alter
+
+
+def replaced(texts: dict[str, str]) -> Alter:
+    """Texts are other ones, all at once and wherever they stand."""
+    table = {old.encode(): new.encode() for old, new in texts.items()}
+    pattern = re.compile(b"|".join(map(re.escape, sorted(table, key=len, reverse=True))))
+    return lambda said: [
+        dataclasses.replace(one, data=pattern.sub(lambda found: table[found[0]], one.data)) for one in said
+    ]
+
+
+def compared(folder: Path, capture: str, alter: Alter, *options: str, **recording: Any) -> Done:
+    """The capture as A, and altered as B."""
+    known = recorded(capture)
+    altered = known.with_said(alter(list(known.said))).write(folder / "altered.db", **recording)
+    return kiebitz("diff", stored(capture), altered, *options)
+
+
+def heard_first_elsewhere(kind: str, number: int, before: str, number_before: int) -> Alter:
+    """Whoever was not told of the event before hears of the next one before it; each hears what he heard."""
+
+    def alter(said: list[Said]) -> list[Said]:
+        first, later = of_event(said, before, number_before), of_event(said, kind, number)
+        streams = {said[place].stream for place in first}
+        early = [place for place in later if said[place].stream not in streams]
+        assert first[0] < early[0]
+        rest = [one for place, one in enumerate(said) if place not in early]
+        return [*rest[: first[0]], *(said[place] for place in early), *rest[first[0] :]]
+
+    return alter
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is done to a capture, and what is told: sort, kind and fields of events; how many messages."""
+
+    capture: str
+    alter: Alter
+    events: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    messages: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = ()
+
+
+def unasked(name: str, number: int) -> Alter:
+    """One message that made no event is missing."""
+
+    def alter(said: list[Said]) -> list[Said]:
+        places = [place for place, one in enumerate(said) if one.name == name and one.event is None]
+        return [one for place, one in enumerate(said) if place != places[number]]
+
+    return alter
+
+
+def asked_otherwise(name: str, old: str, new: str) -> Alter:
+    """The first message of a name that made no event, and has this in it, has something else."""
+
+    def alter(said: list[Said]) -> list[Said]:
+        place = next(
+            place
+            for place, one in enumerate(said)
+            if one.name == name and one.event is None and old.encode() in one.data
+        )
+        data = said[place].data.replace(old.encode(), new.encode(), 1)
+        return [*said[:place], dataclasses.replace(said[place], data=data), *said[place + 1 :]]
+
+    return alter
+
+
+def one_copy_lost(name: str, number: int) -> Alter:
+    """One client of several does not hear what the server tells all."""
+
+    def alter(said: list[Said]) -> list[Said]:
+        places = [place for place, one in enumerate(said) if one.name == name]
+        return [one for place, one in enumerate(said) if place != places[number]]
+
+    return alter
+
+
+CASES = {
+    # Mäxchen
+    "an answer lost": Case(MAEXCHEN, lost("joined", 0), (("only a", "joined", ()),)),
+    "a roll lost": Case(MAEXCHEN, lost("rolled", 1), (("only a", "rolled", ()),)),
+    "one die": Case(MAEXCHEN, changed("rolled", 0, "4,3", "6,1"), (("changed", "rolled", ("dice",)),)),
+    "an announcement": Case(
+        MAEXCHEN, changed("announced", 1, "5,5", "6,5"), (("changed", "announced", ("dice",)),)
+    ),
+    "two answers swapped": Case(MAEXCHEN, swapped("joined", 1), (("order", "joined", ()),)),
+    "two logins swapped": Case(MAEXCHEN, swapped("registered", 0), (("order", "registered", ()),)),
+    "a request lost": Case(MAEXCHEN, unasked("ROLL", 1), messages=(("only a", "c2s", "ROLL", (), 1),)),
+    "a request changed": Case(
+        MAEXCHEN,
+        asked_otherwise("ANNOUNCE", "ANNOUNCE;4,3", "ANNOUNCE;6,3"),
+        messages=(("changed", "c2s", "ANNOUNCE", ("dice",), 1),),
+    ),
+    "a copy lost": Case(MAEXCHEN, one_copy_lost("PLAYER ROLLS", 5)),
+    # Schafkopf
+    "a best bid lost": Case(SCHAFKOPF, lost("best_bid", 0), (("only a", "best_bid", ()),)),
+    "an account": Case(
+        SCHAFKOPF, changed("settled", 0, "1150", "1250"), (("changed", "settled", ("accounts",)),)
+    ),
+    "a yes for a no": Case(
+        SCHAFKOPF, changed("answered", 0, "NEIN", "JA"), (("changed", "answered", ("answer",)),)
+    ),
+    "two bids swapped": Case(SCHAFKOPF, swapped("bid", 0), (("order", "bid", ()),)),
+    "a seat not told": Case(SCHAFKOPF, unasked("ID", 1), messages=(("only a", "s2c", "ID", (), 1),)),
+    # Catan
+    "the first roll lost": Case(CATAN, lost("rolled", 0), (("only a", "rolled", ()),)),
+    "a die of two": Case(CATAN, changed("rolled", 0, "[2,2]", "[2,3]"), (("changed", "rolled", ("dice",)),)),
+    "a yield told to others before a chat": Case(
+        "catan-infrarot-game2-3p.pcap.gz", heard_first_elsewhere("gained", 7, "chat", 11)
+    ),
+    "a refusal of a trade lost": Case(CATAN, lost("trade_declined", 0), (("only a", "trade_declined", ()),)),
+    "two rolls swapped": Case(CATAN, swapped("rolled", 0), (("order", "rolled", ()),)),
+    "a wish lost": Case(
+        CATAN, unasked("Handel anbieten", 0), messages=(("only a", "c2s", "Handel anbieten", (), 1),)
+    ),
+    "one copy of a yield lost": Case(CATAN, one_copy_lost("Ertrag", 4)),
+    # Okey
+    "a ready lost": Case(OKEY, lost("ready", 0), (("only a", "ready", ()),)),
+    "a word of a chat": Case(OKEY, changed("chat", 0, "gg", "GG"), (("changed", "chat", ("text",)),)),
+    "two readies swapped": Case(OKEY, swapped("ready", 0), (("order", "ready", ()),)),
+    "a list lost": Case(OKEY, unasked("+RNAM", 2), messages=(("only a", "s2c", "+RNAM", (), 1),)),
+    "a heartbeat lost": Case(OKEY, one_copy_lost("PING", 1)),
+    "a logout that comes to nothing": Case(OKEY, lost("left", 2), (("changed", "left", ("reason",)),)),
+    # CGML
+    "a flek lost": Case(CGML, lost("flek", 1), (("only a", "flek", ()),)),
+    "a flek doubled": Case(CGML, changed("flek", 1, ">2<", ">4<"), (("changed", "flek", ("level",)),)),
+    "two bids of mariáš swapped": Case(CGML, swapped("bid", 0), (("order", "bid", ()),)),
+    "a card lost": Case(CGML, lost("played", 3), (("only a", "played", ()),)),
+    "a copy of a card lost": Case(CGML, one_copy_lost("round", 2)),
+}
+
+
+@pytest.mark.parametrize("title", a_few(CASES, [*CASES][::4]))
+def test_what_is_altered_is_what_is_told_and_nothing_else(title: str, tmp_path: Path) -> None:
+    case = CASES[title]
+    done = compared(tmp_path, case.capture, case.alter, "--json")
+    told = done.json
+    assert [(one["sort"], one["kind"], tuple(one["fields"])) for one in told["differences"]] == [*case.events]
+    assert [
+        (one["sort"], one["direction"], one["name"], tuple(one["fields"]), one["count"])
+        for one in told["messages"]
+    ] == [*case.messages]
+    assert told["conversations"] == []
+    assert told["equal"] == (not case.events and not case.messages)
+    assert done.status == (0 if told["equal"] else 3)
+
+
+@pytest.mark.parametrize("title", a_few(CASES, [*CASES][::10]))
+def test_the_sessions_exchanged_exchange_the_sides(title: str, tmp_path: Path) -> None:
+    case = CASES[title]
+    there = compared(tmp_path, case.capture, case.alter, "--json").json
+    back = kiebitz("diff", str(tmp_path / "altered.db"), str(CAPTURES / case.capture), "--json").json
+    assert mirrored(back) == there
+
+
+def mirrored(told: Any) -> Any:
+    """A difference as JSON with its sides exchanged."""
+    if isinstance(told, list):
+        return [mirrored(part) for part in told]
+    if not isinstance(told, dict):
+        return {"only a": "only b", "only b": "only a"}.get(told, told) if isinstance(told, str) else told
+    other = {"a": "b", "b": "a"} if {"a", "b"} <= told.keys() else {}
+    return {other.get(name, name): mirrored(part) for name, part in told.items()}
+
+
+# Other names: Catan's players and CGML's have numbers, too.
+NAMES: dict[str, tuple[str, dict[str, str], list[tuple[str, str]]]] = {
+    "all three exchanged": (
+        MAEXCHEN,
+        {"alice": "carl", "carl": "dora", "dora": "alice"},
+        [("alice", "carl"), ("carl", "dora"), ("dora", "alice")],
+    ),
+    "all new": (
+        MAEXCHEN,
+        {"alice": "Änne", "carl": "x", "dora": "Wilhelmina", "kaos": "order"},
+        [("alice", "Änne"), ("carl", "x"), ("dora", "Wilhelmina"), ("kaos", "order")],
+    ),
+    "one new": (MAEXCHEN, {"carl": "berta"}, [("carl", "berta")]),
+    "two exchanged": (
+        SCHAFKOPF,
+        {"Jürgen Groß": "Bärbel", "Bärbel": "Jürgen Groß"},
+        [("Jürgen Groß", "Bärbel"), ("Bärbel", "Jürgen Groß")],
+    ),
+    "names of Catan": (
+        CATAN,
+        {"Jürgen": "Anna", "Zoë Weiß": "Bert"},
+        [("Jürgen", "Anna"), ("Zoë Weiß", "Bert")],
+    ),
+    "names of Okey": (
+        OKEY,
+        {"boran": "istref", "istref": "pascal", "pascal": "robin", "robin": "boran"},
+        [("boran", "istref"), ("istref", "pascal"), ("pascal", "robin"), ("robin", "boran")],
+    ),
+    "numbers of CGML": (CGML, {"6533": "1216", "1216": "8678", "8678": "6533"}, []),
+    "numbers and a name of CGML": (
+        CGML,
+        {"6533": "1", "1216": "22", "8678": "333", "wampaire": "dracula"},
+        [("wampaire", "dracula")],
+    ),
+}
+
+
+@pytest.mark.parametrize("title", a_few(NAMES, [*NAMES][::2]))
+def test_players_who_are_called_otherwise_are_matched(title: str, tmp_path: Path) -> None:
+    capture, names, pairs = NAMES[title]
+    done = compared(tmp_path, capture, replaced(names))
+    assert (done.status, done.err) == (0, "")
+    told = "; players by seat: " + ", ".join(f"{mine} = {other}" for mine, other in pairs) if pairs else ""
+    assert done.out.endswith(f" events{told}\n")
+
+
+CATAN_NUMBERS = re.compile(
+    "|".join(
+        f'(?<="{name}":)[123](?=[,}}])'
+        for name in ("id", "Spieler", "Mitspieler", "Eigentümer", "Absender", "Ziel")
+    ).encode()
+)
+
+
+def with_other_numbers(said: list[Said]) -> list[Said]:
+    return [
+        dataclasses.replace(one, data=CATAN_NUMBERS.sub(lambda found: b"%d" % (9 - int(found[0])), one.data))
+        for one in said
+    ]
+
+
+def with_other_tokens(said: list[Said]) -> list[Said]:
+    token = re.compile(rb"[0-9a-f]{8}(?=-[0-9a-f]{4}-)")
+    return [dataclasses.replace(one, data=token.sub(lambda found: found[0][::-1], one.data)) for one in said]
+
+
+def later_rounds(said: list[Said]) -> list[Said]:
+    """A server that has played ten rounds before."""
+    number = re.compile(rb"(?<=^ROUND STARTED;)\d+")
+    return [
+        dataclasses.replace(one, data=number.sub(lambda found: b"%d" % (int(found[0]) + 10), one.data))
+        for one in said
+    ]
+
+
+@pytest.mark.parametrize(
+    ("capture", "alter"),
+    [(CATAN, with_other_numbers), (MAEXCHEN, with_other_tokens), (MAEXCHEN, later_rounds)],
+)
+def test_what_a_server_makes_up_is_no_difference(capture: str, alter: Alter, tmp_path: Path) -> None:
+    done = compared(tmp_path, capture, alter)
+    assert (done.status, done.err) == (0, "")
+    assert " are the same: " in done.out
+
+
+@pytest.mark.parametrize("capture", EACH)
+def test_times_and_ports_are_no_difference(capture: str, tmp_path: Path) -> None:
+    done = compared(tmp_path, capture, list, shift_ns=86_400 * 10**9, other_ports=True)
+    assert (done.status, done.err) == (0, "")
+
+
+@pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
+def test_a_session_and_itself_are_the_same(capture: str) -> None:
+    done = kiebitz("diff", str(CAPTURES / capture), str(CAPTURES / capture))
+    assert done.status == 0
+    assert re.fullmatch(r"A .* and B .* are the same: [\d,]+ events?\n", done.out)

@@ -1,0 +1,349 @@
+"""When things go wrong: a sentence on stderr, the right exit status, no traceback, and a sound database."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, closing, contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from command import ROOT, kiebitz
+from descendants import ended
+from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, kill_all, until
+from strength import a_few
+from test_relay_udp import eventually
+
+CAPTURE = ROOT / "captures" / "maexchen-head-port4711.pcap"
+
+
+def run(*arguments: str, limit_s: float = 30) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KIEBITZ, *arguments], capture_output=True, text=True, timeout=limit_s)
+
+
+def assert_sound(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+class Echo:
+    """A server that sends back what it gets, and the relay in front of it, driven datagram by datagram."""
+
+    def __init__(self, database: Path, environment: Mapping[str, str], *options: str) -> None:
+        self.server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.server.bind(("127.0.0.1", 0))
+        self.server.settimeout(PATIENCE_S)
+        self.client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.client.settimeout(PATIENCE_S)
+        self.port = free_port("udp")
+        mode = f"reverse:udp://127.0.0.1:{self.server.getsockname()[1]}@{self.port}"
+        self.relay = subprocess.Popen(
+            [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **environment},
+        )
+        self.said = ""
+        self.wait_for("listening on")
+
+    def wait_for(self, words: str) -> None:
+        """Read what the relay says until these words come."""
+        assert self.relay.stderr is not None
+        while words not in self.said:
+            line = self.relay.stderr.readline()
+            assert line, f"the relay ended and said only: {self.said}"
+            self.said += line
+
+    def round_trip(self, data: bytes) -> None:
+        self.client.sendto(data, ("127.0.0.1", self.port))
+        got, address = self.server.recvfrom(65_535)
+        assert got == data
+        self.server.sendto(data, address)
+        assert self.client.recv(65_535) == data
+
+    def recorder(self) -> int:
+        """The process id of the recorder."""
+        return child_of(self.relay.pid)
+
+    def kill_recorder(self) -> None:
+        """Kill it, and wait until another one is there."""
+        self.said = ""
+        os.kill(self.recorder(), signal.SIGKILL)
+        self.wait_for("the recorder has died and is started again")
+
+    def stop(self) -> int:
+        """Ctrl-C; the exit status."""
+        self.relay.send_signal(signal.SIGINT)
+        assert self.relay.stderr is not None
+        self.said += self.relay.stderr.read()
+        return self.relay.wait(30)
+
+
+@contextmanager
+def relaying(
+    database: Path, environment: Mapping[str, str] = MappingProxyType({}), *options: str
+) -> Iterator[Echo]:
+    echo = Echo(database, environment, *options)
+    try:
+        yield echo
+    finally:
+        kill_all(echo.relay)
+        echo.server.close()
+        echo.client.close()
+
+
+def recorded(database: Path) -> list[bytes]:
+    with closing(sqlite3.connect(database)) as connection:
+        return [data for (data,) in connection.execute("SELECT data FROM chunks ORDER BY id")]
+
+
+def wait_until_gone(process: int) -> None:
+    """Wait for the end of a process that is an orphan, and so a child of the tests."""
+    until(lambda: ended(process), f"the end of process {process}")
+
+
+def test_a_clean_end_closes_the_session(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        echo.round_trip(b"REGISTER;alice")
+        assert echo.stop() == 0
+    assert_sound(database)
+    assert recorded(database) == [b"REGISTER;alice"] * 2
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT ended_ns > started_ns FROM sessions").fetchall() == [(1,)]
+        assert connection.execute("SELECT close_reason FROM streams").fetchall() == [("end",)]
+    assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
+
+
+@pytest.mark.parametrize("after_s", a_few([0.05, 0.2, 0.4, 0.8], [0.05, 0.4]))
+def test_ctrl_c_while_it_starts(tmp_path: Path, after_s: float) -> None:
+    mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
+    relay = subprocess.Popen(
+        [*KIEBITZ, "relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-q"],
+        stderr=subprocess.PIPE,
+        text=True,
+        # The tests may run where it is ignored, as in the background of a plain sh.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    time.sleep(after_s)
+    relay.send_signal(signal.SIGINT)
+    _, said = relay.communicate(timeout=20)
+    if "init_import_site" in said:
+        # On a busy machine Python itself is still being loaded, and ends in its own way.
+        return
+    assert relay.returncode in (0, 130, -signal.SIGINT)
+    assert "Traceback" not in said or relay.returncode == -signal.SIGINT
+    assert [path.name for path in tmp_path.iterdir() if path.name != "game.db"] == []
+
+
+def test_the_relay_is_killed(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        recorder = echo.recorder()
+        for number in range(50):
+            echo.round_trip(b"%d" % number)
+        time.sleep(0.2)
+        echo.relay.kill()
+        echo.wait_for("the relay has died")
+        wait_until_gone(recorder)
+    assert "Traceback" not in echo.said
+    assert_sound(database)
+    assert recorded(database) == [b"%d" % (number // 2) for number in range(100)]
+
+
+def test_both_are_killed(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        for number in range(50):
+            echo.round_trip(b"%d" % number)
+        time.sleep(0.3)
+        echo.round_trip(b"too late to be promised")
+        os.killpg(echo.relay.pid, signal.SIGKILL)
+        echo.relay.wait()
+        time.sleep(0.2)
+    assert_sound(database)
+    assert recorded(database)[:100] == [b"%d" % (number // 2) for number in range(100)]
+    followed = run("messages", str(database), "-F", "--nl")
+    assert followed.returncode == 0
+    assert "never ended" in followed.stderr
+    assert len(list(tmp_path.glob(".*spool*"))) == 1
+    with relaying(database) as echo:
+        assert echo.stop() == 0
+    assert list(tmp_path.glob(".*spool*")) == []
+
+
+def test_another_program_locks_the_database_for_a_while(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with relaying(database) as echo:
+        echo.round_trip(b"before")
+        time.sleep(0.3)
+        with closing(sqlite3.connect(database)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            for number in range(50):
+                echo.round_trip(b"%d" % number)
+            echo.wait_for("another program is writing to it")
+            other.rollback()
+        echo.wait_for("the database can be written again")
+        assert echo.stop() == 0
+    assert "Traceback" not in echo.said
+    assert recorded(database)[2:] == [b"%d" % (number // 2) for number in range(100)]
+
+
+@contextmanager
+def small_disk(path: Path, size: str) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("a small disk needs root, to mount it")
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True, text=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_the_disk_is_full_on_import(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "400k") as disk:
+        database = disk / "game.db"
+        done = run("import", str(CAPTURE), "-w", str(database))
+        assert done.returncode == 1
+        assert "disk is full" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert_sound(database)
+
+
+@contextmanager
+def full(disk: Path) -> Iterator[None]:
+    """No room on it for a while."""
+    ballast = disk / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+def assert_whole_but_for_gaps(database: Path, sent: list[bytes], from_then_on: int) -> None:
+    """Each byte of both directions is there or in a gap of known length, all since a datagram is there."""
+    said = b"".join(sent)
+    safe = len(b"".join(sent[:from_then_on]))
+    with closing(sqlite3.connect(database)) as connection:
+        for direction in ("c2s", "s2c"):
+            at, missing = 0, 0
+            for offset, length, data in connection.execute(
+                "SELECT offset, length, data FROM chunks WHERE direction = ? ORDER BY id", (direction,)
+            ):
+                assert offset == at
+                assert data == said[offset : offset + length] if data is not None else at < safe
+                missing += length if data is None else 0
+                at += length
+            assert at == len(said)
+            assert 0 < missing <= safe
+
+
+def missing_by_direction(database: Path) -> dict[str, int]:
+    query = "SELECT direction, sum(length) FROM chunks WHERE data IS NULL GROUP BY direction"
+    with closing(sqlite3.connect(database)) as connection:
+        return dict(connection.execute(query).fetchall())
+
+
+@pytest.mark.parametrize(
+    ("first", "is_killed"),
+    [(b"REGISTER;alice", False), (b"REGISTER;alice", True), (b"\x00no game", False), (b"\x00no game", True)],
+)
+def test_the_disk_is_full_while_relaying(tmp_path: Path, first: bytes, is_killed: bool) -> None:
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        database = disk / "game.db"
+        sent = [first]
+        with relaying(database) as echo:
+            echo.round_trip(sent[0])
+            eventually(lambda: len(recorded(database)) == 2)
+            with full(disk):
+                for number in range(40):
+                    sent.append(b"%d" % number + b"x" * 10_000)
+                    echo.round_trip(sent[-1])
+                echo.wait_for("Traffic is forwarded but not recorded")
+                if is_killed:
+                    echo.kill_recorder()
+            # The journal is tried again after a tenth of a second, when there is something for it.
+            time.sleep(0.2)
+            freed = len(sent)
+            for number in range(40):
+                sent.append(b"there is room again %d" % number)
+                echo.round_trip(sent[-1])
+            assert echo.stop() == 0
+        assert "Traceback" not in echo.said
+        assert "traffic is recorded from here on" in echo.said
+        assert "nothing is missing" not in echo.said
+        assert_sound(database)
+        assert_whole_but_for_gaps(database, sent, freed)
+        missing = missing_by_direction(database)
+        total = sum(missing.values())
+        ways = ", ".join(
+            f"{length:,} of stream 1 {direction}" for direction, length in sorted(missing.items())
+        )
+        assert f"{total:,} bytes missing ({ways})" in echo.said
+        (stream,) = kiebitz("streams", str(database), "--json").json
+        assert {way: stream[f"missing_{way}"] for way in missing} == missing
+        assert "missing c2s" in kiebitz("streams", str(database)).out
+        told = kiebitz("check", str(database), "--json", "-Y", 'diag.code == "gap"')
+        # As of a game's stream: nobody has broken a rule.
+        assert (told.status, {gap["severity"] for gap in told.json}) == (0, {"warning"})
+        assert sum(gap["length"] for gap in told.json) == total
+
+
+BAD_CALLS = [
+    (("import", "missing.pcap"), 1, "missing.pcap"),
+    (("import", "."), 1, "folder"),
+    (("import", "text.txt"), 1, "pcap"),
+    (("import", str(CAPTURE), "-w", "no/such/folder/game.db"), 1, "no/such/folder/game.db"),
+    (("import", str(CAPTURE), "-w", "."), 1, "folder"),
+    (("import", str(CAPTURE), "-w", "text.txt"), 1, "text.txt"),
+    (("import", str(CAPTURE), "-w", "/proc/game.db"), 1, "/proc/game.db"),
+    (("import", str(CAPTURE), "-d", "udp.port==9000"), 2, "udp.port==9000,maexchen"),
+    (("import", str(CAPTURE), "-d", "udp.port==9000,maxchen"), 2, "did you mean maexchen"),
+    (("import",), 2, "FILE"),
+    (("relay", "-m", "reverse:udp://127.0.0.1:9@127.0.0.1:TAKEN"), 1, "TAKEN"),
+    (("relay", "-m", "reverse:udp://no.such.host.invalid:9@0"), 1, "no.such.host.invalid"),
+    (("relay", "-m", "reverse:udp://127.0.0.1:9@0", "-w", "no/such/game.db"), 1, "no/such"),
+    (("relay", "-m", "reverse:udp://127.0.0.1:9@0", "-w", "text.txt"), 1, "text.txt"),
+    (("relay", "-m", "reverse:udp://127.0.0.1:9@0", "-Y", "maexchen.dise"), 2, "maexchen.dice"),
+    (("relay", "-m", "udp:9000"), 2, "reverse:"),
+    (("relay",), 2, "-m"),
+    (("sniff", "-i", "nosuchif0"), 1, "nosuchif0"),
+    (("sniff", "-i", "lo", "-f", "udp prt 9"), 1, "udp prt 9"),
+    (("sniff", "-i", "lo", "-a", "60"), 2, "duration:60"),
+    (("messages", "missing.db"), 1, "missing.db"),
+    (("messages", "text.txt"), 1, "text.txt"),
+    (("messages", f"{CAPTURE}", "-Y", "msg == "), 2, "^"),
+    (("nonsense",), 2, "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("call", "status", "words"), BAD_CALLS)
+def test_a_bad_call_gets_a_sentence_and_its_status(
+    tmp_path: Path, call: tuple[str, ...], status: int, words: str
+) -> None:
+    (tmp_path / "text.txt").write_text("only text\n")
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        with chdir(tmp_path):
+            done = kiebitz(*(part.replace("TAKEN", port) for part in call))
+    assert done.status == status, done.err
+    assert words.replace("TAKEN", port) in done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".db") == ["text.txt"]

@@ -1,0 +1,340 @@
+"""The listings and follow: what they show, in which forms, and how they fail."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from closing import closed_afterwards
+from command import ODD, ROOT, TINY, kiebitz, spawn
+from made_sessions import Conversation, record
+from processes_and_rows import PATIENCE_S
+
+from kiebitz.storage.database.recorder_lock import lock
+
+NASTY = "a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f"
+"""Clears the screen, rings, colours and turns what follows around, if it is let."""
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two imported sessions."""
+    path = str(tmp_path_factory.mktemp("listings") / "game.db")
+    assert kiebitz("import", TINY, ODD, "-w", path).status == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def nasty(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A player whose name drives terminals, and a message with line breaks."""
+    talk = Conversation()
+    talk.says(f"REGISTER;{NASTY}".encode()).hears(b"REGISTERED").says(b"ROLL;tok\n").says(b"\xff\xfe")
+    return record(tmp_path_factory.mktemp("nasty") / "nasty.db", talk.ends().items)
+
+
+def test_sessions(database: str) -> None:
+    rows = kiebitz("sessions", database, "--json").json
+    assert [(row["id"], row["name"], row["kind"]) for row in rows] == [
+        (1, "maexchen-head-tiny.pcap", "import"),
+        (2, "maexchen-head-odd.pcap", "import"),
+    ]
+    assert rows[0]["messages"] == 69
+    assert rows[0]["streams"] == 5
+    assert rows[0]["started"].endswith("+00:00")
+    assert rows[0]["errors"] == 0
+    assert rows[1]["errors"] > 0
+
+
+def test_the_latest_session_is_taken_unless_one_is_named(database: str) -> None:
+    latest = kiebitz("streams", database, "--json")
+    assert f"{database} holds 2 sessions; this is the latest, {database}:2" in latest.err
+    first = kiebitz("streams", f"{database}:1", "--json")
+    assert first.err == ""
+    assert len(first.json) == 5 < len(latest.json)
+
+
+def test_a_capture_file_and_its_session_list_the_same(database: str) -> None:
+    for command in ("streams", "games", "messages", "events"):
+        assert kiebitz(command, TINY, "--json").json == kiebitz(command, f"{database}:1", "--json").json
+
+
+def test_streams_and_games(database: str) -> None:
+    streams = kiebitz("streams", f"{database}:1", "--json").json
+    assert streams[0] == {
+        "number": 1,
+        "id": 1,
+        "protocol": "maexchen",
+        "transport": "udp",
+        "client": "127.0.0.1:40176",
+        "server": "127.0.0.1:9000",
+        "opened": 0.0,
+        "closed": 1.403674,
+        "close_reason": "end",
+        "messages": 17,
+        "bytes": streams[0]["bytes"],
+        "missing_c2s": 0,
+        "missing_s2c": 0,
+    }
+    games = kiebitz("games", f"{database}:1")
+    assert re.search(r"round 1 .* losers alice; reason ANNOUNCED_LOSING_DICE\n", games.out)
+    assert "no end seen" in games.out
+
+
+def test_messages(database: str) -> None:
+    done = kiebitz("messages", f"{database}:1", "-Y", 'msg == "ANNOUNCED" && maexchen.dice == "6,5"')
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["#", "time", "stream", "dir", "who", "name", "fields"]
+    assert len(lines) == 6
+    assert re.search(r" 1\.4\d{5} +1  s2c  alice +ANNOUNCED +dice=6,5 name=alice$", lines[1])
+    assert len({line.index("ANNOUNCED") for line in lines[1:]}) == 1
+
+
+def test_events_and_what_a_player_could_know(database: str) -> None:
+    everything = kiebitz("events", f"{database}:1", "--json").json
+    carls = kiebitz("events", f"{database}:1", "--as", "carl", "--json").json
+    assert {"id": 14, "kind": "rolled", "sentence": "carl has rolled 3,3"}.items() <= everything[13].items()
+    assert [row["actor"] for row in carls if row["kind"] == "rolled"] == ["carl"]
+    assert len([row for row in everything if row["kind"] == "rolled"]) == 2
+    wrong = kiebitz("events", f"{database}:1", "--as", "cral")
+    assert (wrong.status, wrong.out) == (1, "")
+    assert "there is no player cral in this session; did you mean carl?" in wrong.err
+
+
+def test_all_forms_say_the_same(database: str) -> None:
+    arguments = ("messages", f"{database}:1")
+    rows = kiebitz(*arguments, "--json").json
+    assert [json.loads(line) for line in kiebitz(*arguments, "--nl").out.splitlines()] == rows
+    for form, delimiter in (("--csv", ","), ("--tsv", "\t")):
+        text = kiebitz(*arguments, form).out
+        listed = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+        of_objects = ("fields", "flaws")
+        assert [{**row, **{key: json.loads(row[key]) for key in of_objects}} for row in listed] == [
+            {
+                key: value if key in of_objects else "" if value is None else str(value)
+                for key, value in row.items()
+            }
+            for row in rows
+        ]
+    assert len(kiebitz(*arguments).out.splitlines()) == len(rows) + 1
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--nl",), ("--csv",), ("--tsv",)])
+def test_nothing_found_is_a_header_and_a_sentence(database: str, form: tuple[str, ...]) -> None:
+    done = kiebitz("messages", database, "-Y", "game == 999999", *form)
+    assert done.status == 0
+    assert "kiebitz: no messages match" in done.err
+    if form == ("--json",):
+        assert done.json == []
+    else:
+        assert len(done.out.splitlines()) == (0 if form == ("--nl",) else 1)
+
+
+@pytest.mark.parametrize("form", ["table", "--json", "--nl", "--csv", "--tsv", "--raw-less"])
+def test_no_peer_drives_the_terminal(nasty: str, form: str) -> None:
+    flags = [form] if form not in ("table", "--raw-less") else []
+    commands = [
+        ["messages", nasty, *flags],
+        ["events", nasty, *flags],
+        ["check", nasty, *flags],
+        ["streams", nasty, *flags],
+    ]
+    if form == "--raw-less":
+        commands = [["follow", nasty, "1"], ["follow", nasty, "1", "--hex"], ["events", nasty, "--as", "x"]]
+    for command in commands:
+        done = kiebitz(*command)
+        for text in (done.out, done.err):
+            assert all(c.isprintable() for c in text.replace("\n", "").replace("\t", "")), command
+
+
+def test_escapes_keep_what_was_sent(nasty: str) -> None:
+    assert kiebitz("messages", nasty, "--json").json[0]["fields"] == {"name": NASTY}
+    assert r"name=a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f" in kiebitz("messages", nasty).out
+    assert r"\u202e" in kiebitz("messages", nasty, "--json").out
+
+
+def test_follow_shows_both_sides(nasty: str) -> None:
+    assert kiebitz("follow", nasty, "1").out.splitlines()[1:] == [
+        "← REGISTERED",
+        r"→ ROLL;tok\n",
+        r"→ \xff\xfe",
+    ]
+    assert "00000000  52 45 47 49 53 54 45 52 45 44" in kiebitz("follow", nasty, "1", "--hex").out
+    raw = subprocess.run(
+        [sys.executable, "-m", "kiebitz", "follow", nasty, "1", "--raw"],
+        capture_output=True,
+        cwd=ROOT,
+        check=True,
+    )
+    assert raw.stdout == f"REGISTER;{NASTY}REGISTEREDROLL;tok\n".encode() + b"\xff\xfe"
+
+
+def test_follow_shows_gaps_and_empty_datagrams(tmp_path: Path) -> None:
+    talk = Conversation().says(b"REGISTER;al", missing=12).says(b"").says(b"REGISTER;bob")
+    database = record(tmp_path / "gap.db", talk.items)
+    assert kiebitz("follow", database, "1").out.splitlines() == [
+        "→ REGISTER;al",
+        "→ [12 bytes missing]",
+        "→ ",
+        "→ REGISTER;bob",
+    ]
+    assert "0000000b  [12 bytes missing]" in kiebitz("follow", database, "1", "--hex").out
+
+
+def test_an_unknown_stream_is_told_with_those_there_are(database: str) -> None:
+    done = kiebitz("follow", f"{database}:1", "77")
+    assert done.status == 1
+    assert "there is no stream 77; there are 1 to 5" in done.err
+
+
+@pytest.mark.parametrize(
+    ("session", "sentence"),
+    [
+        (TINY[:-1], f"there is no such file; did you mean {TINY}"),
+        ("game.db", "there is no such file"),
+        ("{database}:3", "there is no session 3; there are 1 to 2"),
+        (f"{TINY}:1", "this is no database; only those have numbered sessions"),
+        (str(ROOT), "is a directory: name a capture file in it"),
+    ],
+)
+def test_a_session_that_is_not_there(database: str, session: str, sentence: str) -> None:
+    done = kiebitz("messages", session.format(database=database))
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("kiebitz: ")
+    assert sentence in done.err
+
+
+def test_files_that_are_neither(tmp_path: Path) -> None:
+    for name, content in (
+        ("empty", b""),
+        ("text", b"hello, world"),
+        ("half.db", b"SQLite format 3\0" + b"x" * 90),
+    ):
+        (tmp_path / name).write_bytes(content)
+        done = kiebitz("messages", str(tmp_path / name))
+        assert (done.status, done.out) == (1, "")
+        assert "Traceback" not in done.err
+        assert "fault of Kiebitz" not in done.err
+
+
+def test_a_wrong_filter_is_shown_with_a_caret(database: str) -> None:
+    done = kiebitz("messages", database, "-Y", "maexchen.dise == 3")
+    assert (done.status, done.out) == (2, "")
+    sentence, text, caret = done.err.splitlines()
+    assert "maexchen.dice" in sentence
+    assert text[caret.index("^") :].startswith("maexchen.dise")
+
+
+def test_a_reader_that_has_enough_is_no_failure(database: str) -> None:
+    process = spawn("messages", database, "--nl")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    assert (
+        process.stderr.read()
+        == f"kiebitz: {database} holds 2 sessions; this is the latest, {database}:2\n".encode()
+    )
+    assert process.wait() == 0
+    process.stderr.close()
+
+
+@contextmanager
+def recorder_at(path: Path) -> Iterator[None]:
+    """As if a recorder had the database open: it holds the lock that recorders hold."""
+    descriptor = lock(str(path))
+    assert descriptor is not None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def test_following_a_session_that_is_being_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "live.db"
+    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
+    database = record(path, talk.items, ended=False)
+    with recorder_at(path):
+        process = spawn("messages", database, "-F", "--nl")
+        assert process.stdout is not None
+        names = [json.loads(process.stdout.readline())["name"] for _ in range(2)]
+        assert names == ["REGISTER", "REGISTERED"]
+        with closed_afterwards(sqlite3.connect(path)) as connection:
+            connection.execute(
+                "INSERT INTO messages VALUES (3, 1, 'c2s', 1700000000003000000, 'JOIN', '{}', 14, 6, 1, 1)"
+            )
+        assert json.loads(process.stdout.readline())["name"] == "JOIN"
+        with closed_afterwards(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE sessions SET ended_ns = 1700000000003000000")
+        connection.close()
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (0, b"", b"")
+
+
+def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
+    path = tmp_path / "live.db"
+    database = record(path, Conversation().says(b"REGISTER;alice").items, ended=False)
+    with recorder_at(path):
+        process = spawn("messages", database, "-F", "--json")
+        assert process.stdout is not None
+        first = b""
+        while b"REGISTER" not in first:
+            piece = os.read(process.stdout.fileno(), 65536)
+            assert piece, first
+            first += piece
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert [row["name"] for row in json.loads(first + out)] == ["REGISTER"]
+    assert b"Traceback" not in err
+
+
+def _on_a_terminal(*arguments: str, **environment: str) -> str:
+    """What a command writes to a terminal 100 columns wide."""
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kiebitz", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "100", "TERM": "xterm-256color", **environment},
+    )
+    os.close(terminal)
+    written = b""
+    try:
+        while piece := os.read(controller, 65536):
+            written += piece
+    except OSError:
+        # The other end of the terminal is closed.
+        pass
+    os.close(controller)
+    assert process.wait() in (0, 2, 3)
+    return written.decode()
+
+
+def test_on_a_terminal_there_are_colours_and_every_row_fits(database: str) -> None:
+    colour = re.compile(r"\x1b\[[0-9;]*3[0-9][0-9;]*m")
+    table = re.sub(r"\x1b\[[0-9;]*m", "", _on_a_terminal("messages", f"{database}:1"))
+    assert max(map(len, table.splitlines())) <= 100
+    assert "…" in table
+    assert colour.search(_on_a_terminal("check", f"{database}:1"))
+    assert not colour.search(_on_a_terminal("check", f"{database}:1", NO_COLOR="1"))
+    assert not colour.search(kiebitz("check", f"{database}:1").out)
+
+
+def test_raw_bytes_do_not_go_to_a_terminal(nasty: str) -> None:
+    shown = _on_a_terminal("follow", nasty, "1", "--raw")
+    assert "would let these bytes drive your terminal" in shown
+    assert "\x1b[2J" not in shown

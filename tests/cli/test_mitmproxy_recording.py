@@ -1,0 +1,214 @@
+"""The addon that records, in a real mitmdump: what passes is in the database, and mitmdump always goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from command import kiebitz
+from maexchen_programs import Player, Server, play
+from mitmproxy_live import assert_recorded, game, listening, relayed_plainly
+from processes_and_rows import PATIENCE_S, accept, child_of, free_port, receive, rows, speak, story
+from strength import a_few
+from test_relay_udp import eventually
+
+MITMDUMP = str(Path(sys.executable).with_name("mitmdump"))
+
+
+class Mitmdump:
+    """A running mitmdump that records; its log is read line by line."""
+
+    def __init__(self, process: subprocess.Popen[str], database: Path) -> None:
+        self.process = process
+        self.database = database
+        self.log = ""
+
+    def hears(self, text: str) -> str:
+        """The next line of the log that has this text in it."""
+        assert self.process.stdout is not None
+        patience = threading.Timer(PATIENCE_S, self.process.kill)
+        patience.start()
+        try:
+            for line in self.process.stdout:
+                self.log += line
+                if text in line:
+                    return line
+        finally:
+            patience.cancel()
+        raise AssertionError(f"it never said '{text}': {self.log}")
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> None:
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=20)
+        self.log += rest
+
+
+@contextmanager
+def mitmdump(
+    folder: Path, *modes: str, setting: str = "", before: str = "", ready: str = "Kiebitz records into"
+) -> Iterator[Mitmdump]:
+    """mitmdump with our script, behind the script `before`, until it is told to end."""
+    first = folder / "first.py"
+    first.write_text(before)
+    ours = kiebitz("addon-path").out.strip()
+    command = [MITMDUMP, "-s", str(first), "-s", ours]
+    for mode in modes:
+        command += ["--mode", mode]
+    for one in (f"confdir={folder / 'keys'}", "listen_host=127.0.0.1", *([setting] if setting else [])):
+        command += ["--set", one]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    running = Mitmdump(process, folder / "kiebitz.db")
+    try:
+        running.hears(ready)
+        yield running
+    finally:
+        if process.poll() is None:
+            running.end()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGTERM]))
+def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signals) -> None:
+    said = game("Anna", "Bärbel", "Carl")
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with mitmdump(tmp_path, mode, setting="kiebitz_db=game.db") as running:
+            speak(said, listener, partial(socket.create_connection, ("127.0.0.1", port), PATIENCE_S))
+            running.end(number)
+    assert running.process.returncode == 0
+    assert "Kiebitz: recorded 3 streams" in running.log
+    relayed_plainly(tmp_path / "plain.db", said)
+    database = tmp_path / "game.db"
+    assert story(database) == story(tmp_path / "plain.db")
+    assert rows(database, "SELECT kind, source, ended_ns > started_ns FROM sessions") == [("relay", mode, 1)]
+    assert list(tmp_path.glob(".*spool*")) == []
+
+
+def exchange(port: int, listener: socket.socket, data: bytes) -> bytes:
+    """What a client gets who says something, and has it said back."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
+        client.sendall(data)
+        with accept(listener) as there:
+            there.sendall(receive(there, len(data)))
+            return receive(client, len(data))
+
+
+@pytest.mark.full
+def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path: Path) -> None:
+    louder = (
+        "class Louder:\n"
+        "    def tcp_message(self, flow):\n"
+        "        flow.messages[-1].content = flow.messages[-1].content.upper()\n"
+        "addons = [Louder()]"
+    )
+    server = Server(expected=3, rounds=2)
+    udp, tcp = free_port("udp"), free_port("tcp")
+    with listening() as listener:
+        modes = (
+            f"reverse:udp://127.0.0.1:{server.port}@{udp}",
+            f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{tcp}",
+        )
+        with mitmdump(tmp_path, *modes, before=louder) as running:
+            players = [Player(name, ("127.0.0.1", udp)) for name in ("alice", "bob", "carl")]
+            # Nobody sends an empty datagram: mitmproxy takes that for the end of the flow.
+            play(server, players)
+            assert exchange(tcp, listener, b"hello") == b"HELLO"
+    assert_recorded(running.database, players)
+    assert rows(running.database, "SELECT count(*) FROM games") == [(2,)]
+    of_tcp = "FROM chunks c JOIN streams s ON s.id = c.stream_id WHERE transport = 'tcp'"
+    assert rows(running.database, f"SELECT data {of_tcp}") == [(b"HELLO",)] * 2
+
+
+@pytest.mark.full
+def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(tmp_path: Path) -> None:
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        (tmp_path / "text.db").write_text("only text\n" * 100)
+        with mitmdump(
+            tmp_path, mode, setting="kiebitz_db=text.db", ready="Kiebitz records nothing: text.db: "
+        ):
+            assert exchange(port, listener, b"hello") == b"hello"
+    assert list(tmp_path.glob(".*spool*")) == []
+
+
+@pytest.mark.full
+def test_without_a_database_nothing_is_recorded(tmp_path: Path) -> None:
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with mitmdump(tmp_path, mode, setting="kiebitz_db=", ready="listening at") as running:
+            assert exchange(port, listener, b"hello") == b"hello"
+    assert "Kiebitz" not in running.log
+    assert not running.database.exists()
+
+
+@pytest.mark.full
+def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
+    with mitmdump(
+        tmp_path,
+        "reverse:tcp://127.0.0.1:9@0",
+        setting="kiebitz_decode_as=tcp.port==1,schafkop",
+        ready="Kiebitz records nothing: kiebitz_decode_as: there is no protocol schafkop; did you mean",
+    ) as running:
+        pass
+    assert not running.database.exists()
+
+
+def test_the_recorder_is_killed(tmp_path: Path) -> None:
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with mitmdump(tmp_path, mode) as running:
+            assert exchange(port, listener, b"before") == b"before"
+            eventually(lambda: rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2)
+            os.kill(child_of(running.process.pid), signal.SIGKILL)
+            running.hears("the recorder has died and is started again; mitmproxy goes on")
+            assert exchange(port, listener, b"meanwhile") == b"meanwhile"
+            running.hears("the recorder has caught up")
+            assert exchange(port, listener, b"after") == b"after"
+    assert running.process.returncode == 0
+    said = [(b"before",), (b"meanwhile",), (b"after",)]
+    assert rows(running.database, "SELECT data FROM chunks ORDER BY id") == [
+        data for data in said for _ in range(2)
+    ]
+    assert rows(running.database, "SELECT ended_ns > started_ns FROM sessions") == [(1,)]
+
+
+@pytest.mark.full
+def test_mitmdump_is_killed(tmp_path: Path) -> None:
+    with listening() as listener:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+        with (
+            mitmdump(tmp_path, mode) as running,
+            socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client,
+            accept(listener) as there,
+        ):
+            client.sendall(b"hello")
+            assert receive(there, 5) == b"hello"
+            # A flush is 20 ms away.
+            time.sleep(0.2)
+            running.process.kill()
+            running.process.wait()
+    eventually(lambda: rows(running.database, "SELECT ended_ns IS NULL FROM sessions") == [(0,)])
+    assert rows(running.database, "SELECT data FROM chunks") == [(b"hello",)]

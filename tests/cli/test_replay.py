@@ -1,0 +1,184 @@
+"""`kiebitz replay`: its pace, its steps, and what it leaves of the terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from contextlib import suppress
+
+import pytest
+from command import ROOT
+from strength import a_few
+
+from kiebitz.cli.main import run
+from kiebitz.cli.replay import playback
+from kiebitz.cli.replay.playback import Recorded
+from kiebitz.dissectors.model import Event
+from kiebitz.storage.read.seek import Step
+
+TINY = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
+COMMAND = [sys.executable, "-m", "kiebitz", "replay", TINY]
+
+Capture = pytest.CaptureFixture[str]
+
+
+def replayed(capsys: Capture, *arguments: str) -> list[str]:
+    """The lines of a replay as fast as possible, without the picture at the end."""
+    assert run(["replay", TINY, "--speed", "0", *arguments]) == 0
+    return re.findall(r"^ +(\d+\.\d{6}  .*)$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_each_event_is_a_line_and_the_table_comes_last(capsys: Capture) -> None:
+    assert run(["replay", TINY, "--speed", "0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "    0.001875  alice is registered"
+    assert lines[13] == "    1.384346  carl has rolled 3,3"
+    assert lines[26].startswith("Mäxchen  127.0.0.1:9000  game 2")
+    assert lines[-1] == "watching: zuschauer"
+
+
+def test_part_of_a_session(capsys: Capture) -> None:
+    assert len(replayed(capsys)) == 26
+    assert [line[-6:] for line in replayed(capsys, "--from", "#12", "--to", "#13")] == ["s turn", " rolls"]
+    assert len(replayed(capsys, "--game", "1")) == 16
+    assert replayed(capsys, "--game", "1", "--to", "1.383s")[-1].endswith("carl, alice, dora, bob")
+    hidden = set(replayed(capsys)) - set(replayed(capsys, "--as", "alice"))
+    assert {line.split("  ", 1)[1] for line in hidden if "rolled" in line} == {"carl has rolled 3,3"}
+
+
+def test_nothing_there_is_a_sentence(capsys: Capture) -> None:
+    assert run(["replay", TINY, "--from", "end"]) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "kiebitz: nothing happens there\n")
+
+
+@pytest.mark.parametrize("speed", ["-1", "nan", "inf", "fast"])
+def test_speed_that_is_none(capsys: Capture, speed: str) -> None:
+    assert run(["replay", TINY, "--speed", speed]) == 2
+    assert "--speed" in capsys.readouterr().err
+
+
+def step(ts_ns: int, next_ns: int | None) -> Step:
+    return Step(Event(1, 1, None, 1, ts_ns, "rolls", None, {}, []), {}, next_ns)
+
+
+class Clock:
+    """A clock that only goes on by sleeping, and by what the test says that drawing takes."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_pace_does_not_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(playback, "time", clock)
+    pace = Recorded(4.0)
+    for number in range(1000):
+        clock.now += 0.01 if number else 0.0
+        assert pace.wait(step(number * 10**9, (number + 1) * 10**9))
+    assert clock.now == pytest.approx(100.0 + 1000 / 4)
+
+
+def test_pace_of_zero_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(playback, "time", clock)
+    assert Recorded(0.0).wait(step(0, 10**18))
+    assert clock.now == 100.0
+
+
+def test_recorded_pace() -> None:
+    started = time.monotonic()
+    lines = subprocess.run(
+        [*COMMAND, "--from", "#6", "--to", "#12"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    # From event 6 to event 12 it took 0.25 s.
+    assert time.monotonic() - started > 0.25
+    assert len(re.findall(r"^ +\d", lines.stdout, re.MULTILINE)) >= 7
+
+
+@pytest.mark.parametrize(
+    ("typed", "events"), a_few([("\n\n\n", 4), ("", 1), ("\nq\n\n", 2)], [("\nq\n\n", 2)])
+)
+def test_each_line_of_stdin_is_a_step(typed: str, events: int) -> None:
+    result = subprocess.run(
+        [*COMMAND, "--step"], cwd=ROOT, input=typed, check=True, capture_output=True, text=True
+    )
+    assert len(re.findall(r"^ +\d+\.\d{6}  ", result.stdout, re.MULTILINE)) == events
+    assert "Mäxchen" in result.stdout
+
+
+class Terminal:
+    """A replay on a terminal of its own, 80 by 24."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.pid, self._master = pty.fork()
+        if self.pid == 0:
+            os.chdir(ROOT)
+            surroundings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+            os.execve(COMMAND[0], [*COMMAND, *arguments], surroundings)
+        self._before = termios.tcgetattr(self._master)
+        self.seen = ""
+
+    def until(self, text: str) -> None:
+        """Read until the text has come."""
+        deadline = time.monotonic() + 10
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self._master], [], [], 0.1)[0]:
+                self.seen += os.read(self._master, 65536).decode(errors="replace")
+
+    def type(self, keys: str) -> None:
+        self.seen = ""
+        os.write(self._master, keys.encode())
+
+    def ended(self) -> int:
+        """The exit status; the terminal must be as it was."""
+        # A terminal whose last program is gone gives an error where a file would end.
+        with suppress(OSError):
+            while data := os.read(self._master, 65536):
+                self.seen += data.decode(errors="replace")
+        assert "\x1b[?1049l" in self.seen
+        assert self.seen.rindex("\x1b[?25h") > self.seen.find("\x1b[?25l")
+        assert termios.tcgetattr(self._master) == self._before
+        os.close(self._master)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def test_steps_by_key_on_a_terminal() -> None:
+    terminal = Terminal("--step", "--from", "#12")
+    terminal.until("it is carl's turn")
+    terminal.until("q quit")
+    terminal.type(" ")
+    terminal.until("carl rolls")
+    terminal.type("\r")
+    terminal.until("carl has rolled 3,3")
+    terminal.type("xq")
+    assert terminal.ended() == 0
+    assert "under the cup" in terminal.seen.split("\x1b[?1049l")[1]
+
+
+def test_ctrl_c_while_waiting_for_a_key() -> None:
+    terminal = Terminal("--step")
+    terminal.until("q quit")
+    terminal.type("\x03")
+    assert terminal.ended() == 130
+
+
+def test_interrupt_while_playing() -> None:
+    terminal = Terminal("--speed", "0.01")
+    terminal.until("q quit")
+    os.kill(terminal.pid, signal.SIGINT)
+    assert terminal.ended() == 130

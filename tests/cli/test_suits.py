@@ -1,0 +1,173 @@
+"""The suits of the German pack on a terminal: their own signs where these are drawn, else French ones."""
+
+from __future__ import annotations
+
+import io
+from functools import partial
+
+import pytest
+from command import kiebitz
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from screens import ASCII, Filled
+from stored import stored
+from strength import times
+from test_text_cgml import playing as marias
+from test_text_schafkopf import playing as schafkopf
+from wcwidth import wcswidth
+
+from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text.canvas import OWN_SUITS, UNICODE
+from kiebitz.cli.terminal import emoji
+from kiebitz.dissectors.protocols.cgml.cards import PACK as CGML_PACK
+from kiebitz.dissectors.protocols.schafkopf.cards import PACK
+
+SCHAFKOPF = ("state", "schafkopf-1.3-2humans.pcap", "--at", "#40")
+MARIAS = ("state", "cgml-hands.pcap.gz", "--game", "2", "--at", "#172")
+WATCHED = ("watch", "cgml-hands.pcap.gz", "--game", "2")
+GNOME = {"TERM": "xterm-256color", "VTE_VERSION": "7006"}
+LEGENDS = "♣ Eichel ♠ Gras ♥ Herz ♦ Schellen", "♣ žaludy ♠ zelené ♥ červené ♦ kule"
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "drawn"),
+    [
+        (GNOME, True),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "Apple_Terminal"}, True),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}, True),
+        ({"TERM": "xterm-256color", "WT_SESSION": "1-2-3"}, True),
+        ({"TERM": "xterm-256color", "KONSOLE_VERSION": "230804"}, True),
+        ({"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}, True),
+        # Nobody says that these have a font for it.
+        ({}, False),
+        ({"TERM": "xterm"}, False),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, False),
+        ({"TERM": "alacritty", "COLORTERM": "truecolor"}, False),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "3801"}, False),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "new"}, False),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "unheard-of"}, False),
+        # They have fonts of 512 letters, or no letters at all.
+        ({**GNOME, "TERM": "linux"}, False),
+        ({**GNOME, "TERM": "dumb"}, False),
+        ({**GNOME, "TERM": "vt220"}, False),
+        # The terminal is inside of another, or was started from it.
+        ({**GNOME, "TMUX": "/tmp/tmux-0/default,1,0"}, False),
+        ({**GNOME, "TERM": "screen-256color"}, False),
+        ({**GNOME, "STY": "1.pts-0"}, False),
+        ({**GNOME, "XTERM_VERSION": "XTerm(379)"}, False),
+    ],
+)
+def test_emoji_are_for_terminals_that_are_known_to_draw_them(
+    surroundings: dict[str, str], drawn: bool
+) -> None:
+    assert emoji.are_drawn(surroundings) is drawn
+
+
+def test_whoever_reckons_finds_the_same_widths() -> None:
+    assert {cell_len(sign) for sign in OWN_SUITS.suits} == {2}
+    assert {wcswidth(sign) for sign in OWN_SUITS.suits} == {2}
+    assert {cell_len(sign) for sign in UNICODE.suits} == {1}
+
+
+# On terminals.
+
+
+def on_stored(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A command on a capture, as one on the database of it."""
+    name, capture, *options = command
+    return name, stored(capture), *options
+
+
+def table_rows(screen: Filled) -> int:
+    """How many rows of the terminal have both edges of the table in their columns."""
+    rows = screen._pyte.buffer
+    return sum({rows[y][17].data, rows[y][62].data} <= {*"│╭╮╰╯"} for y in range(24))
+
+
+@pytest.mark.parametrize(
+    ("command", "rows", "own", "legend"),
+    [
+        (SCHAFKOPF, 11, ("🍃Unter", "🍃10", "♥ 10", "🔔9"), LEGENDS[0]),
+        pytest.param(MARIAS, 12, ("🌰7", "♥ Q", "🍃10"), LEGENDS[1], marks=pytest.mark.full),
+        (WATCHED, 12, ("🌰A", "🍃7", "♥ Q"), LEGENDS[1]),
+    ],
+)
+def test_own_suits_stand_in_the_same_table(
+    command: tuple[str, ...], rows: int, own: tuple[str, ...], legend: str
+) -> None:
+    looks: list[tuple[dict[str, str], tuple[str, ...], str]] = [
+        ({}, (legend,), "🌰🍃🔔"),
+        (GNOME, own, "♣♠♦"),
+    ]
+    for surroundings, signs, others in looks:
+        with Filled(*on_stored(command), columns=80, rows=24, **surroundings) as screen:
+            # What pyte shows of a wide letter is the letter alone; it stands in two columns nevertheless.
+            seen = screen.until(partial(is_whole, screen, rows, signs))
+            assert all(sign not in seen for sign in others)
+
+
+def is_whole(screen: Filled, rows: int, signs: tuple[str, ...], seen: str) -> bool:
+    """Whether so many rows of the table and all these signs are seen."""
+    return table_rows(screen) == rows and all(sign in seen for sign in signs)
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "legend"),
+    [({**GNOME, "TERM": "linux"}, LEGENDS[0]), ({**GNOME, **ASCII}, "E Eichel G Gras H Herz S Schellen")],
+)
+def test_plainer_terminals_get_plainer_signs(surroundings: dict[str, str], legend: str) -> None:
+    with Filled(*on_stored(SCHAFKOPF), columns=80, rows=24, **surroundings) as screen:
+        seen = screen.until(legend)
+        assert "🍃" not in seen
+        screen.ended()
+
+
+def test_a_list_of_forty_columns_has_its_legend() -> None:
+    with Filled(*on_stored(SCHAFKOPF), columns=40, rows=40) as screen:
+        assert "♦ Schellen" in screen.until(LEGENDS[0])
+        screen.ended()
+    with Filled(*on_stored(SCHAFKOPF), columns=40, rows=40, **GNOME) as screen:
+        seen = screen.until("🔔9")
+        assert "Schellen" not in seen.replace("Solo Schellen", "")
+        screen.ended()
+
+
+def test_nobody_knows_who_reads_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in GNOME.items():
+        monkeypatch.setenv(name, value)
+    for command in (SCHAFKOPF, MARIAS):
+        out = kiebitz(*on_stored(command)).out
+        assert any(legend in out for legend in LEGENDS)
+        assert all(sign not in out for sign in "🌰🍃🔔")
+
+
+# Whatever is held.
+
+
+def shown(protocol: str, state: dict[str, object], width: int) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=True, color_system=None)
+    console.print(draw(protocol, Scene(state)))
+    return out.getvalue().split("\n")
+
+
+@settings(max_examples=times(200, 15))
+@given(
+    st.lists(st.sampled_from(sorted(PACK)), max_size=6, unique=True),
+    st.lists(st.sampled_from(CGML_PACK), max_size=12, unique=True),
+    st.integers(12, 140),
+)
+def test_any_hand_is_drawn_within_its_width(
+    schafkopf_hand: list[str], marias_hand: list[str], width: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(emoji, "are_drawn", lambda: True)
+        hands = {name: {"hand": schafkopf_hand} for name in ("Anna", "Bert", "[BOT]-0", "[BOT]-1")}
+        lines = shown("schafkopf", schafkopf(private=hands, table={"0": "EICHEL KONIG"}), width)
+        own = {str(player): {"hand": marias_hand} for player in (1, 2, 3)}
+        lines += shown("cgml", marias(private=own), width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert any(sign in "".join(lines) for sign in "🌰🔔🍃♥") or not (schafkopf_hand or marias_hand)
+    assert "♣" not in "".join(lines)

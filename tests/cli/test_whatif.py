@@ -1,0 +1,528 @@
+"""`kiebitz whatif`: the game with messages dropped, edited or put in, and where it parts from what it was."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from closing import closed_afterwards, for_all
+from command import CAPTURES, TINY, Done, kiebitz
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_sessions import Conversation, record
+from stored import stored
+from strength import a_few, few_captures, times
+
+from kiebitz.cli.options.session import open_session
+from kiebitz.dissectors.model import Chunk, Direction, Stream
+from kiebitz.storage.derived.derived_session import derived
+from kiebitz.storage.derived.item_edits import Splice
+from kiebitz.storage.diff import compare
+from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.timeline import Timeline
+
+YAKS = "catan-yaks-g1-3p.pcap.gz"
+STYLES = "cgml-styles.pcap.gz"
+OKEY_CHAT = "okey-head-chat.pcap.gz"
+HUMANS = "schafkopf-1.3-2humans.pcap"
+
+ONE_OF_EACH = (
+    "maexchen-head-tiny.pcap",
+    "schafkopf-1.3-1human-tiny.pcap",
+    "catan-yaks-lobby.pcap.gz",
+    "okey-head-tiny.pcap.gz",
+    "cgml-tiny.pcap.gz",
+)
+
+
+def whatif(capture: str, *arguments: str) -> Done:
+    return kiebitz("whatif", stored(capture), *arguments)
+
+
+def edits(numbers: Sequence[int], values: str) -> list[str]:
+    return [word for number in numbers for word in ("--edit", f"#{number} {values}")]
+
+
+class Parts(NamedTuple):
+    """Messages of a capture that all get the same values, and the first event that is another one then."""
+
+    capture: str
+    numbers: Sequence[int]
+    values: str
+    kind: str
+    fields: list[str]
+    was: str
+    becomes: str
+
+
+EDITED = [
+    # Mäxchen: a text of the protocol, in the dialects of three servers.
+    Parts(
+        "maexchen-head-tiny.pcap",
+        (31,),
+        "dice=5,4",
+        "rolled",
+        ["dice"],
+        "carl has rolled 3,3",
+        "carl has rolled 5,4",
+    ),
+    Parts(
+        "maexchen-head-tiny.pcap",
+        range(33, 38),
+        'maexchen.dice="2,1"',
+        "announced",
+        ["dice"],
+        "carl announces 3,3",
+        "carl announces Mäxchen (2,1)",
+    ),
+    Parts(
+        "maexchen-head-tiny.pcap",
+        range(52, 57),
+        "maexchen.PLAYER_LOST.names=carl,dora",
+        "lost",
+        ["names"],
+        "alice lost: announced too little",
+        "carl, dora lost: announced too little",
+    ),
+    Parts(
+        "maexchen-old-20111003.pcap",
+        range(94, 100),
+        "dice=2,1",
+        "announced",
+        ["dice"],
+        "carl announces 6,5",
+        "carl announces Mäxchen (2,1)",
+    ),
+    Parts(
+        "maexchen-old-20110928-seed-tiny.pcap",
+        range(77, 80),
+        "reason='just so'",
+        "lost",
+        ["reason"],
+        "carl lost: wanted to see, and was told the truth",
+        "carl lost: just so",
+    ),
+    # Catan: JSON, nested, in the dialects of five servers.
+    Parts(
+        YAKS,
+        range(87, 90),
+        "Wurf[0]=6",
+        "rolled",
+        ["dice"],
+        "King DirectHand (AI) rolls 3+5",
+        "King DirectHand (AI) rolls 6+5",
+    ),
+    Parts(
+        "catan-eisfrei-game2-3p.pcap.gz",
+        range(285, 288),
+        "catan.Würfelwurf.Wurf=[1, 1]",
+        "rolled",
+        ["dice"],
+        "Jürgen rolls 6+6",
+        "Jürgen rolls 1+1",
+    ),
+    Parts(
+        "catan-infrarot-game2-3p.pcap.gz",
+        range(194, 197),
+        "catan.Wurf=[1,1]",
+        "rolled",
+        ["dice"],
+        "Karam (Bot) rolls 1+4",
+        "Karam (Bot) rolls 1+1",
+    ),
+    Parts(
+        "catan-lurche-py-3p.pcap.gz",
+        range(183, 186),
+        "Wurf=[1,1]",
+        "rolled",
+        ["dice"],
+        'Bärbel "B" O\'Neill rolls 6+3',
+        'Bärbel "B" O\'Neill rolls 1+1',
+    ),
+    Parts(
+        "catan-niedlichepixel-game2-3p.pcap.gz",
+        range(199, 202),
+        "Wurf[0]=1 Wurf[1]=1",
+        "rolled",
+        ["dice"],
+        "RedBro rolls 5+3",
+        "RedBro rolls 1+1",
+    ),
+    Parts(
+        "catan-niedlichepixel-framing.pcap.gz",
+        (11,),
+        "Nachricht='eins, zwei'",
+        "chat",
+        ["text"],
+        "Jürgen: eins",
+        "Jürgen: eins, zwei",
+    ),
+    # Okey: a chat, and a list in an argument, in both dialects.
+    Parts(
+        OKEY_CHAT,
+        (78, 80, 81, 106),
+        'msg="so \\"so\\""',
+        "chat",
+        ["text"],
+        "istref says: hallo",
+        'istref says: so "so"',
+    ),
+    Parts(
+        "okey-head-game-win.pcap.gz",
+        (130, 131, 139, 144),
+        "exchangestacks[1]=5:YELLOW",
+        "status",
+        ["exchange"],
+        "it is istref's turn; exchange stacks: –, yellow 4, –, –",
+        "it is istref's turn; exchange stacks: –, yellow 5, –, –",
+    ),
+    Parts(
+        "okey-seed-game-win.pcap.gz",
+        range(57, 61),
+        'exchangestacks=["4:BLUE","5:YELLOW",null,null]',
+        "status",
+        ["exchange"],
+        "it is boran's turn; exchange stacks: blue 4, –, –, –",
+        "it is boran's turn; exchange stacks: blue 4, yellow 5, –, –",
+    ),
+    # CGML: an element, one of several, and an attribute; bare and in an envelope.
+    Parts(STYLES, (48, 49, 51, 52), "licite=PASS", "bid", ["call"], "obyčejný bids G", "obyčejný passes"),
+    Parts(
+        "cgml-tiny.pcap.gz",
+        (22,),
+        "card[0]=G0A",
+        "dealt",
+        ["cards"],
+        "wampaire gets kule 7, kule král, červené svršek, žaludy eso, červené eso, kule 10, zelené 7,"
+        " žaludy 10, kule eso, kule svršek",
+        "wampaire gets zelené eso, kule král, červené svršek, žaludy eso, červené eso, kule 10, zelené 7,"
+        " žaludy 10, kule eso, kule svršek",
+    ),
+    # Schafkopf: a word, a card among lines, an amount; LF, CRLF, and the oldest server.
+    Parts(
+        HUMANS,
+        (33,),
+        "modus=SOLOeichel",
+        "bid",
+        ["mode"],
+        "Bärbel bids Solo Schellen",
+        "Bärbel bids Solo Eichel",
+    ),
+    Parts(
+        HUMANS,
+        (13,),
+        'spielerhand[0]="SCHELLEN SAU"',
+        "dealt",
+        ["cards"],
+        "Jürgen Groß gets Gras-König, Gras-Ober, Gras-10",
+        "Jürgen Groß gets Schellen-Sau, Gras-Ober, Gras-10",
+    ),
+    Parts(
+        "schafkopf-1.3-crlf.pcap",
+        (16,),
+        "modus=WENZ",
+        "bid",
+        ["mode"],
+        "Anna bids Hochzeit",
+        "Anna bids Wenz",
+    ),
+    Parts(
+        "schafkopf-old-1.0.pcap",
+        (92,),
+        "konto=1234",
+        "settled",
+        ["accounts"],
+        "accounts: Jürgen 470; stock ?",
+        "accounts: Jürgen 1234; stock ?",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", a_few(EDITED, EDITED[::3], lambda case: f"{case.capture} {case.values}"))
+def test_the_game_is_another_from_the_edited_message_on(case: Parts) -> None:
+    done = whatif(case.capture, "--json", *edits(case.numbers, case.values))
+    assert (done.status, done.err) == (3, "")
+    first = done.json["differences"][0]
+    assert (first["sort"], first["kind"], first["fields"]) == ("changed", case.kind, case.fields)
+    assert (first["a"]["sentence"], first["b"]["sentence"]) == (case.was, case.becomes)
+
+
+@pytest.mark.parametrize(
+    ("capture", "number", "kind"),
+    [
+        ("maexchen-head-tiny.pcap", 31, "rolled"),
+        ("maexchen-head-tiny.pcap", 16, "joined"),
+        ("catan-niedlichepixel-framing.pcap.gz", 11, "chat"),
+        (HUMANS, 32, "dealt"),
+        ("cgml-tiny.pcap.gz", 1, "connected"),
+        ("okey-head-tiny.pcap.gz", 3, "logged_in"),
+    ],
+)
+def test_a_dropped_message_takes_its_event_away(capture: str, number: int, kind: str) -> None:
+    done = whatif(capture, "--json", "--drop", f"#{number}")
+    assert done.status == 3
+    first = done.json["differences"][0]
+    assert (first["sort"], first["kind"], first["b"]) == ("only a", kind, None)
+
+
+def test_what_the_report_says() -> None:
+    done = whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=5,4", "--drop", "25")
+    assert done.status == 3
+    assert done.out.startswith(
+        "A as it was   B without #25, #31 with dice=5,4\n25 events the same; 1 changed"
+    )
+    assert "The first difference: Mäxchen 127.0.0.1:9000, game 1 (round 1), rolled: other dice" in done.out
+    assert "  A #14                     1.384s  carl has rolled 3,3\n" in done.out
+    assert "             B #14          1.384s  carl has rolled 5,4\n" in done.out
+
+
+# What others tell, too.
+
+
+def test_one_copy_less_changes_nothing_and_the_others_are_named() -> None:
+    done = whatif("maexchen-head-tiny.pcap", "--drop", "#52")
+    assert (done.status, done.out) == (0, "A as it was and B without #52 are the same: 26 events\n")
+    sentence, command = done.err.splitlines()
+    assert sentence == "kiebitz: 4 other messages tell of the same event: #53, #54, #55, #56; drop them, too:"
+    all_of_them = kiebitz(*shlex.split(command)[1:], "--json")
+    assert (all_of_them.status, all_of_them.err) == (3, "")
+    assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("only a", "lost")]
+
+
+def test_one_copy_edited_is_told_to_part_from_the_others() -> None:
+    done = whatif("maexchen-head-tiny.pcap", "--json", "--edit", "#52 reason=MIA")
+    assert [(one["sort"], one["kind"]) for one in done.json["differences"]] == [("only b", "lost")]
+    sentence, command = done.err.splitlines()
+    assert sentence.endswith("the same event: #53, #54, #55, #56; edit them, too:")
+    all_of_them = kiebitz(*shlex.split(command)[1:], "--json")
+    assert (all_of_them.status, all_of_them.err) == (3, "")
+    assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("changed", "lost")]
+
+
+def test_what_may_be_left_out_can_be_put_in() -> None:
+    done = whatif(YAKS, "--json", "--edit", '5 Spieler.Name="Eva M"')
+    (only,) = done.json["differences"]
+    assert (only["sort"], only["kind"], only["b"]["sentence"]) == ("only b", "configured", "Eva M plays ?")
+
+
+def test_a_heartbeat_less_is_no_difference() -> None:
+    done = whatif(OKEY_CHAT, "--drop", "2")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("A as it was and B without #2 are the same: ")
+
+
+def test_the_same_values_again_change_nothing() -> None:
+    assert whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=3,3").status == 0
+
+
+def test_the_first_message_of_a_server_is_not_what_it_is_known_by(tmp_path: Path) -> None:
+    """At a port of its own, and without its first message it says nothing that is known."""
+    talk = Conversation(server="127.0.0.1:4711").says(b"REGISTER;alice").says(b"what is this?")
+    path = record(tmp_path / "x.db", talk.items)
+    assert [row["name"] for row in kiebitz("messages", path, "--json").json] == ["REGISTER", "unreadable"]
+    done = kiebitz("whatif", path, "--drop", "1", "--json")
+    assert [table["b"]["protocol"] for table in done.json["tables"]] == ["maexchen"]
+
+
+# Put in.
+
+
+@pytest.mark.parametrize(
+    ("capture", "wish", "kind", "sentence"),
+    [
+        (
+            "maexchen-head-tiny.pcap",
+            "#30 PLAYER LOST names=bob reason=MIA",
+            "lost",
+            "bob lost: against Mäxchen",
+        ),
+        # Only a server says so, and #69 came from a client.
+        (OKEY_CHAT, "#69 CATS messagetype=b msg='so, so' sender=boran", "chat", "boran says: so, so"),
+        (
+            "catan-niedlichepixel-framing.pcap.gz",
+            "11 Chatnachricht Absender=0 Nachricht=null",
+            "chat",
+            "Jürgen: null",
+        ),
+        (
+            STYLES,
+            '49 licite type=info playerid=103 licite="B107"',
+            "bid",
+            'Ďuro "x<y>" bids B107',
+        ),
+    ],
+)
+def test_what_is_put_in_happens(capture: str, wish: str, kind: str, sentence: str) -> None:
+    done = whatif(capture, "--json", "--insert", wish)
+    assert done.status == 3
+    first = done.json["differences"][0]
+    assert (first["sort"], first["kind"], first["b"]["sentence"]) == ("only b", kind, sentence)
+    number = int(wish.lstrip("#").split()[0])
+    before = next(messages(_session(capture), "m.id = ?", [number]))
+    assert first["b"]["time"] == (before.ts_ns - _session(capture).started_ns) / 1e9
+
+
+def test_messages_put_in_come_in_the_order_in_which_they_are_given() -> None:
+    wishes = [f"30 ANNOUNCED name=carl dice={dice}" for dice in ("3,1", "3,2")]
+    done = whatif(
+        "maexchen-head-tiny.pcap", "--json", "--drop", "30", "--insert", wishes[0], "--insert", wishes[1]
+    )
+    told = [one["b"]["data"]["dice"] for one in done.json["differences"] if one["kind"] == "announced"]
+    assert told == ["3,1", "3,2"]
+
+
+def test_nothing_is_put_in_the_middle_of_another_message(tmp_path: Path) -> None:
+    """The server is in the middle of a chat when the client speaks."""
+    stream = Stream(1, "tcp", "127.0.0.1:40000", "127.0.0.1:8090", 1)
+    pieces: list[tuple[Direction, bytes]] = [
+        ("c2s", b"LOGI anna\r\n"),
+        ("s2c", b"+LOGI anna\r\nCATS b"),
+        ("c2s", b"PING\r\n"),
+        ("s2c", b" hallo anna\r\n"),
+    ]
+    sent: dict[Direction, int] = {"c2s": 0, "s2c": 0}
+    items = []
+    for ts_ns, (direction, data) in enumerate(pieces, 1):
+        items.append(Chunk(stream, direction, ts_ns, sent[direction], data))
+        sent[direction] += len(data)
+    path = record(tmp_path / "x.db", items)
+    assert [row["name"] for row in kiebitz("messages", path, "--json").json] == [
+        "LOGI",
+        "+LOGI",
+        "PING",
+        "CATS",
+    ]
+    done = kiebitz("whatif", path, "--json", "--insert", "3 CATS messagetype=b msg=na sender=anna")
+    assert [(one["sort"], one["b"]["data"]["text"]) for one in done.json["differences"]] == [("only b", "na")]
+    assert done.json["messages"] == []
+
+
+# What cannot be.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        ((), 2, "what is to be another? Say --drop '#7'"),
+        (("--drop", "x"), 2, "'x' does not begin with a message's number: --drop '#7'"),
+        (("--drop", "7 dice=1,1"), 2, "is not of the form --drop '#7'"),
+        (("--edit", "31"), 2, "is not of the form --edit '#7 FIELD=VALUE'"),
+        (("--edit", "31 dice"), 2, "dice is no FIELD=VALUE, such as dice=5,4"),
+        (
+            ("--edit", "31 token=a b"),
+            2,
+            "b is no FIELD=VALUE, such as dice=5,4; a text with blanks stands in",
+        ),
+        (("--edit", "31 dice='5,4"), 2, "'5,4 has no closing quote"),
+        (("--edit", "31 dice='5,4'x"), 2, "a blank is missing behind dice='5,4'"),
+        (("--edit", "31 dice=[5,"), 2, "[5, is no JSON"),
+        (("--edit", "31 !dice=5,4"), 2, "!dice is no name of a field"),
+        (("--edit", "31 dice[=5,4"), 2, "dice[=5,4 is no FIELD=VALUE"),
+        (("--edit", "31 dice=\udcff"), 2, "this is not UTF-8"),
+        (("--insert", "31 token=x"), 2, "is not of the form --insert '#7 NAME FIELD=VALUE'"),
+        (("--drop", "70"), 1, "--drop #70: there is no such message in this session; there are 1 to 69"),
+        (("--drop", "31", "--edit", "31 dice=5,4"), 1, "this message is dropped or edited already"),
+        (("--edit", "31 dise=5,4"), 1, "ROLLED has no field dise; did you mean dice? Now it has dice=3,3"),
+        (("--edit", "31 x=1"), 1, "ROLLED has no field x; it has dice, token. Now it has dice=3,3"),
+        (("--edit", "2 x=1"), 1, "REGISTERED has no field x; it has points."),
+        (("--edit", "31 dice[0]=4"), 1, 'dice is no list, but "3,3"'),
+        (("--edit", "31 dice.x=4"), 1, 'dice has nothing inside, it is "3,3"'),
+        (("--edit", "31 dice=5,4 dice=5,5"), 1, "dice is given more than one value"),
+        (("--edit", "19 players[4]=x"), 1, "players has no [4]: it has 4 values, from [0] on"),
+        (("--edit", "19 players.x=x"), 1, "players is a list: say which of its values, as in players[0]"),
+        (
+            ("--edit", "31 dice=9,4"),
+            1,
+            "--edit #31: dice=9,4 does not fit: a die does not show 9; expected two dice 1 to 6, higher"
+            " first, such as 5,3; it is dice=3,3 now",
+        ),
+        (
+            ("--edit", "19 round=x players=a,b"),
+            1,
+            'round=x does not fit: "x" is not a number; expected a whole',
+        ),
+        (("--edit", "19 round=1e999"), 1, 'round=1e999 does not fit: "1e999" is not a number'),
+        (("--insert", "31 PLAYER LOOST names=a"), 1, "no message PLAYER LOOST; did you mean PLAYER LOST?"),
+        (("--insert", "31 what"), 1, "maexchen has no message what; kiebitz protocols maexchen has them all"),
+        (("--insert", "31 PLAYER LOST names=a"), 1, "PLAYER LOST needs a value for reason, too"),
+        (("--insert", "31 ROLLED dice=9,9 token=x"), 1, "dice=9,9 does not fit: a die does not show 9"),
+        (("--insert", "31 ROLLED dice[0]=9"), 1, "ROLLED has no dice yet: give all of it"),
+    ],
+)
+def test_what_cannot_be_is_told(arguments: tuple[str, ...], status: int, sentence: str) -> None:
+    done = kiebitz("whatif", TINY, *arguments)
+    assert (done.status, done.out) == (status, "")
+    assert sentence in done.err
+
+
+@pytest.mark.parametrize(
+    ("capture", "wish", "sentence"),
+    [
+        (YAKS, "87 Wurf[0]=7", "7 is not from 1 to 6; expected pips from 1 to 6; it is Wurf[0]=3 now"),
+        (YAKS, "87 Wurf=6,6", '"6,6" is no list; expected two dice; it is Wurf=[3,5] now'),
+        (YAKS, "9 Spieler.Status=Warte", '"Warte" is not known here: did you mean "Warten"? Expected one of'),
+        (YAKS, "9 Spieler.Statu=Warten", "Spieler has no attribute Statu; did you mean Status? Expected {"),
+        (YAKS, "9 Spieler.Quatsch.x=1", "Spieler has no attribute Quatsch; it has Farbe, Name, Status, id"),
+        (YAKS, "9 Spieler.Quatsch=1", 'Quatsch; it has Farbe, Name, Status, id. Expected {"id":…,"Farbe":…'),
+        (STYLES, "113 card[0]=B11", '"B11" is no card; expected a card: R, B, G or A and 07'),
+        (STYLES, "48 licite=GG", "licite=GG does not fit"),
+        (OKEY_CHAT, '78 msg="a\\nb"', "CATS cannot have these values together"),
+        (HUMANS, "13 spielerhand[0]='GRAS SU'", 'did you mean SAU? Expected Wert = "§" | "OBER"'),
+        ("maexchen-head-odd.pcap", "2 dice=5,4", "could not be read: it can be dropped, but not edited"),
+    ],
+)
+def test_what_a_grammar_refuses_is_told_with_what_it_expects(capture: str, wish: str, sentence: str) -> None:
+    done = whatif(capture, "--edit", wish)
+    assert (done.status, done.out) == (1, "")
+    assert sentence in done.err
+
+
+def test_a_message_that_could_not_be_read_can_be_dropped() -> None:
+    done = whatif("maexchen-head-odd.pcap", "--drop", "2")
+    assert done.status == 3
+    assert done.out.endswith("1 × c2s unreadable: only in A  (A #1713)\n")
+
+
+# Any session.
+
+
+@cache
+def _session(capture: str) -> Timeline:
+    with for_all():
+        return open_session(stored(capture))
+
+
+@cache
+def _messages(capture: str) -> list[MessageRow]:
+    return [*messages(_session(capture))]
+
+
+@pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
+def test_without_an_alteration_nothing_differs(capture: str) -> None:
+    timeline = _session(capture)
+    other = derived(timeline, [], lambda _done, _all: None)
+    closed_afterwards(other.connection)
+    assert compare(timeline, other).equal
+
+
+def said(rows: Iterable[MessageRow]) -> list[tuple[object, ...]]:
+    """What was said, conversation by conversation."""
+    found = [(one.stream_id, one.direction, one.name, one.fields) for one in rows]
+    return sorted(found, key=lambda one: one[:2])
+
+
+@pytest.mark.parametrize("capture", ONE_OF_EACH)
+@settings(max_examples=times(15), deadline=None)
+@given(data=st.data())
+def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:
+    row = data.draw(st.sampled_from(_messages(capture)))
+    gone = Splice(row.stream_id, row.direction, row.offset, row.length, row.ts_ns, b"")
+    other = derived(_session(capture), [gone], lambda _done, _all: None)
+    closed_afterwards(other.connection)
+    # Of each conversation: a message whose end was in the one that is gone is known to be whole later.
+    assert said(messages(other)) == said(one for one in _messages(capture) if one.id != row.id)
+    compare(_session(capture), other)

@@ -1,0 +1,440 @@
+"""The keys and panes of `kiebitz watch`, by what the screen says after them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+from command import ODD, TINY
+from strength import GAMES, a_few
+from watch_driver import Sight, watch
+
+from kiebitz.cli.tui.keys import KEYS
+from kiebitz.cli.tui.log_tail import Said
+from kiebitz.cli.tui.playback_speed import Pace
+
+SEVERAL = "catan-five-servers.pcapng.gz"
+
+
+class Step(NamedTuple):
+    """Keys by Textual's names with blanks between them, and what is then on the screen, or is not."""
+
+    keys: str
+    there: Sequence[str] = ()
+    gone: Sequence[str] = ()
+
+
+WALKS: dict[str, tuple[str, list[Step]]] = {
+    "moving": (
+        TINY,
+        [
+            Step("", ["paused  #1 of 26", "#1 alice is registered", "q quit", "? help"], ["carl"]),
+            Step("right", ["#2 of 26", "#2 bob is registered"]),
+            Step("right left", ["#2 of 26"]),
+            Step("left left", ["#1 of 26"]),
+            Step("shift+right", ["#11 of 26"]),
+            Step("shift+left", ["#1 of 26"]),
+            Step("end right", ["#26 of 26"]),
+            Step("home", ["#1 of 26"]),
+            Step("down down up", ["#2 of 26"]),
+            Step("pagedown", ["#6 of 26"]),
+            Step("right", ["#7 of 26", "game 1"]),
+            Step("pagedown", ["#22 of 26"]),
+            Step("pagedown", ["#22 of 26", "that was the last game"]),
+            Step("pageup", ["#6 of 26"], ["that was the last game"]),
+            Step("pageup", ["#6 of 26", "that was the first game"]),
+            Step("end pageup", ["#22 of 26"]),
+        ],
+    ),
+    "panes": (
+        TINY,
+        [
+            Step("tab", [" messages 0/69", "→ alice  REGISTER  name=alice"]),
+            Step(
+                "down enter", ["one message 0/", "#1 REGISTER: ", "52 45 47 49 53 54 45 52", "name = alice"]
+            ),
+            Step("right", ["#2 of 26", "#4 REGISTERED"]),
+            Step("tab", [" diagnostics 0/", "note[dialect]"]),
+            Step("down enter", ["one message 0/", "note[dialect]"]),
+            Step("tab tab", [" streams 0/5", "maexchen, "]),
+            Step("down down enter", ["stream == 2"]),
+            Step("enter shift+tab shift+tab shift+tab", [" messages 0/", "→ bob  REGISTER"], ["alice  REG"]),
+            Step("slash escape", [" messages 0/69"]),
+            Step("shift+tab", [" events 2/26", "#2 bob is registered"]),
+            Step("enter", ["#4 REGISTERED"]),
+            Step("tab tab tab", [" events 2/26"]),
+        ],
+    ),
+    "others": (
+        TINY,
+        [
+            Step("n", ["there are no errors"]),
+            Step("N", ["there are no errors"]),
+            Step("t", ["there is one table only"]),
+            Step("y", ["#1 is in the clipboard"]),
+            Step("tab down down down y", ["#3 is in the clipboard"]),
+            Step("tab tab tab tab", [" events "]),
+            Step("question_mark", ["play or pause", "what one player could know", "all keys"]),
+            Step("escape", ["#1 of 26"], ["all keys"]),
+            Step("question_mark q", ["#1 of 26"], ["all keys"]),
+            Step("question_mark question_mark", ["#1 of 26"], ["all keys"]),
+            Step("a", ["everybody", "alice", "bob", "carl", "dora"]),
+            Step("escape", ["#1 of 26"], ["everybody", "as alice"]),
+            Step("a down enter", ["#1 (1 of ", "as alice"], ["everybody"]),
+            Step("a down enter", ["as bob"]),
+            Step("a up up enter", ["of 26"], [" as bob", " as alice"]),
+            Step("a q", ["of 26"], ["everybody"]),
+        ],
+    ),
+    "errors": (
+        ODD,
+        [
+            Step("n", ["error[empty-datagram]: an empty datagram says nothing"]),
+            Step("n", ['error[unknown-message]: "\\x00" is no message']),
+            Step("tab tab", ["#2 unreadable", "error[unknown-message]", "blame: client"]),
+            Step("N", ["error[empty-datagram]"]),
+            Step("N", ["no error before this one"]),
+            Step("tab", [" diagnostics 0/61"]),
+            Step("down down down enter", ["one message", "error[unknown-message]"]),
+            Step("end n", ["no error after this event"]),
+            Step("N", ["error["]),
+        ],
+    ),
+    "several": (
+        SEVERAL,
+        [
+            Step("", ["table 1 of 5", "127.0.0.1:6789", "127.0.0.1:8080", "127.0.0.1:10003"], ["events "]),
+            Step("right right", ["127.0.0.1:8080  0.", "BlueBro"]),
+            Step("left", ["127.0.0.1:8080  0."]),
+            Step("down", ["table 2 of 5"]),
+            Step("up up", ["table 1 of 5"]),
+            Step("tab tab shift+tab", ["table 2 of 5"]),
+            Step("end", ["Wilson (Bot) is gone: connection", '"B" O\'Neill is gone: connection']),
+            Step("enter", ["127.0.0.1:6789", " events 1614/1614"], ["127.0.0.1:10003"]),
+            Step("t", ["127.0.0.1:8080", "127.0.0.1:10003"], ["events "]),
+            Step("down enter", ["127.0.0.1:4654", "events "], ["127.0.0.1:10003"]),
+            Step("t home", ["127.0.0.1:8080  0."]),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_what_a_key_does(walk: str) -> None:
+    session, steps = WALKS[walk]
+
+    async def script(sight: Sight) -> None:
+        done = []
+        for keys, there, gone in steps:
+            await sight.press(*keys.split())
+            done.append(keys)
+            for text in there:
+                assert text in sight.text, f"{text} after {done}\n{sight.text}"
+            for text in gone:
+                assert text not in sight.text, f"{text} after {done}\n{sight.text}"
+
+    watch(session, script)
+
+
+def test_each_key_is_told_and_tried() -> None:
+    pressed = {key for _, steps in WALKS.values() for step in steps for key in step.keys.split()}
+    elsewhere = {"q", "Q", "ctrl+d", "ctrl+c", "ctrl+z", "space", "plus", "equals_sign", "minus", *"hedrg"}
+    bound = {name for key in KEYS for name in key.key.split(",")}
+    assert bound - pressed - elsewhere == {"shift+up", "shift+down"}
+
+
+@pytest.mark.parametrize(
+    ("key", "status"), a_few([("q", 0), ("Q", 0), ("ctrl+d", 0), ("ctrl+c", 130)], [("q", 0)])
+)
+def test_a_key_that_quits(key: str, status: int) -> None:
+    async def script(sight: Sight) -> None:
+        await sight.pilot.press(key)
+
+    assert watch(TINY, script).return_value == status
+
+
+@pytest.mark.parametrize("before", a_few(["slash", "a", "question_mark"], ["slash"]))
+def test_ctrl_c_quits_whatever_is_open(before: str) -> None:
+    async def script(sight: Sight) -> None:
+        await sight.pilot.press(before, "ctrl+c")
+
+    assert watch(TINY, script).return_value == 130
+
+
+@pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "schafkopf", "catan"]))
+def test_each_pane_of_each_protocol(protocol: str) -> None:
+    async def script(sight: Sight) -> None:
+        await sight.at(10)
+        rows = {pane: sight.rows(pane) for pane in sight.app.panes if pane != "message"}
+        assert rows["events"], protocol
+        assert rows["messages"]
+        assert rows["streams"]
+        assert all(protocol in row for row in rows["streams"] if "no game known" not in row)
+        for pane in sight.app.panes:
+            assert sight.app.pane == pane
+            shown = [row for row in rows.get(pane, ()) if row[:60].rstrip() in sight.text]
+            assert shown or not rows.get(pane), f"{pane}\n{sight.text}"
+            if pane == "messages":
+                assert any("→" in row for row in rows[pane])
+                assert any("←" in row for row in rows[pane])
+            if pane == "message":
+                assert "clause: " in sight.text
+            await sight.press("tab")
+        assert sight.app.pane == "events"
+        assert all("\n" not in row for listed in rows.values() for row in listed)
+
+    watch(GAMES[protocol], script, (100, 40))
+
+
+# The picture.
+
+
+def test_a_picture_that_is_higher_than_its_room_is_scrolled() -> None:
+    async def script(sight: Sight) -> None:
+        await sight.at(81)
+        title = sight.lines[0]
+        top = sight.lines[1:6]
+        await sight.press("shift+down", "shift+down")
+        assert sight.lines[0] == title
+        assert sight.lines[1:4] == top[2:]
+        await sight.press("shift+up", "shift+up", "shift+up")
+        assert sight.lines[1:6] == top
+
+    watch(GAMES["okey"], script, (80, 24))
+
+
+# Playing.
+
+
+def test_it_plays_to_the_end() -> None:
+    async def script(sight: Sight) -> None:
+        await sight.pilot.press("space")
+        await sight.until(lambda: sight.place == 26 and "paused" in sight.status, "the end")
+
+    watch(TINY, script, pace=Pace(1024.0))
+
+
+def test_it_plays_at_a_pace_and_begins_again_after_the_end() -> None:
+    async def script(sight: Sight) -> None:
+        await sight.at(25)
+        await sight.pilot.press("space")
+        assert "playing an event every 1 s" in sight.status
+        await sight.until(lambda: sight.place == 26 and "paused" in sight.status, "the end")
+        await sight.pilot.press("space")
+        await sight.until(lambda: sight.place < 10, "the beginning")
+        await sight.pilot.press("left")
+        assert "paused" in sight.status
+
+    watch(TINY, script, pace=Pace(every_s=1.0))
+
+
+@pytest.mark.parametrize(
+    ("keys", "how"),
+    a_few(
+        [
+            ("", "playing 1x"),
+            ("plus", "playing 2x"),
+            ("equals_sign plus", "playing 4x"),
+            ("minus minus", "playing 0.25x"),
+            ("minus plus", "playing 1x"),
+        ],
+        [("equals_sign plus", "playing 4x")],
+    ),
+)
+def test_how_fast_it_plays(keys: str, how: str) -> None:
+    async def script(sight: Sight) -> None:
+        await sight.pilot.press("space", *keys.split())
+        await sight.pilot.pause()
+        assert how in sight.status
+        await sight.pilot.press("space")
+        assert "paused" in sight.status
+
+    watch("catan-niedlichepixel-game2-3p.pcap.gz", script)
+
+
+def test_a_silence_is_shortened_and_said() -> None:
+    async def script(sight: Sight) -> None:
+        # Half a minute passed before the last one left.
+        await sight.at(51)
+        await sight.pilot.press("space")
+        await sight.pilot.pause()
+        assert "18 s of silence, shortened" in sight.status
+        await sight.until(lambda: sight.place == 52, "the next event")
+
+    watch(GAMES["schafkopf"], script, pace=Pace(max_gap_s=1.0))
+
+
+# The filter line.
+
+
+class Typed(NamedTuple):
+    """What is typed into the filter line, keys in angle brackets, and what is seen then."""
+
+    text: str
+    there: Sequence[str] = ()
+    gone: Sequence[str] = ()
+
+
+FILTERS = [
+    Typed("", ["a filter, as in"]),
+    Typed("act<tab>", ["act\n", "actor  actualname"]),
+    Typed("acto<tab>", ["actor"]),
+    Typed("zzz<tab>", ["no name begins like this"]),
+    Typed('actor = "alice"', [" " * 6 + "^", "is no operator"]),
+    Typed('event == "x" && nothing', [" " * 9 + "^^^", '"event" is a number']),
+    Typed('actor == "alice"', ['/actor == "alice"', "#1 (1 of 7)", "alice is registered"]),
+    Typed('actor == "alice"<enter>', ["#1 (1 of 7)", "? help"], ["bob is registered"]),
+    Typed('actor == "alice"<escape>', ["#1 of 26"], ["/actor"]),
+    Typed('actor == "nobody"<enter>', ["no events", "nothing of it meets the filter"]),
+    Typed("actor == <enter>", ["^", "ends too early"], ["/actor"]),
+    Typed("<enter>", ["#1 of 26"], ["a filter, as in"]),
+    Typed("q", ["q\n", "#1 of 26"]),
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    a_few([typed.text for typed in FILTERS], ("act<tab>", 'actor = "alice"')),
+)
+def test_the_filter_line(text: str) -> None:
+    (typed,) = (typed for typed in FILTERS if typed.text == text)
+
+    async def script(sight: Sight) -> None:
+        await sight.press("slash")
+        text, _, key = typed.text.partition("<")
+        await sight.write(text)
+        if key:
+            await sight.press(key.rstrip(">"))
+        for text in typed.there:
+            await sight.until(lambda text=text: text in sight.text, text)  # type: ignore[misc]
+        # A completion stays where it is.
+        await sight.pilot.pause(0.25 if "tab" in key else 0)
+        await sight.settle()
+        for text in typed.there:
+            assert text in sight.text, sight.text
+        for text in typed.gone:
+            assert text not in sight.text, sight.text
+
+    watch(TINY, script)
+
+
+def test_a_filter_filters_messages_and_diagnostics_too() -> None:
+    async def script(sight: Sight) -> None:
+        all_of_them = len(sight.rows("messages"))
+        await sight.press("slash")
+        await sight.write('msg == "ROLL"')
+        await sight.press("enter")
+        rows = sight.rows("messages")
+        assert 0 < len(rows) < all_of_them
+        assert all("  ROLL" in row for row in rows)
+        await sight.press("slash")
+        assert 'msg == "ROLL"' in sight.text
+        await sight.press("escape")
+        assert len(sight.rows("messages")) == all_of_them
+
+    watch(TINY, script)
+
+
+def test_filter_player_and_game_of_the_command_line() -> None:
+    async def script(sight: Sight) -> None:
+        assert "as alice" in sight.status
+        assert '/kind == "rolled"' in sight.status
+        rows = sight.rows("events")
+        assert rows
+        assert all("alice has rolled" in row for row in rows)
+
+    watch(TINY, script, player="alice", wanted='kind == "rolled"', game=1)
+
+
+# The mouse.
+
+
+def test_a_click_on_the_timeline_and_on_a_row() -> None:
+    async def script(sight: Sight) -> None:
+        bar = sight.app.query_one("#bar").region
+        await sight.pilot.click(offset=(bar.x + bar.width - 1, bar.y))
+        await sight.settle()
+        assert "#26 of 26" in sight.status
+        await sight.pilot.click(offset=(bar.x, bar.y))
+        await sight.settle()
+        assert "#1 of 26" in sight.status
+        events = sight.app.query_one("#events").region
+        await sight.pilot.click(offset=(events.x + 3, events.y + 2))
+        await sight.settle()
+        assert "#3 of 26" in sight.status
+        await sight.press("tab")
+        listing = sight.app.query_one("#messages").region
+        await sight.pilot.click(offset=(listing.x + 3, listing.y + 2), times=2)
+        await sight.settle()
+        assert "#3 REGISTER: " in sight.text
+
+    watch(TINY, script, (100, 40))
+
+
+@pytest.mark.full
+def test_a_click_on_one_of_several_tables() -> None:
+    async def script(sight: Sight) -> None:
+        row = next(number for number, line in enumerate(sight.lines) if "127.0.0.1:4654" in line)
+        await sight.pilot.click(offset=(3, row + 1))
+        await sight.settle()
+        assert "127.0.0.1:4654" in sight.text
+        assert "127.0.0.1:10003" not in sight.text
+
+    watch(SEVERAL, script)
+
+
+# Sizes.
+
+
+@pytest.mark.parametrize("protocol", a_few(GAMES, ("catan",)))
+def test_it_is_resized(protocol: str) -> None:
+    async def script(sight: Sight) -> None:
+        for size in ((40, 12), (240, 70), (20, 5), (1, 1), (80, 24)):
+            await sight.pilot.resize_terminal(*size)
+            await sight.settle()
+            assert all(len(line) <= size[0] for line in sight.lines)
+            assert len(sight.lines) == size[1]
+        assert "q quit" in sight.text
+
+    watch(GAMES[protocol], script)
+
+
+def test_all_keys_and_all_players_can_be_reached_in_40_columns() -> None:
+    async def script(sight: Sight) -> None:
+        await sight.press("question_mark", *["down"] * 30)
+        assert "Ctrl-Z" in sight.text
+        await sight.press("q", "a", "end", "enter")
+        # A client that the server rejected has no connection of its name, so only secrets are hidden.
+        assert "(1 of 355)  as\n" in sight.status
+
+    watch(ODD, script, (40, 12))
+
+
+# What the recorder says.
+
+
+def test_what_the_recorder_says_is_in_a_pane() -> None:
+    with tempfile.TemporaryFile() as file:
+        file.write(b"listening on 9001\n")
+        file.flush()
+
+        async def script(sight: Sight) -> None:
+            await sight.press("shift+tab")
+            await sight.until(lambda: "listening on 9001" in sight.text, "the line")
+            assert " recorder " in sight.text
+            os.write(file.fileno(), "hostile \x1b[2J\x07 ü\n".encode())
+            await sight.until(lambda: "hostile \\x1b[2J\\x07 ü" in sight.text, "the next line")
+            # It is not for one player's eyes, and everybody's come back.
+            await sight.press("a", "down", "enter")
+            assert "as alice" in sight.status
+            assert "recorder" not in sight.text
+            os.write(file.fileno(), b"the disk is full\n")
+            await sight.until(lambda: "the recorder has said something" in sight.status, "the notice")
+            assert "the disk is full" not in sight.text
+            await sight.press("a", "home", "enter", "shift+tab")
+            assert "the disk is full" in sight.text
+
+        watch(TINY, script, said=Said(file.fileno()))

@@ -1,0 +1,265 @@
+"""What a relay holds, on the terminal: the line that says so, the pane, and what the keys do there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from held_messages import Relay, held_message, holding
+from made_sessions import Conversation
+from watch_driver import Sight, watch
+
+from kiebitz.services.alteration import control_client as hands_client
+from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.storage.recording.recorder import Recorder
+
+Script = Callable[[Sight, Relay], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hands_client, "_AGAIN_S", 0.02)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[str]:
+    """One into which is recorded: alice is registered, and nothing else."""
+    path = str(tmp_path / "game.db")
+    recorder = Recorder(path, "relay", "made up", started_ns=0)
+    recorder.record(Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
+    recorder.commit()
+    yield path
+    recorder.close()
+
+
+@contextmanager
+def following(database: str) -> Iterator[HandsClient]:
+    client = HandsClient(lambda: (database, 1))
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+
+
+def by_hand(
+    database: str, script: Script, size: tuple[int, int] = (100, 30), player: str | None = None
+) -> Relay:
+    """Watch it while messages are held; gives the relay."""
+    with holding(database) as relay, following(database) as client:
+
+        async def run(sight: Sight) -> None:
+            await script(sight, relay)
+
+        watch(database, run, size, hands=client, player=player)
+        return relay
+
+
+async def shows(sight: Sight, text: str) -> None:
+    await sight.until(lambda: text in sight.text, text)
+
+
+async def held(sight: Sight, relay: Relay, count: int = 3) -> None:
+    """So many messages wait, and their pane is open."""
+    relay.hold(
+        *(held_message(number, f"ANNOUNCE;{number},1;token".encode()) for number in range(1, count + 1))
+    )
+    await shows(sight, "held: ANNOUNCE from alice to the server")
+    await sight.press("h")
+    await shows(sight, f"held 1/{count}")
+
+
+def test_a_line_says_what_waits_and_for_how_long(database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        assert "held:" not in sight.text
+        relay.hold(held_message(1, b"SCORE;alice:1", "s2c"))
+        await shows(sight, "held: SCORE from the server to alice, 0.")
+        assert "h acts on it" in sight.text
+        relay.hold(held_message(2))
+        await shows(sight, "; 1 more  h acts on them")
+        # It goes on, without anything that comes.
+        shown = sight.text
+        await sight.until(lambda: sight.text != shown, "its time goes on")
+        relay.hold(held_message(3))
+        await shows(sight, "; 2 more")
+
+    by_hand(database, script)
+
+
+def test_a_message_that_waits_for_too_long_is_said_to(database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        relay.hold(held_message(1, waited_s=3.2))
+        await shows(sight, "held: ANNOUNCE from alice to the server, 3.")
+        assert "s: the server waits 0.25 s" in sight.text
+        await sight.press("h")
+        await shows(sight, "→ alice  ANNOUNCE  the server waits 0.25 s  dice=4,2")
+
+    by_hand(database, script)
+
+
+@pytest.mark.parametrize(
+    ("keys", "done", "said", "left"),
+    [
+        ("enter", ("let go", 1), "ANNOUNCE was let go", "held 1/2"),
+        ("down enter", ("let go", 2), "ANNOUNCE was let go", "held 2/2"),
+        ("down down d", ("drop", 3), "ANNOUNCE was dropped", "held 2/2"),
+        ("g", ("let all go", 1, 2, 3), "all that waited was let go", "nothing waits"),
+    ],
+)
+def test_what_a_key_does_to_what_waits(
+    keys: str, done: tuple[object, ...], said: str, left: str, database: str
+) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        await held(sight, relay)
+        assert "Enter let go  e edit  d drop  r answer  g let all go" in sight.text
+        await sight.press(*keys.split())
+        await shows(sight, said)
+        await shows(sight, left)
+
+    assert by_hand(database, script).engine.done == [done]
+
+
+def test_a_message_is_edited_field_by_field(database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        await held(sight, relay, 1)
+        await sight.press("e")
+        await shows(sight, "ANNOUNCE from alice to the server, with other values")
+        assert {"dice", "token", "1,1"} <= {part for line in sight.lines for part in line.strip("| ").split()}
+        await sight.press("enter")
+        await shows(sight, "nothing is another")
+        # The grammar's sentence stands at the field, and nothing is done.
+        await sight.press("backspace", "backspace", "backspace", *"9", "comma", *"9")
+        await shows(sight, "dice=9,9 does not fit")
+        await sight.press("enter")
+        assert relay.engine.done == []
+        await sight.press("backspace", "backspace", "backspace", *"2", "comma", *"1")
+        await sight.until(lambda: "does not fit" not in sight.text, "the sentence goes")
+        await sight.press("tab", "end", *"x", "enter")
+        await shows(sight, "it was let go with other values")
+
+    assert by_hand(database, script).engine.done == [("change", 1, b"ANNOUNCE;2,1;tokenx")]
+
+
+@pytest.mark.full
+def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        await held(sight, relay, 1)
+        await sight.press("e", *"3")
+        relay.do(lambda: relay.engine.let_go(1))
+        await sight.press("backspace", "backspace", "backspace", "backspace", *"2", "comma", *"1", "enter")
+        await shows(sight, "message 1 does not wait any more")
+        await sight.press("escape")
+        await shows(sight, "nothing waits")
+
+    assert by_hand(database, script).engine.done == [("let go", 1)]
+
+
+@pytest.mark.full
+def test_the_sender_is_answered(database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        await held(sight, relay, 1)
+        await sight.press("r")
+        await shows(sight, "An answer to alice, as if from the server; ANNOUNCE still waits")
+        await sight.write("REJETED")
+        await sight.press("enter")
+        await shows(sight, "did you mean REJECTED?")
+        await sight.press(*["backspace"] * 4)
+        # The names of the grammar complete it.
+        await sight.until(lambda: "REJECTED" in sight.text, "it is completed")
+        await sight.press("right", "enter")
+        await shows(sight, "ANNOUNCE was answered")
+        await shows(sight, "held 1/1")
+
+    assert by_hand(database, script).engine.done == [("answer", 1, b"REJECTED")]
+
+
+def test_nobody_acts_on_another_message_because_theirs_is_gone(database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        await held(sight, relay)
+        await sight.press("down")
+        relay.do(lambda: relay.engine.drop(2))
+        await shows(sight, "held 0/2")
+        await sight.press("enter")
+        await shows(sight, "choose")
+        await sight.press("down", "enter")
+        await shows(sight, "ANNOUNCE was let go")
+
+    assert by_hand(database, script).engine.done == [("drop", 2), ("let go", 1)]
+
+
+def test_a_player_s_view_shows_nothing_of_it(database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        relay.hold(held_message(1))
+        await sight.press("h")
+        await shows(sight, "nothing is held here")
+        assert "ANNOUNCE" not in sight.text
+        await sight.press("a", "up", "enter")
+        await shows(sight, "held: ANNOUNCE")
+        await sight.press("h")
+        await shows(sight, "held 1/1")
+        await sight.press("a", "down", "enter")
+        await sight.until(lambda: "ANNOUNCE" not in sight.text, "it is hidden")
+        assert " events " in sight.text
+
+    by_hand(database, script, player="alice")
+
+
+def test_with_the_relay_the_pane_goes(database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        await held(sight, relay, 1)
+        relay.end()
+        await sight.until(lambda: "held" not in sight.text, "it is gone")
+        assert " events " in sight.text
+        await sight.press("h")
+        await shows(sight, "nothing is held here")
+        await sight.press("e", "d", "r", "g")
+
+    by_hand(database, script)
+
+
+def test_in_a_recorded_session_there_is_nothing_of_it() -> None:
+    async def script(sight: Sight) -> None:
+        assert "held" not in sight.text
+        await sight.press("h")
+        await shows(sight, "nothing is held here: kiebitz relay --hold does it")
+        await sight.press("e", "d", "r", "g")
+
+    watch("maexchen-head-tiny.pcap", script)
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (200, 50)])
+def test_there_is_room_for_it_on_any_terminal(size: tuple[int, int], database: str) -> None:
+    async def script(sight: Sight, relay: Relay) -> None:
+        relay.hold(held_message(1, waited_s=3.0))
+        await shows(sight, "ANNOUNCE from alice")
+        await sight.until(lambda: "the server waits 0.25 s" in " ".join(sight.text.split()), "for how long")
+        await sight.press("h")
+        await shows(sight, "held 1/1")
+        await shows(sight, "→ alice  ANNOUNCE")
+        await sight.press("e")
+        await shows(sight, "dice")
+        await sight.press("escape", "r")
+        await shows(sight, "An answer to alice")
+        await sight.press("escape", "enter")
+        await shows(sight, "nothing waits")
+
+    by_hand(database, script, size)
+
+
+def test_names_and_values_of_peers_are_only_text(database: str) -> None:
+    hostile = "\x1b[31mred\u202e[bold]"
+
+    async def script(sight: Sight, relay: Relay) -> None:
+        relay.hold(held_message(1, f"REGISTER;{hostile}".encode(), who=hostile))
+        await shows(sight, "\\x1b[31mred")
+        await sight.press("h", "e")
+        await shows(sight, "with other values")
+        for keys in ((), ("escape", "r")):
+            await sight.press(*keys)
+            assert "\x1b" not in sight.text
+            assert "\u202e" not in sight.text
+            assert "[bold]" in sight.text
+
+    by_hand(database, script)

@@ -1,0 +1,361 @@
+"""`kiebitz watch`, and --watch, on a real terminal: keys typed, screens read, and the terminal given back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from command import TINY
+from processes_and_rows import KIEBITZ, PATIENCE_S, running, until
+from relayed_class import Class
+from screens import ASCII, Filled
+from stored import copy, stored
+from strength import a_few
+
+ALICE = "alice is registered"
+
+
+@pytest.fixture
+def lesson() -> Iterator[Class]:
+    made = Class()
+    yield made
+    made.close()
+
+
+@contextmanager
+def relayed(lesson: Class, database: Path, *options: str, rows: int = 24) -> Iterator[Filled]:
+    """A relay with --watch on a terminal; alice has registered, and is seen."""
+    command = ("relay", "-m", lesson.mode, "-w", str(database), "--watch", *options)
+    with Filled(*command, columns=100, rows=rows) as relay:
+        try:
+            relay.until("nobody plays, as far as is known")
+            lesson.register("alice")
+            relay.until(ALICE)
+            yield relay
+        finally:
+            if relay.process.poll() is None:
+                relay.signal(signal.SIGTERM)
+                relay.ended()
+
+
+def children(process: int, word: str) -> list[int]:
+    """A process's children whose command has this word."""
+    found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(pid) for pid in found if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
+
+
+# A finished session.
+
+SURROUNDINGS: dict[str, tuple[tuple[int, int], dict[str, str]]] = {
+    "as usual": ((80, 24), {}),
+    "16 colours": ((80, 24), {"TERM": "xterm"}),
+    "no colours": ((80, 24), {"NO_COLOR": "1"}),
+    "no Unicode": ((80, 24), ASCII),
+    "40 by 12": ((40, 12), {}),
+    "40 by 12, neither colours nor Unicode": ((40, 12), {"NO_COLOR": "1", **ASCII}),
+}
+
+
+def test_it_ends_when_its_terminal_is_gone() -> None:
+    watch = Filled("watch", TINY)
+    try:
+        watch.until("q quit")
+        # It does not belong to the terminal, so no signal tells it.
+        os.close(watch.controller)
+        assert watch.process.wait(PATIENCE_S) != 0
+    finally:
+        watch.process.kill()
+        watch.process.wait()
+        os.close(watch.terminal)
+
+
+@pytest.mark.parametrize("kind", a_few(SURROUNDINGS, ("40 by 12, neither colours nor Unicode",)))
+def test_a_terminal_of_any_kind(kind: str) -> None:
+    (columns, rows), environment = SURROUNDINGS[kind]
+    with Filled("watch", TINY, columns=columns, rows=rows, **environment) as watch:
+        watch.until(lambda screen: "#1 of 26" in screen and "q quit" in screen)
+        watch.type(b"\x1b[C\x1b[C")
+        assert "carl is registered" in watch.until("#3 of 26")
+        # Everything that is shown at some time.
+        for keys, seen in (
+            (b"?", "play or pause"),
+            (b"q", "#3 of 26"),
+            (b"a", "everybody"),
+            (b"\x1b[B\r", "as alice"),
+            (b"/", "a filter"),
+            (b"x =\t", "x ="),
+            (b"\x7f" * 3, "a filter"),
+            (b"\r", "1 of 15"),
+            (b"\t", "REGISTER"),
+            (b"\t", "clause: "),
+        ):
+            watch.type(keys)
+            watch.until(lambda screen, seen=seen: seen in screen)  # type: ignore[misc]
+            if keys == b"\r":
+                # Before the line is gone, Tab would complete in it.
+                watch.until(lambda screen: "a filter" not in screen)
+        watch.type(b"q")
+        assert watch.ended() == 0
+        assert watch.is_as_it_was()
+        assert watch.typed() == 0
+        if "LC_ALL" in environment:
+            assert watch.written.isascii()
+        if environment.get("TERM") == "xterm":
+            assert b"[38;" not in watch.written
+            assert b";38;" not in watch.written
+        if "NO_COLOR" in environment:
+            assert b"[31m" not in watch.written
+            assert b"38;" not in watch.written
+
+
+@pytest.mark.parametrize(
+    ("keys", "status"),
+    a_few(
+        [(b"q", 0), (b"\x04", 0), (b"\x03", 130), (b"/abc\x03", 130), (b"xyzqjjj", 0)], [(b"/abc\x03", 130)]
+    ),
+)
+def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -> None:
+    with Filled("watch", stored(Path(TINY).name)) as watch:
+        watch.until("? help")
+        watch.type(keys)
+        assert watch.ended() == status
+        assert watch.is_as_it_was()
+        assert watch.typed() == 0
+
+
+@pytest.mark.parametrize("number", a_few([signal.SIGTERM, signal.SIGHUP, signal.SIGINT], [signal.SIGTERM]))
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
+    with Filled("watch", stored(Path(TINY).name)) as watch:
+        watch.until("? help")
+        watch.signal(number)
+        assert watch.ended() == 128 + number
+        assert watch.is_as_it_was()
+
+
+def test_it_is_resized_while_it_runs() -> None:
+    with Filled("watch", stored(Path(TINY).name)) as watch:
+        watch.until("? help")
+        for columns, rows in ((160, 50), (40, 12), (80, 24)):
+            watch.resize(columns, rows)
+            watch.signal(signal.SIGWINCH)
+            watch.until(
+                lambda screen, rows=rows: (  # type: ignore[misc]
+                    len(screen.splitlines()) == rows
+                    and "q quit" in screen.splitlines()[-1]
+                    and "#1 of 26" in screen
+                )
+            )
+        watch.type(b"q")
+        assert watch.ended() == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["watch", TINY], ["relay", "-m", "reverse:udp://127.0.0.1:1@1", "--watch"]]
+)
+def test_without_a_terminal_it_says_so(command: Sequence[str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*KIEBITZ, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "this takes a terminal" in done.stderr
+    assert len(done.stderr.splitlines()) <= 4
+
+
+@pytest.mark.full
+def test_with_stderr_elsewhere_it_says_so(tmp_path: Path) -> None:
+    with Filled("watch", TINY) as watch, open(tmp_path / "errors", "w+") as errors:
+        watch.until("? help")
+        done = subprocess.run(
+            [*KIEBITZ, "watch", TINY], stdin=watch.terminal, stdout=watch.terminal, stderr=errors, timeout=60
+        )
+        assert done.returncode == 2
+        assert "this takes a terminal" in (tmp_path / "errors").read_text()
+        watch.type(b"q")
+        watch.ended()
+
+
+# Databases that grow, vanish, or are kept to themselves.
+
+
+def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    relay = [*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database)]
+    with running(*relay, ready="listening on"):
+        lesson.register("alice")
+        with Filled("watch", str(database)) as watch:
+            watch.until(ALICE)
+            assert "live" in watch.screen
+            lesson.register("bob")
+            watch.until("bob is registered")
+            watch.type(b"\x1b[D")
+            watch.until("paused")
+            lesson.register("carl")
+            watch.until("of 3")
+            assert "#1 of 3" in watch.screen
+            watch.type(b"\x1b[F")
+            watch.until("carl is registered")
+            # Whoever deletes it is told of, and what is there can be seen.
+            database.rename(tmp_path / "elsewhere.db")
+            watch.until(lambda screen: "is gone: nothing more comes" in " ".join(screen.split()))
+            watch.type(b"\x1b[D")
+            watch.until("#2 of 3")
+            watch.type(b"q")
+            assert watch.ended() == 0
+
+
+@pytest.mark.full
+def test_a_relay_that_ends_is_told_of_and_the_picture_stays(lesson: Class, tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    with running(*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database), ready="listening on"):
+        lesson.register("alice")
+        watch = Filled("watch", str(database))
+        watch.until(ALICE)
+    with watch:
+        watch.until("the recording has ended")
+        assert ALICE in watch.screen
+        watch.type(b"q")
+        assert watch.ended() == 0
+        assert watch.is_as_it_was()
+
+
+@pytest.mark.full
+def test_a_recorder_that_is_killed_is_told_of(lesson: Class, tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    command = [*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database)]
+    relay = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert relay.stderr is not None
+        assert "listening on" in relay.stderr.readline()
+        lesson.register("alice")
+        with Filled("watch", str(database)) as watch:
+            watch.until(ALICE)
+            os.killpg(relay.pid, signal.SIGKILL)
+            watch.until(lambda screen: "nobody records this session any more" in " ".join(screen.split()))
+            assert ALICE in watch.screen
+            watch.type(b"q")
+            assert watch.ended() == 0
+    finally:
+        relay.kill()
+        relay.communicate()
+
+
+@pytest.mark.parametrize("capture", a_few([TINY, "several"], [TINY]))
+def test_a_database_that_is_locked_is_told_of_and_asked_again(capture: str, tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    copy("catan-five-servers.pcapng.gz" if capture == "several" else Path(TINY).name, database)
+    with Filled("watch", str(database)) as watch:
+        watch.until("? help")
+        watch.until(lambda screen: "searching" not in screen)
+        before = watch.screen
+        with closing(sqlite3.connect(database, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            watch.type(b"\x1b[C")
+            watch.until(lambda screen: "is tried again: database is locked" in " ".join(screen.split()))
+            # The picture stays, and keys go on to be heard.
+            assert before.splitlines()[0][:10] in watch.screen
+            watch.type(b"?")
+            watch.until("play or pause")
+            watch.type(b"q")
+        watch.until(lambda screen: "tried again" not in screen and "play or pause" not in screen)
+        watch.type(b"\x1b[C")
+        watch.until("table 1 of 5" if capture == "several" else "event ")
+        watch.type(b"q")
+        assert watch.ended() == 0
+        assert watch.is_as_it_was()
+
+
+# On the terminal where it is recorded.
+
+
+def test_a_relay_with_watch(lesson: Class, tmp_path: Path) -> None:
+    with relayed(lesson, tmp_path / "game.db") as relay:
+        assert "live" in relay.until("#1 of 1")
+        hostile = "x\x1b[2J\x1b]0;t\x07\x9b5m"
+        lesson.register(hostile)
+        assert r"x\x1b[2J\x1b]0" in relay.until("#2 of 2")
+        assert hostile.encode() not in relay.written
+        assert b"\x1b[2J" not in relay.written
+        assert b"\x1b]0;t" not in relay.written
+        relay.type(b"\x1b[Z")
+        relay.until(f"listening on udp 127.0.0.1:{lesson.port}")
+        # Stopped, it would keep the terminal, with nobody to go on.
+        relay.type(b"\x1a")
+        relay.until("Ctrl-Z is not for here")
+        relay.type(b"q")
+        assert relay.ended() == 0
+        assert relay.is_as_it_was()
+        assert relay.typed() == 0
+        lines = relay.lines
+        assert "recorded 2 streams, 4 messages" in lines[-1]
+        assert any(f"listening on udp 127.0.0.1:{lesson.port}" in line for line in lines[-3:-1])
+
+
+@pytest.mark.parametrize(
+    ("number", "keys"),
+    a_few([(2, b""), (15, b""), (None, b"\x03"), (None, b"Q")], [(15, b"")]),
+)
+def test_who_ends_a_relay_ends_its_picture(
+    number: int | None, keys: bytes, lesson: Class, tmp_path: Path
+) -> None:
+    with relayed(lesson, tmp_path / "game.db") as relay:
+        if number is not None:
+            relay.signal(signal.Signals(number))
+        relay.type(keys)
+        assert relay.ended() == 0
+        assert relay.is_as_it_was()
+        assert "recorded 1 stream" in relay.lines[-1]
+
+
+def test_a_picture_that_is_killed_is_told_of_and_the_relay_goes_on(lesson: Class, tmp_path: Path) -> None:
+    with relayed(lesson, tmp_path / "game.db") as relay:
+        (picture,) = children(relay.process.pid, "watch")
+        os.kill(picture, signal.SIGKILL)
+        relay.read_until(lambda written: b"was killed by signal 9; the recording goes on" in written)
+        assert relay.is_as_it_was()
+        lesson.register("bob")
+        relay.signal(signal.SIGINT)
+        assert relay.ended() == 0
+        assert b"recorded 2 streams, 4 messages" in relay.written
+
+
+@pytest.mark.full
+def test_a_relay_that_is_killed_leaves_no_picture_on_the_terminal(lesson: Class, tmp_path: Path) -> None:
+    with relayed(lesson, tmp_path / "game.db") as relay:
+        relay.signal(signal.SIGKILL)
+        relay.read_until(lambda written: b"the program that records is gone" in written)
+        relay.read_until(lambda _: relay.is_as_it_was())
+
+
+@pytest.mark.full
+def test_a_rotation_is_followed(lesson: Class, tmp_path: Path) -> None:
+    with relayed(lesson, tmp_path / "game.db", "-b", "duration:2", rows=30) as relay:
+        until(lambda: len(list(tmp_path.glob("game_*.db"))) > 0, "the next database")
+        relay.until(lambda screen: "the recording goes on in" in " ".join(screen.split()))
+        lesson.register("bob")
+        relay.until("bob is registered")
+        relay.type(b"q")
+        assert relay.ended() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may capture packets")
+def test_a_sniff_with_watch(lesson: Class, tmp_path: Path) -> None:
+    bpf = f"udp port {lesson.server_port}"
+    command = ("sniff", "-i", "lo", "-f", bpf, "-w", str(tmp_path / "game.db"), "--watch")
+    with Filled(*command) as sniff:
+        sniff.until("nobody plays, as far as is known")
+        lesson.register("alice", lesson.server_port)
+        sniff.until(ALICE)
+        sniff.type(b"\x1b[Z")
+        screen = sniff.until("capturing on lo")
+        assert ALICE not in screen.partition("recorder")[2]
+        sniff.type(b"q")
+        assert sniff.ended() == 0
+        assert sniff.is_as_it_was()
+        assert ALICE not in "\n".join(sniff.lines[-3:])

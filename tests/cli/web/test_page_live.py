@@ -1,0 +1,279 @@
+"""A game that is being recorded grows on the page: each event once, and no further than one wants to see."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from browser import Look, Sight, served
+from command import CAPTURES, kiebitz
+from maexchen_programs import Player, Server
+from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running, until
+from relayed_class import Class
+from strength import GAMES
+from test_live_replay import ended, playing
+from test_page import asked, place
+
+ENDED = "ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE)"
+"""The browser itself complains of a server that has ended, and of none."""
+
+pytestmark = pytest.mark.full
+
+ALL_SEEN = """() => {
+    window.told = [];
+    new MutationObserver((changes) => {
+        for (const { addedNodes } of changes)
+            for (const row of addedNodes) if (row.dataset?.key) window.told.push(Number(row.dataset.key));
+    }).observe(document.getElementById("pane-events"), { childList: true, subtree: true });
+}"""
+"""From now on it is kept which events come into the list, as often as they come."""
+
+
+def keys(sight: Sight) -> list[int]:
+    """The events that are listed."""
+    found: list[int] = sight.tell(
+        "[...document.querySelectorAll('#pane-events [data-key]')].map((row) => Number(row.dataset.key))"
+    )
+    return found
+
+
+@pytest.fixture
+def lesson() -> Iterator[Class]:
+    made = Class()
+    yield made
+    made.close()
+
+
+@contextmanager
+def relayed(lesson: Class, database: Path) -> Iterator[None]:
+    """A relay that records; somebody is there already."""
+    with running(*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database), ready="listening on"):
+        lesson.register("anna")
+        until(lambda: bool(rows(database, "SELECT 1 FROM events")), "an event is stored")
+        yield
+
+
+def test_it_follows_and_one_who_has_gone_back_stays(lesson: Class, tmp_path: Path, look: Look) -> None:
+    database = tmp_path / "game.db"
+    with relayed(lesson, database), served(str(database)) as server:
+        sight = look(server.at())
+        sight.expect(ENDED)
+        sight.tells("anna is registered")
+        assert sight.text("#how") == "live"
+        assert sight.text("#kind") == "live"
+        assert "at" not in place(sight)
+        lesson.register("bert")
+        sight.tells("bert is registered")
+        assert "at" not in place(sight), "what is followed has no moment"
+        sight.press("ArrowLeft")
+        sight.until_at(1)
+        sight.until(lambda: sight.text("#how") == "paused", "it follows no more")
+        lesson.register("carl")
+        lesson.register("dora")
+        sight.until(lambda: sight.count == 4, "it hears of them")
+        sight.page.wait_for_timeout(300)
+        assert sight.seq == 1
+        sight.tells("anna is registered")
+        assert keys(sight) == [1, 2, 3, 4]
+        sight.press("End")
+        sight.tells("dora is registered")
+        assert sight.text("#how") == "live"
+        lesson.register("emil")
+        sight.tells("emil is registered")
+        # By the button, too.
+        sight.press("Home")
+        sight.until_at(1)
+        sight.one("#live").click()
+        sight.tells("emil is registered")
+        # Playing to the end is following again.
+        sight.press("Home")
+        sight.until_at(1)
+        for _ in range(6):
+            sight.press("+")
+        sight.press("Space")
+        sight.until(lambda: sight.text("#how") == "live", "it is followed again")
+        # Panes grow along.
+        sight.pane("messages")
+        count = len(sight.texts("#pane-messages [role=option]"))
+        lesson.register("fritz")
+        sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > count, "messages come, too")
+        sight.pane("streams")
+        sight.until(lambda: "fritz" in sight.text("#pane-streams"), "and streams")
+        # A filter lets through what it would let through.
+        sight.pane("events")
+        sight.be(filter='actor == "gerd"')
+        sight.until(lambda: keys(sight) == [], "there is none yet")
+        lesson.register("gerd")
+        lesson.register("hans")
+        sight.until(lambda: len(keys(sight)) == 1, "and then one")
+    sight.until(lambda: sight.text("#notice") != "", "it says that nobody is there any more")
+
+
+def test_a_server_that_was_away_is_found_again_and_nothing_is_lost(
+    lesson: Class, tmp_path: Path, look: Look
+) -> None:
+    database = tmp_path / "game.db"
+    port = free_port("tcp")
+    with relayed(lesson, database):
+        with served(str(database), port=port) as server:
+            sight = look(server.at())
+            sight.expect(ENDED)
+            sight.tells("anna is registered")
+            sight.tell(ALL_SEEN)
+            lesson.register("bert")
+            sight.tells("bert is registered")
+        sight.until(lambda: "connection lost" in sight.text("#notice"), "it says so")
+        for number in range(30):
+            lesson.register(f"player{number}")
+        until(lambda: len(rows(database, "SELECT 1 FROM events")) == 32, "all are stored")
+        with served(str(database), port=port):
+            sight.tells("player29 is registered")
+            sight.until(lambda: sight.text("#notice") == "", "nothing is wrong any more")
+            sight.until(lambda: keys(sight) == list(range(1, 33)), "all are listed")
+            # Once again, and one more after that.
+            lesson.register("carl")
+            sight.tells("carl is registered")
+        with served(str(database), port=port):
+            lesson.register("dora")
+            sight.tells("dora is registered")
+            sight.until(lambda: keys(sight) == list(range(1, 35)), "these are, too")
+            assert sight.tell("window.told") == list(range(2, 35))
+
+
+def test_a_refused_stream_is_explained_and_tried_again(lesson: Class, tmp_path: Path, look: Look) -> None:
+    database = tmp_path / "game.db"
+    with (
+        relayed(lesson, database),
+        served(str(database), "--host", "0.0.0.0", "--player-links") as server,
+        ExitStack() as held,
+    ):
+        link = urlsplit(server.link("anna"))
+        request = f"GET /api/live?{link.query} HTTP/1.1\r\nHost: {link.netloc}\r\n\r\n".encode()
+        answer = b" 200 "
+        while b" 200 " in answer:
+            stream = held.enter_context(socket.create_connection((link.hostname, server.port), PATIENCE_S))
+            stream.sendall(request)
+            answer = stream.recv(100)
+        assert b" 503 " in answer
+        sight = look(link.geturl())
+        sight.expect("503")
+        sentence = "not live, trying again: too many live connections by this player's link (limit 100)"
+        sight.until(lambda: sentence in sight.text("#notice"), "it says why")
+        held.close()
+        sight.until(lambda: sight.text("#notice") == "", "it is live")
+        sight.leave()
+
+
+@pytest.mark.parametrize("game", ["maexchen", "schafkopf", "catan"])
+def test_a_recorded_game_played_through_a_relay_grows_event_by_event(
+    game: str, tmp_path: Path, look: Look
+) -> None:
+    recorded, database = tmp_path / "recorded.db", tmp_path / "relayed.db"
+    assert kiebitz("import", str(CAPTURES / GAMES[game]), "-w", str(recorded)).status == 0
+    ((transport, address, protocol),) = rows(
+        recorded, "SELECT transport, server, protocol FROM streams WHERE protocol IS NOT NULL GROUP BY server"
+    )
+    behind, before = free_port(transport), free_port(transport)
+    mode = [
+        "-m",
+        f"reverse:{transport}://127.0.0.1:{behind}@{before}",
+        "-d",
+        f"{transport}.port=={behind},{protocol}",
+    ]
+    with (
+        playing(str(recorded), "--serve", f"{address}=127.0.0.1:{behind}", "-q") as server,
+        running(*KIEBITZ, "relay", *mode, "-q", "-w", str(database), ready="listening on"),
+        served(str(database)) as page,
+    ):
+        sight = look(page.at())
+        sight.expect(ENDED)
+        assert sight.text("#latest") == "nothing has happened yet"
+        sight.tell(ALL_SEEN)
+        client = subprocess.Popen(
+            [*KIEBITZ, "replay", str(recorded), "--connect", f"{address}=127.0.0.1:{before}", "-q"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while client.poll() is None:
+            sight.page.wait_for_timeout(100)
+        assert ended(server)[0] == 0
+        events = asked(page, "tables/1/events", after=0, limit=500)["events"]
+        sight.tells(events[-1]["sentence"])
+        assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+        sight.until(lambda: keys(sight) == list(range(1, len(events) + 1)), "all are listed")
+        assert sight.tell("window.told") == keys(sight)
+        told = [event["sentence"].replace("\n", r"\n") for event in events]
+        assert sight.texts("#pane-events .row-text") == told
+
+
+# Whose page it is.
+
+
+def own_address() -> str | None:
+    """An address of this machine that others can reach; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        found: str = probe.getsockname()[0]
+        return None if found.startswith("127.") else found
+
+
+def test_a_players_link_shows_what_that_player_could_know(tmp_path: Path, look: Look) -> None:
+    host = own_address()
+    if host is None:
+        pytest.skip("this machine has no address but its own loopback")
+    database = tmp_path / "game.db"
+    game = Server(expected=2, rounds=4)
+    port = free_port("udp")
+    mode = f"reverse:udp://127.0.0.1:{game.port}@{port}"
+    with running(*KIEBITZ, "relay", "-q", "-m", mode, "-w", str(database), ready="listening on"):
+        game.start()
+        first, second = (Player(name, ("127.0.0.1", port)) for name in ("alice", "bob"))
+        first.start()
+        until(lambda: bool(rows(database, "SELECT 1 FROM events")), "alice is there")
+        with served(str(database), "--host", host, "--player-links") as server:
+            link = server.link("alice")
+            everybody, alice = look(server.address), look(link)
+            for sight in (everybody, alice):
+                sight.expect(ENDED)
+                sight.tells("alice is registered")
+            second.start()
+            game.join(PATIENCE_S)
+            assert not game.is_alive()
+            for player in (first, second):
+                player.stop()
+            rolled = re.compile("(alice|bob) has rolled")
+            everybody.until(
+                lambda: len(listed(everybody, rolled)) == 2 and everybody.count > 20, "the game is seen"
+            )
+            everybody.rest()
+            alice.rest()
+            assert listed(everybody, rolled) == {"alice", "bob"}
+            assert listed(alice, rolled) == {"alice"}
+            # Nobody else's view is to be had: by no choice, no address and no question.
+            assert not alice.is_seen("#as-choice")
+            assert "as alice" in alice.text("#name")
+            for other in ("bob", ""):
+                alice.be(as_=other, at=30)
+                alice.until(lambda: alice.seq > 0, "it is at some event")
+                alice.rest()
+                assert listed(alice, rolled) == {"alice"}
+            alice.expect("status of 403")
+            asking = (
+                "async () => (await fetch('api/tables/1/events?as=bob&' + location.search.slice(1))).status"
+            )
+            assert alice.tell(asking) == 403
+            assert alice.context.request.get(link.split("?")[0], params={"key": "another"}).status == 403
+
+
+def listed(sight: Sight, pattern: re.Pattern[str]) -> set[str]:
+    """Who is named so in the list of events."""
+    return set(pattern.findall(sight.text("#pane-events")))

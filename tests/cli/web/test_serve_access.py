@@ -1,0 +1,362 @@
+"""Who may see what of `kiebitz serve`: keys, other sites, and players' links, by whatever address.
+
+That a player's link shows nothing that the player was not told is shown by two sessions that differ only in
+what was not told: all answers are the same for both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import CAPTURES, TINY, kiebitz
+from made_sessions import Conversation, record
+from processes_and_rows import until
+from served_pages import QUICK_S, Answer, Serving, serving
+from strength import a_few, times
+from test_watch_as import PLAYERS, SECRET, with_secrets
+
+import kiebitz as library
+from kiebitz.cli.web.openapi import openapi
+from kiebitz.storage.read.visibility import Hearers
+
+PATHS = sorted(path[1:] for path in openapi()["paths"])
+STATIC = ["", "theme.css", "app.js", "index.html", "nothing"]
+
+HEADERS = {
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+def takes(path: str, parameter: str) -> bool:
+    """Whether an address takes a parameter."""
+    given = openapi()["paths"][f"/{path}"]["get"]["parameters"]
+    return any((part["in"], part["name"]) == ("query", parameter) for part in given)
+
+
+def placed(path: str, table: int = 1, message: int = 1) -> str:
+    """An address with its numbers."""
+    return path.replace("{table}", str(table)).replace("{message}", str(message))
+
+
+def begun(server: Serving, path: str, **query: Any) -> Answer:
+    """The answer of any address; of what goes on for ever its beginning."""
+    if not path.startswith("api/live"):
+        return server.get(path, None, "GET", **query)
+    with server.live(None, **query) as stream:
+        if stream.status != 200:
+            return Answer(stream.status, stream.headers, stream.body())
+        told: list[Any] = []
+        while (one := stream.next(QUICK_S if not told else 1.5 if "after" in query else 0.1)) is not None:
+            told.append(one)
+        return Answer(stream.status, stream.headers, json.dumps(told).encode())
+
+
+def own_address() -> str:
+    """An address of this machine by which others get here."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent.
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but the loopback's")
+        address: str = probe.getsockname()[0]
+    if address.startswith("127."):
+        pytest.skip("this machine has no address but the loopback's")
+    return address
+
+
+def safe(answer: Answer, is_near: bool = True) -> None:
+    """Each answer says what a page may do."""
+    assert HEADERS.items() <= answer.headers.items()
+    # Elsewhere browsers complain of it, as the page is not encrypted.
+    assert answer.headers.get("cross-origin-opener-policy") == ("same-origin" if is_near else None)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert "*" not in policy
+    assert "access-control-allow-origin" not in answer.headers
+    assert "server" not in answer.headers
+
+
+# On loopback.
+
+
+@pytest.fixture(scope="module")
+def near() -> Iterator[Serving]:
+    """A server on loopback."""
+    with serving(TINY) as server:
+        yield server
+
+
+HERE = "http://127.0.0.1:{port}"
+
+REQUESTS: list[tuple[int, str, dict[str, str]]] = [
+    # Status, path, headers; without a host it is the server's own.
+    (200, "/api/sessions", {}),
+    (200, "/api/sessions", {"Host": "localhost"}),
+    (200, "/api/sessions", {"Host": "LOCALHOST:{port}"}),
+    (200, "/api/sessions", {"Host": "[::1]:{port}"}),
+    (200, "/api/sessions", {"Host": "127.0.0.1"}),
+    (200, "/api/sessions", {"Host": "127.0.0.1:1"}),
+    (403, "/api/sessions", {"Host": ""}),
+    (403, "/api/sessions", {"Host": "evil.example"}),
+    (403, "/api/sessions", {"Host": "evil.example:{port}"}),
+    (403, "/api/sessions", {"Host": "localhost.evil.example"}),
+    (403, "/api/sessions", {"Host": "127.0.0.1.evil.example:{port}"}),
+    (403, "/api/sessions", {"Host": "evil.example:80@127.0.0.1"}),
+    (403, "/api/sessions", {"Host": "127.0.0.1@evil.example"}),
+    (403, "/api/sessions", {"Host": "10.0.0.1"}),
+    (403, "/api/sessions", {"Host": "0.0.0.0:{port}"}),
+    (403, "/theme.css", {"Host": "evil.example"}),
+    (403, "/", {"Host": "evil.example"}),
+    (403, "/api/live", {"Host": "evil.example"}),
+    (403, "/api/sessions", {"Host": "evil.example", "X-Forwarded-Host": "localhost"}),
+    (200, "/api/sessions", {"Origin": HERE}),
+    (200, "/api/sessions", {"Origin": HERE, "X-Forwarded-Proto": "https"}),
+    (403, "/api/sessions", {"Origin": "null"}),
+    (403, "/api/sessions", {"Origin": ""}),
+    (403, "/api/sessions", {"Origin": "http://evil.example"}),
+    (403, "/api/sessions", {"Origin": "https://127.0.0.1:{port}"}),
+    (403, "/api/sessions", {"Origin": "http://127.0.0.1"}),
+    (403, "/api/sessions", {"Origin": "http://localhost:{port}"}),
+    (403, "/api/live", {"Origin": "http://evil.example"}),
+    (200, "/api/sessions", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}),
+    (200, "/theme.css", {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}),
+    (403, "/api/sessions", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),
+    (403, "/api/sessions", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}),
+    (403, "/api/sessions", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}),
+    (403, "/api/live", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}),
+    (403, "/theme.css", {"Sec-Fetch-Site": "cross-site"}),
+    (403, "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),
+    (403, "/api/sessions?key=", {"Host": "evil.example"}),
+    (403, "/api/sessions?key=x", {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "headers"), REQUESTS, ids=[f"{row[0]} {row[1]} {row[2]}" for row in REQUESTS]
+)
+def test_no_other_site_reads_along(status: int, path: str, headers: dict[str, str], near: Serving) -> None:
+    given = {"Host": "127.0.0.1:{port}", **headers}
+    lines = [f"{name}: {value.replace('{port}', str(near.port))}" for name, value in given.items()]
+    answer = near.raw("\r\n".join([f"GET {path} HTTP/1.1", *lines, "", ""]).encode())
+    assert answer.status == status
+    safe(answer)
+    if status == 403:
+        assert len(answer.body) < 200
+
+
+def test_a_link_from_elsewhere_leads_to_the_page(near: Serving) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert near.get("", headers=headers).status != 403
+
+
+@pytest.mark.parametrize("path", [*map(placed, PATHS), *STATIC])
+def test_every_answer_says_what_a_page_may_do(path: str, near: Serving) -> None:
+    for query in ({}, {"nothing": "1"}):
+        safe(begun(near, path, **query))
+    safe(near.get(path, method="POST"))
+
+
+# On another address.
+
+
+@pytest.fixture(scope="module")
+def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """A server that others can reach, of two sessions, with players' links."""
+    other = str(CAPTURES / "okey-head-tiny.pcap.gz")
+    with serving(TINY, other, "--host", own_address(), "--player-links") as server:
+        until(lambda: {"alice", "bob", "Istref"} <= server.links().keys(), "there are links", QUICK_S)
+        yield server
+
+
+@pytest.mark.parametrize("path", [*map(placed, PATHS), *STATIC])
+def test_without_a_key_nothing_is_answered(path: str, far: Serving) -> None:
+    assert far.key
+    good, alice = far.key, far.links()["alice"]
+    signature, _, name = alice.partition(".")
+    bob = far.links()["bob"].partition(".")[2]
+    wrong = [
+        *(None, "", "x", good[:-1], good + "x", good.swapcase(), f"{good}.", f"{good}.{name}", f".{name}"),
+        *(signature, f"{signature}.", f"{signature}.{bob}", f"{signature}.{name}=", f"{alice}.", f" {good}"),
+        *("é" * 30, f"{signature}.é", f"{signature}.{name}\r\n", f"{signature}.{name};", "a" * 9_000),
+    ]
+    for key in wrong if path in ("api/sessions", "theme.css") else wrong[:3]:
+        answer = begun(far, path, key=key)
+        assert answer.status == 403, key
+        assert b"needs its key" in answer.body
+        assert "set-cookie" not in answer.headers
+        safe(answer, is_near=False)
+    assert far.get(path, headers={"Cookie": "kiebitz-key=x"}, method="HEAD").status == 403
+
+
+def test_the_key_goes_into_a_cookie_that_no_script_and_no_other_site_gets(far: Serving) -> None:
+    answer = far.get("", key=far.key)
+    cookie = answer.headers["set-cookie"]
+    assert cookie == f"kiebitz-key={far.key}; HttpOnly; SameSite=Strict; Path=/"
+    assert far.get("theme.css", headers={"Cookie": cookie.partition(";")[0]}).status == 200
+    assert far.get("theme.css", headers={"Cookie": 'a="; kiebitz-key'}).status == 403
+    assert "set-cookie" not in far.get("api/sessions", key=far.key).headers
+    # Which a page on another port of this machine could send, too.
+    headers = {"Cookie": cookie.partition(";")[0], "Sec-Fetch-Site": "same-site"}
+    assert far.get("api/sessions", headers=headers).status == 403
+
+
+def test_a_key_does_not_open_it_for_other_sites(far: Serving) -> None:
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        assert far.get("api/sessions", headers=headers, key=far.key).status == 403
+    # By whatever address it is reached.
+    for host in ("10.0.0.1:8765", "[fe80::1]:8765", "localhost"):
+        assert far.get("api/sessions", headers={"Host": host}, key=far.key).status == 200
+
+
+def test_it_says_where_it_is_and_who_has_which_link(far: Serving) -> None:
+    assert re.fullmatch(rf"http://{re.escape(far.host)}:{far.port}/\?key=[\w-]+", far.address)
+    assert far.links().keys() == {"alice", "bob", "carl", "dora", "zuschauer", "Istref"}
+    assert len({far.key, *far.links().values()}) == 7
+    for name, key in far.links().items():
+        found = far.well("api/sessions", key=key)
+        number = 2 if name == "Istref" else 1
+        assert (found["player"], [session["number"] for session in found["sessions"]]) == (name, [number])
+        assert far.well("api/tables", key=key, session=number)["players"] == [name]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_player_s_link_shows_nobody_else_s_view(path: str, far: Serving) -> None:
+    alice = far.links()["alice"]
+    asked = {"text": "x"} if path == "api/complete" else {}
+    for other in ("bob", "carl", "ALICE", "alice ", "nobody", "alice\0"):
+        answer = begun(far, placed(path), key=alice, as_=other, **asked)
+        if takes(path, "as"):
+            assert (answer.status, answer.sentence) == (403, "this link shows only what alice could know")
+        elif path != "api/openapi.json":
+            assert answer.status == 400
+    own = begun(far, placed(path), key=alice, **asked)
+    assert own.status == 200
+    if takes(path, "as"):
+        for same in ("alice", ""):
+            assert begun(far, placed(path), key=alice, as_=same, **asked).body == own.body
+        # What is asked for twice is no way round it.
+        query = f"{placed(path)}?as=bob&as=alice&key={alice}"
+        assert begun(far, query, **asked).body == own.body or path == "api/live"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_player_s_link_shows_nothing_of_a_session_without_them(path: str, far: Serving) -> None:
+    """Else they would count as somebody of whom no connection was seen, to whom most is shown."""
+    if not takes(path, "as"):
+        return
+    answer = begun(far, placed(path), key=far.links()["alice"], session=2)
+    assert answer.status == 404
+    assert "there is no player alice in this session" in answer.sentence
+
+
+def test_players_with_strange_names_have_links_that_open(tmp_path: Path) -> None:
+    names = ["ä" * 60, "a b&key=x#?/%", "<b>", "Größe\u202e", "'\"", "."]
+    talk = [
+        item
+        for number, name in enumerate(names, 1)
+        for item in Conversation(f"127.0.0.1:{40_000 + number}", number=number)
+        .says(f"REGISTER;{name}".encode())
+        .hears(b"REGISTERED")
+        .items
+    ]
+    with serving(record(tmp_path / "game.db", talk), "--player-links") as server:
+        known = server.well("api/tables")["players"]
+        until(lambda: len(server.links()) == len(known), "there are links", QUICK_S)
+        shown = {server.well("api/sessions", key=key)["player"] for key in server.links().values()}
+        assert shown == set(known)
+        assert len(shown) == len(names)
+        for key in server.links().values():
+            assert server.well("api/tables/1/events", key=key)["events"]
+
+
+# What a player's link shows.
+
+
+def hidden_values(events: list[Any], player: str, hearers: Hearers) -> Iterator[tuple[str, Any]]:
+    """Names and values that only others were told."""
+    for event in events:
+        if hearers.seen(event, player) is None:
+            for name, value in event.data.items():
+                if isinstance(value, (str, int)) and re.fullmatch(r"\w+", name):
+                    yield name, value
+
+
+@pytest.mark.parametrize("protocol", a_few(PLAYERS, ("maexchen",)))
+def test_no_address_shows_what_only_others_were_told(protocol: str, tmp_path: Path) -> None:
+    capture, player = PLAYERS[protocol]
+    first, second = tmp_path / "first" / "game.db", tmp_path / "second" / "game.db"
+    for path in (first, second):
+        path.parent.mkdir()
+    assert kiebitz("import", str(CAPTURES / capture), "-w", str(first)).status == 0
+    shutil.copy(first, second)
+    with_secrets(second, player)
+    with library.open(str(first)) as session, closing(session.timeline.connection):
+        hearers = Hearers(session.timeline)
+        events = [*session.timeline.events()]
+        values = dict(hidden_values(events, player, hearers))
+        messages = [message.id for message in session.messages()]
+        tables = {table.id: 0 for table in session.timeline.tables()} | {
+            event.table_id: event.seq for event in events
+        }
+    values = dict([*values.items()][: times(40, 2)])
+    filters = [None, f'named == "{SECRET}"', f'kind contains "{SECRET[:3]}"', "diag", "game"] + [
+        f"{name} == {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
+    ]
+    with serving(str(first), str(second), "--player-links", "--host", own_address()) as server:
+        until(lambda: player in server.links(), "there are links", QUICK_S)
+        # It is there, and shown to everybody.
+        assert SECRET in server.get("api/messages", session=2, limit=1000, key=server.key).body.decode()
+        again = f"{player} (session 2)"
+        until(lambda: again in server.links(), "there is a link for the other session", QUICK_S)
+        keys = {1: server.links()[player], 2: server.links()[again]}
+        tried = 0
+        for path in PATHS:
+            for query in questions(path, tables, messages, filters):
+                told = [
+                    begun(server, query["path"], **query["query"], session=number, key=keys[number])
+                    if takes(path, "session")
+                    else begun(server, query["path"], **query["query"], key=keys[number])
+                    for number in (1, 2)
+                ]
+                assert told[0].status == told[1].status, query
+                # Each session has its number, and each link its own session.
+                bodies = [answer.body.replace(b'[{"number":2,', b'[{"number":1,') for answer in told]
+                assert bodies[0] == bodies[1], query
+                # A refusal says again what was asked for.
+                assert told[1].status != 200 or SECRET not in told[1].body.decode(), query
+                tried += told[1].status == 200
+        assert tried > 40
+
+
+def questions(
+    path: str, tables: dict[int, int], messages: list[int], filters: list[str | None]
+) -> Iterator[dict[str, Any]]:
+    """Questions to an address, with all that it can be asked for."""
+    asked: list[dict[str, Any]] = [{"text": "x"} if path == "api/complete" else {}]
+    numbers = messages[:: max(len(messages) // times(40, 15), 1)] if "{message}" in path else [1]
+    if takes(path, "filter"):
+        asked = [{"filter": wanted, "limit": 500, "after": 0} for wanted in filters]
+    elif path == "api/live":
+        asked = [{"after": 0}]
+    for table, last in tables.items() if "{table}" in path else [(next(iter(tables)), 0)]:
+        if takes(path, "at") and path != "api/messages":
+            asked = [{"at": at} for at in sorted({*range(0, last + 1, max(last // times(12, 4), 1)), last})]
+        for number in numbers:
+            yield from (
+                {"path": placed(path, table, number), "query": query}
+                for query in asked
+                if path != "api/openapi.json"
+            )

@@ -1,0 +1,137 @@
+"""`kiebitz serve` asked for too much: it is said within its time, and nobody else waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from made_sessions import Conversation
+from processes_and_rows import until
+from served_pages import Answer, Serving, serving
+from strength import times
+
+from kiebitz.storage.recording.recorder import Recorder
+
+MANY = times(600, 200)
+LENGTH = 9_000
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session with long messages, which is still being recorded."""
+    made = tmp_path_factory.mktemp("long") / "game.db"
+    recorder = Recorder(str(made), "relay", "made up", started_ns=0)
+    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
+    for number in range(MANY):
+        talk.says(b"REGISTER;" + b"a" * LENGTH + str(number).encode() + b"!")
+    recorder.record(talk.items)
+    recorder.commit()
+    recorder.close()
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(path: Path) -> Iterator[Serving]:
+    with serving(str(path)) as running:
+        yield running
+
+
+EACH_A_LITTLE = 'name matches "a*[bc]" || maexchen.name matches "a*[bc]"'
+"""Takes some hundred milliseconds for each text: for none of them too long, for all of them hours."""
+
+
+def timed(server: Serving, **query: str) -> tuple[Answer, float]:
+    begin = time.monotonic()
+    answer = server.get("api/messages", None, "GET", **query)
+    return answer, time.monotonic() - begin
+
+
+@pytest.mark.full
+def test_a_filter_that_takes_long_is_given_up_while_others_get_their_pictures(server: Serving) -> None:
+    count = 2
+    with ThreadPoolExecutor(count + 1) as pool:
+        slow = [
+            pool.submit(timed, server, filter=EACH_A_LITTLE, **({"as_": "alice"} if number % 2 else {}))
+            for number in range(count)
+        ]
+        time.sleep(0.3)
+        begin = time.monotonic()
+        for _ in range(5):
+            assert server.get("api/tables/1/picture").status == 200
+            with server.live(after=0) as stream:
+                assert stream.of_kind("status", 2)
+        assert time.monotonic() < begin + 4
+        for future in slow:
+            answer, seconds = future.result(60)
+            assert answer.status in (400, 503), answer
+            assert "takes longer than 5 s" in answer.sentence or "took longer than" in answer.sentence
+            # A text is looked through for a second at the most.
+            assert seconds < 7
+
+
+def test_a_text_that_takes_long_is_told_with_its_place(server: Serving) -> None:
+    written = 'maexchen.name matches "(a|aa)+$"'
+    answer = server.get("api/messages", filter=written)
+    assert answer.status == 400
+    refusal = answer.json
+    assert "took longer than" in refusal["error"]
+    assert written[refusal["position"] :][: refusal["length"]] == '"(a|aa)+$"'
+
+
+@pytest.mark.full
+def test_too_many_slow_questions_are_refused_and_pictures_are_not(path: Path) -> None:
+    with serving(str(path)) as server, ThreadPoolExecutor(130) as pool:
+        slow = [pool.submit(_status, server, EACH_A_LITTLE) for _ in range(130)]
+        time.sleep(1)
+        for _ in range(5):
+            assert server.get("api/tables/1/picture").status == 200
+            with server.live() as stream:
+                assert stream.of_kind("status", 5)
+        statuses = []
+        for future in slow:
+            if future.done():
+                statuses.append(future.result())
+        assert statuses.count(503) >= 28
+        # The others are not waited for.
+        assert server.end() == 130
+
+
+@pytest.mark.full
+def test_one_players_slow_questions_do_not_delay_another_key(path: Path) -> None:
+    count = 20
+    options = ("--host", "0.0.0.0", "--player-links")
+    with serving(str(path), *options) as server, ThreadPoolExecutor(count) as pool:
+        until(lambda: "alice" in server.links(), "there is a link")
+        key = server.links()["alice"]
+        slow = [pool.submit(_status, server, EACH_A_LITTLE, key) for _ in range(count)]
+        time.sleep(0.5)
+        assert server.get("api/messages", None, "GET", key=server.key, filter="maexchen").status == 200
+        # In the order of arrival it would be the last.
+        assert sum(future.done() for future in slow) < count / 2
+        assert server.end() == 130
+
+
+@pytest.mark.full
+def test_it_ends_while_filters_are_looked_for(path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        server = Serving(str(path), "--port", "0").ready()
+        try:
+            for _ in range(4):
+                pool.submit(_status, server, EACH_A_LITTLE)
+            time.sleep(0.5)
+            begin = time.monotonic()
+            assert server.end() == 130
+            assert time.monotonic() < begin + 3
+            assert "Traceback" not in server.err
+        finally:
+            server.kill()
+
+
+def _status(server: Serving, wanted: str, key: str | None = None) -> int:
+    try:
+        return server.get("api/messages", filter=wanted, key=key).status
+    except OSError:
+        return 0

@@ -1,0 +1,540 @@
+"""`kiebitz serve` while a game is recorded: what is new is told once and in order, however one listens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import TINY, kiebitz
+from made_sessions import Conversation
+from maexchen_programs import Player, Server, play
+from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
+from served_pages import QUICK_S, Live, Serving, serving
+from strength import a_few, times
+from test_rotation_live import relaying
+
+from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.cli.web import event_stream as feed
+from kiebitz.cli.web.query_executor import Desk
+from kiebitz.cli.web.reader import Served
+from kiebitz.cli.web.records import Status
+from kiebitz.dissectors.model import Item
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
+
+ENDS_WITHIN_S = 3.0
+
+
+class Recording:
+    """A session that is being recorded here, datagram by datagram."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self._recorder = Recorder(self.path, "relay", "made up", started_ns=0)
+        self._talk = Conversation()
+        self.record(self._talk.says(b"REGISTER;alice").hears(b"REGISTERED").items)
+        self.count = 1
+
+    def record(self, items: list[Item]) -> None:
+        self._recorder.record(items)
+        self._recorder.commit()
+
+    def rolls(self, count: int, more: str = "") -> None:
+        """So many events: a score each."""
+        self._talk.items.clear()
+        for number in range(self.count, self.count + count):
+            self._talk.hears(f"SCORE;alice:{number}{more}".encode())
+        self.count += count
+        self.record(self._talk.items)
+
+    def last(self) -> int:
+        """How many events there are."""
+        return int(rows(Path(self.path), "SELECT max(id) FROM events")[0][0] or 0)
+
+    def close(self) -> None:
+        self._recorder.close()
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[Recording]:
+    made = Recording(tmp_path / "game.db")
+    yield made
+    made.close()
+
+
+def game(path: Path, rounds: int) -> tuple[Server, Any]:
+    """A server, and a relay before it that records."""
+    server = Server(2, rounds)
+    return server, relaying("udp", server.port, path)
+
+
+def playing(server: Server, port: int) -> threading.Thread:
+    players = [Player(name, ("127.0.0.1", port)) for name in ("alice", "bob")]
+    thread = threading.Thread(target=play, args=(server, players))
+    thread.start()
+    return thread
+
+
+def all_of(stream: Live, last: int, patience_s: float = 30.0) -> list[dict[str, Any]]:
+    """The events that are told up to that number."""
+    found: list[dict[str, Any]] = []
+    end = time.monotonic() + patience_s
+    while int(stream.last_id or 0) < last:
+        told = stream.next(end - time.monotonic())
+        if told is None and stream.last_id is None and time.monotonic() > end:
+            break
+        if time.monotonic() > end:
+            break
+        if told is not None and told.kind == "message":
+            found += told.data["events"]
+    return found
+
+
+def once_and_in_order(events: list[dict[str, Any]], first: int, last: int) -> None:
+    assert [event["id"] for event in events] == list(range(first, last + 1))
+
+
+def test_a_game_that_a_relay_records_is_told_event_by_event(tmp_path: Path) -> None:
+    path = tmp_path / "game.db"
+    server, relay_of = game(path, times(12, 2))
+    with relay_of as relay, serving(str(path), "--player-links") as page:
+        assert page.well("api/tables") == {"tables": [], "players": []}
+        with page.live() as stream, page.live() as second:
+            assert stream.of_kind("status") == {"live": True, "trouble": None, "ending": None}
+            thread = playing(server, relay.port)
+            events = stream.events(10)
+            thread.join(PATIENCE_S)
+            until(lambda: relay.stop() == 0, "the relay ends")
+            last = rows(path, "SELECT max(id) FROM events")[0][0]
+            events += all_of(stream, last)
+            once_and_in_order(events, 1, last)
+            with page.live(after=0) as late:
+                assert all_of(late, last) == page.well("api/tables/1/events", limit=1000)["events"]
+            assert [event["id"] for event in all_of(second, last)] == list(range(1, last + 1))
+            assert stream.of_kind("status") == {
+                "live": False,
+                "trouble": None,
+                "ending": "the recording has ended",
+            }
+        until(lambda: {"alice", "bob"} == page.links().keys(), "their links come when they do", QUICK_S)
+        shown = [event["seq"] for event in page.well("api/tables/1/events", as_="bob", limit=1000)["events"]]
+        assert shown == [event["seq"] for event in kiebitz("events", str(path), "--as", "bob", "--json").json]
+
+
+def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> None:
+    recording.rolls(40)
+    last = recording.last()
+    with serving(recording.path) as page:
+        port = str(page.port)
+        with page.live(after=30) as stream:
+            events = all_of(stream, last)
+            once_and_in_order(events, 31, last)
+            recording.rolls(3)
+            more = all_of(stream, last + 3)
+            once_and_in_order(more, last + 1, last + 3)
+            known = stream.last_id
+            assert known is not None
+            with page.live(after=0, table=1) as other:
+                once_and_in_order(all_of(other, last + 3), 1, last + 3)
+    # While it is away, more comes.
+    recording.rolls(2)
+    killed = Serving(recording.path, "--port", port).ready()
+    killed.kill()
+    again = Serving(recording.path, "--port", port).ready()
+    try:
+        with again.live(headers={"Last-Event-ID": known}, after=0) as stream:
+            once_and_in_order(all_of(stream, last + 5), last + 4, last + 5)
+            recording.rolls(1)
+            once_and_in_order(all_of(stream, last + 6), last + 6, last + 6)
+        with again.live(headers={"Last-Event-ID": str(last + 6)}) as stream:
+            recording.rolls(1)
+            once_and_in_order(all_of(stream, last + 7), last + 7, last + 7)
+    finally:
+        again.kill()
+
+
+def test_a_players_copy_that_comes_late_is_told_to_them(tmp_path: Path) -> None:
+    path = str(tmp_path / "game.db")
+    now_ns = time.time_ns()
+    bob = Conversation("127.0.0.1:1001", begin_ns=now_ns).says(b"REGISTER;bob").hears(b"REGISTERED")
+    alice = Conversation("127.0.0.1:1002", number=2, begin_ns=now_ns)
+    alice.says(b"REGISTER;alice").hears(b"REGISTERED")
+    recorder = Recorder(path, "relay", "made up", started_ns=now_ns)
+    recorder.record([*bob.items, *alice.items])
+    recorder.commit()
+    with serving(path) as page, page.live(None, **{"as": "alice"}) as stream:
+        stream.of_kind("status")
+        alice.items.clear()
+        recorder.record(alice.hears(b"SCORE;alice:0,bob:1").items)
+        recorder.commit()
+        assert [event["data"] for event in stream.events(1)] == [{"scores": {"alice": 0, "bob": 1}}]
+        bob.items.clear()
+        alice.items.clear()
+        # The event is stored as it is told to bob; that alice was told comes later.
+        recorder.record(bob.waits_until(time.time_ns()).hears(b"SCORE;alice:1,bob:2").items)
+        recorder.commit()
+        time.sleep(0.2)
+        recorder.record(alice.waits_until(time.time_ns()).hears(b"SCORE;alice:1,bob:2").items)
+        recorder.commit()
+        assert [event["data"] for event in stream.events(1)] == [{"scores": {"alice": 1, "bob": 2}}]
+    recorder.close()
+
+
+@pytest.mark.full
+def test_growth_is_told_at_most_twice_a_second(recording: Recording) -> None:
+    with serving(recording.path) as page, page.live() as stream:
+        stream.of_kind("status")
+        begin = time.monotonic()
+        grown = []
+        while time.monotonic() < begin + 2:
+            recording.rolls(1)
+            if (told := stream.next(0.05)) is not None and told.kind == "growth":
+                grown.append(told.data["messages"])
+        assert 2 <= len(grown) <= 6
+        assert grown == sorted(set(grown))
+        (newest,) = rows(Path(recording.path), "SELECT max(id) FROM messages")[0]
+        while grown[-1] < newest:
+            grown.append(stream.of_kind("growth")["messages"])
+        assert grown[-1] == newest
+
+
+@pytest.mark.full
+def test_several_tables(tmp_path: Path) -> None:
+    path = str(tmp_path / "game.db")
+    recorder = Recorder(path, "relay", "made up", started_ns=0)
+    servers = ["127.0.0.1:9000", "127.0.0.1:9001"]
+    talks = [
+        Conversation(f"127.0.0.1:{40_000 + number}", server, number)
+        for number, server in enumerate(servers, 1)
+    ]
+    for number, talk in enumerate(talks):
+        recorder.record(talk.says(f"REGISTER;p{number}".encode()).hears(b"REGISTERED").items)
+    recorder.commit()
+    with serving(path) as page, page.live(after=0) as both, page.live(after=0, table=2) as one:
+        for number, talk in enumerate(talks):
+            talk.items.clear()
+            recorder.record(talk.hears(f"SCORE;p{number}:7".encode()).items)
+        recorder.commit()
+        recorder.close()
+        last = int(rows(Path(path), "SELECT max(id) FROM events")[0][0])
+        events = all_of(both, last)
+        once_and_in_order(events, 1, last)
+        assert {event["table"] for event in events} == {1, 2}
+        assert all_of(one, last) == [event for event in events if event["table"] == 2]
+
+
+def test_a_picture_comes_with_the_events(recording: Recording) -> None:
+    with serving(recording.path) as page, page.live() as stream:
+        stream.of_kind("status")
+        known: set[str] = set()
+        for _ in range(3):
+            recording.rolls(1)
+            picture = stream.of_kind("message")["picture"]
+            names = {name for shape in ("wide", "tall") for name, _, _ in picture[shape]["pieces"]}
+            assert names - known <= picture["fragments"].keys()
+            assert not known & picture["fragments"].keys()
+            known = names
+            asked = page.well("api/tables/1/picture", at=picture["seq"])
+            assert asked == {key: part for key, part in picture.items() if key != "fragments"}
+
+
+@pytest.mark.full
+def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Recording) -> None:
+    recording.rolls(1300)
+    last = recording.last()
+    with serving(recording.path) as page, page.live(after=0) as stream:
+        pushes = []
+        while stream.last_id != str(last):
+            told = stream.next()
+            assert told is not None
+            if told.kind == "message":
+                pushes.append(told.data)
+        assert all(len(push["events"]) <= 500 for push in pushes)
+        assert ["picture" in push for push in pushes] == [False] * (len(pushes) - 1) + [True]
+        once_and_in_order([event for push in pushes for event in push["events"]], 1, last)
+
+
+def test_it_is_known_what_is_live_before_a_page_can_come(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SlowlyWatched(Watched):
+        def __init__(self, timeline: Timeline, path: str) -> None:
+            time.sleep(0.1)
+            super().__init__(timeline, path)
+
+    async def first_status() -> Status:
+        desk = Desk(QUICK_S)
+        begun = feed.Feed(Served(1, recording.path, 1, "game"), desk)
+        await begun.start()
+        begun.stop()
+        desk.close()
+        return begun.status
+
+    monkeypatch.setattr(feed, "Watched", SlowlyWatched)
+    assert asyncio.run(first_status()).live
+
+
+def test_a_recorder_that_was_killed_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "game.db"
+    program = (
+        "import sys, time; from pathlib import Path\n"
+        "from test_serve_live import Recording; recording = Recording(Path(sys.argv[1]))\n"
+        "print('there', flush=True); time.sleep(60)"
+    )
+    recorder = subprocess.Popen(
+        [KIEBITZ[0], "-c", program, str(path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        assert recorder.stdout is not None
+        assert recorder.stdout.readline() == b"there\n"
+        with serving(str(path)) as page, page.live() as stream:
+            assert stream.of_kind("status")["live"] is True
+            recorder.kill()
+            # It may be started again for five seconds.
+            assert stream.of_kind("status", 15) == {
+                "live": False,
+                "trouble": None,
+                "ending": "nobody records this session any more; it was never ended",
+            }
+            assert page.well("api/sessions")["sessions"][0]["live"] is False
+            assert page.well("api/tables/1/state")["state"]["players"].keys() == {"alice"}
+    finally:
+        recorder.kill()
+        recorder.wait(PATIENCE_S)
+        assert recorder.stdout is not None
+        recorder.stdout.close()
+
+
+@pytest.mark.full
+def test_a_recording_that_goes_on_in_other_databases_is_followed(tmp_path: Path) -> None:
+    server = Server(2, 40)
+    with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:
+        (first,) = tmp_path.glob("game_*.db")
+        with (
+            serving(str(first)) as page,
+            page.live() as stream,
+            page.live() as two,
+        ):
+            thread = playing(server, relay.port)
+            thread.join(PATIENCE_S)
+            assert relay.stop() == 0
+            paths = sorted(tmp_path.glob("game_*.db"))
+            assert len(paths) > 2
+            # The last one may have none.
+            last = max(rows(path, "SELECT coalesce(max(id), 0) FROM events")[0][0] for path in paths)
+            once_and_in_order(all_of(stream, last), 1, last)
+            once_and_in_order(all_of(two, last), 1, last)
+            # All that is asked for comes from the last one.
+            (table,) = page.well("api/tables")["tables"]
+            assert 0 < table["first"] <= table["last"] == last
+            assert page.well("api/tables/1/state")["seq"] == last
+
+
+# Many, slow and dead ones.
+
+
+@pytest.mark.parametrize("count", [times(100, 20)])
+def test_many_at_once_are_told_the_same(count: int, recording: Recording) -> None:
+    recording.rolls(20)
+    last = recording.last() + 5
+    with serving(recording.path) as page, ThreadPoolExecutor(count) as pool:
+        ready = threading.Barrier(count + 1)
+
+        def listen(number: int) -> list[int]:
+            ready.wait(QUICK_S)
+            # Half of them come late, all at once.
+            with page.live(after=0) if number % 2 else page.live(headers={"Last-Event-ID": "3"}) as stream:
+                return [event["id"] for event in all_of(stream, last)]
+
+        told = [pool.submit(listen, number) for number in range(count)]
+        ready.wait(QUICK_S)
+        for _ in range(5):
+            recording.rolls(1)
+        begin = time.monotonic()
+        assert page.get("api/tables/1/picture").status == 200
+        assert time.monotonic() < begin + 5
+        for number, future in enumerate(told):
+            assert future.result(PATIENCE_S) == list(range(1 if number % 2 else 4, last + 1))
+        until(lambda: page.sockets() < 40, "they are let go", QUICK_S)
+
+
+@pytest.mark.full
+def test_more_than_it_takes_are_refused_in_a_sentence(recording: Recording) -> None:
+    with serving(recording.path) as page:
+        streams: list[Live] = []
+        try:
+            while len(streams) <= 410:
+                stream = page.live()
+                streams.append(stream)
+                if stream.status != 200:
+                    break
+            assert len(streams) == 401
+            assert streams[-1].status == 503
+            assert b"too many live connections from this address (limit 400)" in streams[-1].body()
+            streams[0].close()
+            until(lambda: page.get("api/live", method="HEAD").status == 200, "there is room", QUICK_S)
+        finally:
+            for stream in streams:
+                stream.close()
+
+
+@pytest.mark.full
+def test_who_does_not_read_costs_no_memory_and_gets_all_of_it(recording: Recording) -> None:
+    flood, pieces = times(12_000, 3_000), 60
+    with serving(recording.path) as page, page.live() as reader:
+        reader.of_kind("status")
+        idle = [page.live(after=0) for _ in range(5)]
+        recording.rolls(50)
+        all_of(reader, recording.last())
+        before = page.memory()
+        for _ in range(pieces):
+            recording.rolls(flood // pieces)
+            time.sleep(0.02)
+        last = recording.last()
+        events = all_of(reader, last)
+        assert events[-1]["id"] == last
+        # What the flood makes is some hundred bytes an event, for each of those who do not read.
+        assert page.memory() - before < 40_000_000
+        for stream in idle:
+            once_and_in_order(all_of(stream, last), 1, last)
+            stream.close()
+
+
+@pytest.mark.full
+def test_who_is_gone_is_let_go(recording: Recording) -> None:
+    with serving(recording.path) as page:
+        page.get("api/sessions")
+        before = page.sockets()
+        streams = [page.live(after=0) for _ in range(20)]
+        assert page.sockets() >= before + 20
+        for stream in streams[:10]:
+            stream.close()
+        recording.rolls(1)
+        until(lambda: page.sockets() <= before + 12, "they are let go", QUICK_S)
+        for stream in streams[10:]:
+            stream.close()
+
+
+# Its end.
+
+
+@pytest.mark.parametrize("how", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGTERM]))
+def test_it_ends_at_once_with_its_streams(
+    how: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    page = Serving(TINY, "--port", "0").ready()
+    try:
+        streams = [page.live(after=0) for _ in range(3)]
+        waiting = page.live()
+        begin = time.monotonic()
+        assert page.end(how) == 130
+        assert time.monotonic() < begin + ENDS_WITHIN_S
+        assert page.err.strip() == ""
+        for stream in [*streams, waiting]:
+            while stream.next(1) is not None:
+                pass
+            assert stream.is_over
+            stream.close()
+    finally:
+        page.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+# Beside a recording.
+
+
+def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
+    path, port = tmp_path / "game.db", free_port("tcp")
+    server = Server(2, 1)
+    with relaying("udp", server.port, path, "--serve", f"127.0.0.1:{port}") as relay:
+        relay.wait_for("Ctrl-C ends it")
+        assert f"http://127.0.0.1:{port}/" in relay.said
+        page = At(port)
+        with page.live() as stream:
+            thread = playing(server, relay.port)
+            assert len(stream.events(5)) >= 5
+            thread.join(PATIENCE_S)
+            assert relay.stop() == 0
+            while stream.next(3) is not None:
+                pass
+            assert stream.is_over
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), 1)
+        assert "not served any more" not in relay.said
+
+
+@pytest.mark.full
+def test_a_sniff_serves_what_it_records(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("sniffing needs root")
+    port, server = free_port("tcp"), Server(2, 1)
+    bpf, path = f"udp port {server.port}", str(tmp_path / "game.db")
+    where = f"127.0.0.1:{port}"
+    sniff = Serving("-i", "lo", "-f", bpf, "-w", path, "-q", "--serve", where, command="sniff")
+    try:
+        sniff.ready()
+        with At(port).live() as stream:
+            thread = playing(server, server.port)
+            assert len(stream.events(5)) >= 5
+            thread.join(PATIENCE_S)
+        assert sniff.end() == 0
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), 1)
+    finally:
+        sniff.kill()
+
+
+@pytest.mark.full
+def test_a_relay_goes_on_without_its_page(tmp_path: Path) -> None:
+    path = tmp_path / "game.db"
+    server = Server(2, 1)
+    with (
+        socket.create_server(("127.0.0.1", free_port("tcp"))) as taken,
+        relaying("udp", server.port, path, "--serve", f"127.0.0.1:{taken.getsockname()[1]}") as relay,
+    ):
+        relay.wait_for("another program has this port")
+        relay.wait_for("the page is not served any more (status 1); the recording goes on")
+        playing(server, relay.port).join(PATIENCE_S)
+        assert relay.stop() == 0
+    assert rows(path, "SELECT count(*) FROM events")[0][0] > 5
+
+
+def test_a_page_ends_with_a_relay_that_was_killed(tmp_path: Path) -> None:
+    port = free_port("tcp")
+    with relaying("udp", 9, tmp_path / "game.db", "--serve", f"127.0.0.1:{port}") as relay:
+        relay.wait_for("Ctrl-C ends it")
+        relay.process.kill()
+
+        def is_gone() -> bool:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+            except ConnectionRefusedError:
+                return True
+            return False
+
+        until(is_gone, "the page ends", QUICK_S)
+
+
+class At(Serving):
+    """A server that another command has started, at a port of the loopback."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}/"

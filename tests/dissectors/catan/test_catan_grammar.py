@@ -1,0 +1,539 @@
+"""Catan's messages: decoding, encoding and recognising, driven by the table of cases and the rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import catan_cases
+import maexchen_cases
+import pytest
+import schafkopf_cases
+from cases import Case
+from catan_cases import DIALECTS, FLAWED, IGNORED, LOOSE, NO_MESSAGE, SOUND, UNKNOWN, marked
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from one_direction import inspect
+from strength import times
+
+from kiebitz.dissectors.dissector import Likeness
+from kiebitz.dissectors.grammar.grammar import Decoded, Field
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Findings, Ids, Stream
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.catan.grammar import (
+    ATTRIBUTE_NAMES,
+    GRAMMAR,
+    MESSAGE_NAMES,
+    ROWS,
+    Nachricht,
+)
+from kiebitz.dissectors.protocols.catan.objects import BoughtCard, Building, Version
+from kiebitz.dissectors.protocols.catan.values import (
+    Between,
+    Counts,
+    ListOf,
+    Object,
+    Place,
+    Text,
+    Truth,
+    Value,
+    Whole,
+    Word,
+)
+from kiebitz.dissectors.protocols.catan.words import (
+    FARBEN,
+    FELDER,
+    GEBÄUDE,
+    HÄFEN,
+    KARTEN,
+    ROHSTOFFE,
+    STATUS,
+    STRASSE,
+    in_ascii,
+)
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+
+CASES = [*SOUND, *DIALECTS, *LOOSE, *IGNORED, *FLAWED, *NO_MESSAGE, *UNKNOWN]
+SEVERITIES = [
+    (set(), [*SOUND, *DIALECTS]),
+    ({"note"}, [*LOOSE, *IGNORED]),
+    ({"error"}, [*FLAWED, *NO_MESSAGE]),
+    ({"warning"}, UNKNOWN),
+]
+each_direction = pytest.mark.parametrize("direction", DIRECTIONS)
+
+
+def shortly(case: Case) -> str:
+    return f"{case.direction} {case.data[:70].decode(errors='backslashreplace')!r}"
+
+
+def each(*cases: Case) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=shortly)
+
+
+def name_of(decoded: Decoded) -> str | None:
+    return decoded.row.name if decoded.row is not None else None
+
+
+# The table of cases.
+
+
+@each(*CASES)
+def test_a_message_decodes_to_what_it_says(case: Case) -> None:
+    decoded = CATAN.decode(case.data, case.direction)
+    assert (name_of(decoded), decoded.fields) == (case.name, case.fields)
+    places = [(flaw.code, *flaw.place(case.data)) for flaw in decoded.flaws]
+    assert sorted(places) == sorted(case.flaws)
+    assert decoded.sound == (case in SOUND or case in DIALECTS or case in LOOSE)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "case"), [(allowed, case) for allowed, cases in SEVERITIES for case in cases], ids=str
+)
+def test_how_bad_a_flaw_is(allowed: set[str], case: Case) -> None:
+    assert {flaw.severity for flaw in CATAN.decode(case.data, case.direction).flaws} <= allowed
+
+
+@each(*FLAWED, *NO_MESSAGE, *UNKNOWN)
+def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None:
+    (flaw,) = CATAN.decode(case.data, case.direction).flaws
+    assert flaw.expected
+    assert flaw.clause
+
+
+@each(*SOUND)
+def test_what_the_specification_has_encodes_to_the_same_bytes(case: Case) -> None:
+    assert case.name is not None
+    assert CATAN.encode(case.name, case.direction, case.fields) == case.data
+
+
+@each(*DIALECTS, *LOOSE)
+def test_a_dialect_can_be_encoded_too(case: Case) -> None:
+    assert case.name is not None
+    encoded = CATAN.encode(case.name, case.direction, case.fields)
+    decoded = CATAN.decode(encoded, case.direction)
+    assert (name_of(decoded), decoded.fields) == (case.name, case.fields)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}")
+def test_every_row_has_a_case_a_clause_and_a_gloss(row: Nachricht) -> None:
+    cases = SOUND if row.deviation is None else DIALECTS
+    assert any(CATAN.decode(case.data, case.direction).row is row for case in cases)
+    assert row.clause
+    assert row.gloss
+
+
+@pytest.mark.parametrize(
+    ("name", "direction", "fields"),
+    [
+        ("OK", "c2s", {}),
+        ("Wetter", "s2c", {}),
+        ("Willkommen", "s2c", {"id": -1}),
+        ("Willkommen", "s2c", {}),
+        ("Würfeln", "c2s", {"Spieler": 1}),
+        ("Würfelwurf", "s2c", {"Spieler": 1, "Wurf": [1, 7]}),
+        ("Monopol", "c2s", {"Rohstoff": "LEHM"}),
+        ("Wuerfeln", "c2s", {}),
+    ],
+)
+def test_what_no_row_has_cannot_be_encoded(name: str, direction: Direction, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=name):
+        CATAN.encode(name, direction, fields)
+
+
+# Messages of all rows, made from the types of their fields.
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def values(kind: Value) -> st.SearchStrategy[Any]:
+    """Values that a field can have, from the grammar's own types."""
+    match kind:
+        case Version():
+            return st.sampled_from(["1.0", "1.1", ""])
+        case BoughtCard():
+            return st.sampled_from([1, "Ritter", "Straßenbau", "Monopol", "Erfindung", "Siegpunkt"])
+        case Building():
+            return objects(*kind.fields).filter(stands_right)
+        case Object():
+            return objects(*kind.fields)
+        case Text():
+            return TEXTS
+        case Truth():
+            return st.booleans()
+        case Whole():
+            return st.integers(kind.least, kind.most)
+        case Word():
+            return st.sampled_from(kind.words)
+        case Place():
+            places = st.fixed_dictionaries({"x": st.integers(-1000, 1000), "y": st.integers(-9, 9)})
+            return st.one_of(places, st.sampled_from(["a", "Zz"])) if kind.may_be_letter else places
+        case Between():
+            return st.sampled_from(kind.counts).flatmap(
+                lambda count: st.lists(values(Place()), min_size=count, max_size=count)
+            )
+        case ListOf():
+            return st.lists(values(kind.part), min_size=kind.least, max_size=min(kind.most, 4))
+        case Counts():
+            counts = st.dictionaries(st.sampled_from(kind.kinds), st.integers(0, 19))
+            return counts if kind.is_open else st.one_of(counts, st.integers(0, 95))
+        case _:
+            raise AssertionError(f"no values are known for {kind.title}: add them here")
+
+
+def objects(*fields: Field) -> st.SearchStrategy[dict[str, Any]]:
+    """Attributes with their values, in any number of those that may be left out."""
+    parts: dict[bool, dict[str, st.SearchStrategy[Any]]] = {False: {}, True: {}}
+    for field in fields:
+        assert isinstance(field.type, Value)
+        parts[field.optional][field.name] = values(field.type)
+    return st.fixed_dictionaries(parts[False], optional=parts[True])
+
+
+def stands_right(building: dict[str, Any]) -> bool:
+    return len(building["Ort"]) == (2 if building["Typ"] == STRASSE else 3)
+
+
+def fields_of(row: Nachricht) -> st.SearchStrategy[dict[str, Any]]:
+    found = objects(*row.fields)
+    if row.form == "list":
+        # Of a list nothing can be left out but the end of it.
+        return found
+    return found.filter(stands_right) if isinstance(row.body, Building) else found
+
+
+each_row = pytest.mark.parametrize(
+    "row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}"
+)
+
+
+@each_row
+@given(data=st.data())
+@settings(max_examples=times(60), deadline=None)
+def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data: st.DataObject) -> None:
+    fields = data.draw(fields_of(row))
+    message = CATAN.encode(row.name, row.direction, fields)
+    decoded = CATAN.decode(message, row.direction)
+    assert decoded.sound
+    assert (name_of(decoded), decoded.fields) == (row.name, fields)
+    assert json.loads(decoded.fields_json) == fields
+    assert [told[:2] for told in messages(inspect(CATAN, row.direction, message))] == [(row.name, fields)]
+
+
+WORDS = {*FELDER, *HÄFEN, *GEBÄUDE, *FARBEN, *STATUS, *KARTEN, *ROHSTOFFE}
+"""What the protocol has for values; all else is what players write."""
+
+
+def spelt_in_ascii(value: Any) -> Any:
+    """A value as the programs write it that have no umlauts."""
+    match value:
+        case dict():
+            return {in_ascii(key): spelt_in_ascii(part) for key, part in value.items()}
+        case list():
+            return [spelt_in_ascii(part) for part in value]
+        case str() if value in WORDS:
+            return in_ascii(value)
+    return value
+
+
+def hidden_in_words(value: Any, name: str = "") -> Any:
+    """A value with what is hidden as most real servers write it."""
+    match value:
+        case dict():
+            return {key: hidden_in_words(part, key) for key, part in value.items()}
+        case bool():
+            return value
+        case int() if name in ("Rohstoffe", "Entwicklungskarten"):
+            return {"Unbekannt": value}
+        case int() if name == "Entwicklungskarte":
+            return "Unbekannt"
+    return value
+
+
+def in_another_order(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: in_another_order(part) for key, part in reversed(value.items())}
+        case list():
+            return [in_another_order(part) for part in value]
+    return value
+
+
+LAYOUTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("", "\n", {}),
+    ("", "\r\n", {}),
+    ("", "", {}),
+    (" \t", " \n", {}),
+    ("", "\n", {"separators": (",", ":")}),
+    ("", "\n", {"separators": (" ,\t", "\t: ")}),
+    ("", "\n", {"indent": 2}),
+    ("\r\n", "\r\n", {"indent": "\t"}),
+]
+
+
+@each_row
+@given(
+    data=st.data(),
+    layout=st.sampled_from(LAYOUTS),
+    escapes=st.booleans(),
+    dialects=st.sets(st.sampled_from([spelt_in_ascii, hidden_in_words, in_another_order])),
+)
+@settings(max_examples=times(60), deadline=None)
+def test_every_dialect_decodes_to_the_same(
+    row: Nachricht,
+    data: st.DataObject,
+    layout: tuple[str, str, dict[str, Any]],
+    escapes: bool,
+    dialects: set[Any],
+) -> None:
+    fields = data.draw(fields_of(row))
+    value = json.loads(CATAN.encode(row.name, row.direction, fields))
+    for dialect in dialects:
+        value = dialect(value)
+    before, after, how = layout
+    message = f"{before}{json.dumps(value, ensure_ascii=escapes, **how)}{after}".encode()
+    decoded = CATAN.decode(message, row.direction)
+    assert decoded.sound
+    assert (name_of(decoded), decoded.fields) == (row.name, fields)
+    assert {flaw.severity for flaw in decoded.flaws} <= {"note"}
+
+
+# Whatever comes.
+
+KEYS = st.one_of(
+    st.sampled_from(sorted(MESSAGE_NAMES | ATTRIBUTE_NAMES | {"", "Unbekannt", "Wurf ", "\n", "\ud800"})),
+    st.text(max_size=5),
+)
+JSON_VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.sampled_from([10**20, -(10**400), 2**31, 2**63, 1e300, 0.5, float("nan"), float("inf")]),
+        st.sampled_from(sorted(WORDS)),
+        st.text(max_size=5),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+def changed(case: Case, at: int, length: int, value: Any) -> bytes:
+    """A message with some other value, or the beginning of one, in the middle of it."""
+    return case.data[:at] + json.dumps(value).encode() + case.data[at + length :]
+
+
+ODD = st.one_of(
+    st.binary(max_size=60),
+    JSON_VALUES.map(lambda value: json.dumps(value).encode()),
+    st.builds(lambda name, value: json.dumps({name: value}).encode(), KEYS, JSON_VALUES),
+    st.builds(changed, st.sampled_from(CASES), st.integers(0, 90), st.integers(0, 40), JSON_VALUES),
+    st.builds(
+        lambda case, at, junk: case.data[:at] + junk + case.data[at:],
+        st.sampled_from(CASES),
+        st.integers(0, 90),
+        st.binary(max_size=4),
+    ),
+    st.sampled_from(
+        [
+            b'{"Bauen":' + b"[" * 9999 + b"]" * 9999 + b"}\n",
+            b'{"Hallo":' * 2000,
+            b'{"Willkommen":{"id":' + b"9" * 5000 + b"}}\n",
+            b'{"Willkommen":{"id":1e999}}\n',
+            b'{"OK":{},"OK":{}}\n',
+            b'{"Bauen":{"Typ":"Dorf","Typ":"Stra\xc3\x9fe","Ort":[],"Ort":7}}\n',
+            rb'{"Spieler":{"Name":"\ud800"}}',
+            rb'{"\udfff":{}}',
+        ]
+    ),
+)
+
+
+@given(ODD, st.sampled_from(DIRECTIONS))
+@settings(max_examples=times(1500), deadline=None)
+def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
+    for decoded in (CATAN.decode(data, direction), CATAN.truncated(data, direction)):
+        codes = [flaw.code for flaw in decoded.flaws if not flaw.habit]
+        # A name that occurs twice is reported beside whatever else is wrong, and once.
+        assert codes.count("duplicate-key") <= 1
+        assert len(codes) - codes.count("duplicate-key") == (0 if decoded.sound else 1)
+        for flaw in decoded.flaws:
+            offset, length = flaw.place(data)
+            assert 0 <= offset <= offset + length <= len(data)
+            assert flaw.text.encode()
+            assert len(flaw.text) < 500
+    CATAN.recognise(data, direction)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ('{"Spieler":{"Name":"A","Name":"B"}}', {"Name": "B"}),
+        ('{"Spieler":{"Name":"A"},"Spieler":{"Name":"B"}}', {"Name": "B"}),
+        ('{"Spieler":{"Name":7,"Name":"B"}}', {"Name": "B"}),
+    ],
+)
+def test_of_attributes_with_the_same_name_the_last_counts(text: str, fields: dict[str, Any]) -> None:
+    decoded = CATAN.decode(f"{text}\n".encode(), "c2s")
+    assert (name_of(decoded), decoded.fields) == ("Spieler", fields)
+
+
+# In a stream.
+
+
+def messages(found: Findings) -> list[tuple[str, Any, int, int]]:
+    return [(message.name, message.fields, message.offset, message.length) for message in found.messages]
+
+
+def flaws(found: Findings) -> list[tuple[str, int, int]]:
+    """What is malformed; that it is a dialect, and what it means in a game, is told by the table."""
+    return [
+        (d.code, d.offset, d.length)
+        for d in found.diagnostics
+        if d.group == "malformed" and d.code != "dialect"
+    ]
+
+
+BEFORE = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
+NEXT = {case.direction: case for case in SOUND if case.name in ("OK", "Zug beenden")}
+REST = b'rsion":"x"}}\n'
+
+
+@each(*CASES)
+def test_a_message_says_the_same_byte_by_byte_and_the_next_one_is_read(case: Case) -> None:
+    following = NEXT[case.direction]
+    whole = inspect(CATAN, case.direction, case.data + following.data)
+    assert messages(whole) == [
+        (case.name or "unreadable", case.fields, 0, len(case.data)),
+        (following.name, following.fields, len(case.data), len(following.data)),
+    ]
+    in_pieces = inspect(CATAN, case.direction, *(bytes([byte]) for byte in case.data + following.data))
+    assert messages(in_pieces) == messages(whole)
+    assert flaws(in_pieces) == flaws(whole)
+    assert sorted(flaws(whole)) == sorted(case.flaws)
+
+
+@each(*SOUND, *DIALECTS, *(*FLAWED, *UNKNOWN))
+def test_a_message_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> None:
+    for gap in (7, None):
+        found = inspect(CATAN, case.direction, BEFORE, gap, REST, case.data)
+        at = len(BEFORE) + (gap or 0)
+        assert messages(found)[1:] == [
+            ("unreadable", {}, at, len(REST)),
+            (case.name or "unreadable", case.fields, at + len(REST), len(case.data)),
+        ]
+        expected = [(code, at + len(REST) + offset, length) for code, offset, length in case.flaws]
+        assert [flaw for flaw in flaws(found) if flaw[1] >= at] == expected
+    found = inspect(CATAN, case.direction, None, REST, case.data)
+    assert messages(found)[1:] == [
+        (case.name or "unreadable", case.fields, len(REST), len(case.data)),
+    ]
+
+
+@each_direction
+def test_messages_without_a_line_feed_between_them(direction: Direction) -> None:
+    cases = [case for case in (*SOUND, *DIALECTS) if case.direction == direction]
+    found = inspect(CATAN, direction, *(case.data.rstrip() for case in cases), b"\n")
+    assert [told[:2] for told in messages(found)] == [(case.name, case.fields) for case in cases]
+    assert [code for code, _, _ in flaws(found)] == ["no-line-feed"]
+
+
+def test_a_habit_is_told_once_in_a_direction() -> None:
+    found = inspect(CATAN, "s2c", *(b' {"Ok":{}}\r\n' for _ in range(5)))
+    assert flaws(found) == [("blanks", 0, 1), ("crlf", 10, 2), ("spelling", 2, 4)]
+
+
+# Recognising.
+
+FIRST_LINES = [
+    ("s2c", b'{"Hallo":{"Version":"0.1","Protokoll":1}}\n'),
+    ("s2c", b'{"Hallo":{"Version":"NServer 1.0","Protokoll":"1.0"}}\n'),
+    ("s2c", b'{"Hallo":{"Protokoll":"1.0","Version":"LServer (Gr\\u00fcn)"}}\r\n'),
+    ("s2c", b'{"Serverantwort":"The game running on that server has already started."}\n'),
+    ("c2s", b'{"Hallo":{"Version":"SwingClient 1.0 (SparsameWitze) (KI)"}}\n'),
+    ("c2s", b'{"Hallo":{"Version":"x"}}'),
+]
+
+
+@pytest.mark.parametrize(("direction", "data"), FIRST_LINES)
+def test_the_first_line_is_recognised(direction: Direction, data: bytes) -> None:
+    assert CATAN.recognise(data, direction) == "certain"
+
+
+@each(*SOUND, *DIALECTS, *LOOSE)
+def test_a_message_is_recognised(case: Case) -> None:
+    assert CATAN.recognise(case.data, case.direction) == "certain"
+    assert SCHAFKOPF.recognise(case.data, case.direction) is None
+
+
+@each(*SOUND)
+def test_a_message_is_recognised_that_comes_in_the_middle_of_another(case: Case) -> None:
+    for at in range(1, len(case.data), max(1, len(case.data) // 20)):
+        assert CATAN.recognise(case.data[at:] + case.data, case.direction) == "certain"
+        assert CATAN.recognise(case.data + case.data[:at], case.direction) == "certain"
+
+
+@each(*FLAWED)
+def test_a_slip_of_a_message_is_like_one(case: Case) -> None:
+    assert CATAN.recognise(case.data, case.direction) == "similar"
+
+
+HTTP = (
+    b"POST /rpc HTTP/1.1\r\nHost: example.org\r\nContent-Type: application/json\r\nContent-Length: 46\r\n\r\n"
+    b'{"jsonrpc":"2.0","method":"Hallo","params":{}}'
+)
+RESPONSE = b'HTTP/1.1 200 OK\r\nContent-Length: 29\r\n\r\n{"status":"OK","Hallo":"Welt"}'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b"{",
+        b"\x16\x03\x01\x02\x00\x01",
+        b"GET / HTTP/1.1\r\n\r\n",
+        HTTP,
+        RESPONSE,
+        b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}\n' * 3,
+        b'{"type":"Spieler","id":1}\n{"type":"Bauen"}\n',
+        b'{"hello":{"version":"1"}}\n',
+        b'{"level":"info","msg":"OK","time":1.5}\n',
+        b'["Hallo",{"Version":"1"}]\n',
+        b'{"Hal',
+        *(case.data for case in schafkopf_cases.SOUND),
+        *(case.data for case in maexchen_cases.SOUND),
+    ],
+)
+@each_direction
+def test_foreign_traffic_is_not_recognised(data: bytes, direction: Direction) -> None:
+    likeness: Likeness | None = CATAN.recognise(data, direction)
+    assert likeness is None
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("beginning", [b"", REST, b'{"Bauen":{"Typ":"Do', b"\n", b"{}\n"])
+def test_a_stream_is_recognised_from_one_side_of_it(direction: Direction, beginning: bytes) -> None:
+    said = (
+        b'{"Monopol":{"Spieler":1,"Rohstoff":"Erz"}}\n' if direction == "s2c" else '{"Würfeln":{}}\n'.encode()
+    )
+    stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:4711", 0)
+    inspector = Inspector([SCHAFKOPF, CATAN], Ids())
+    data = beginning + said
+    for at in range(len(data)):
+        inspector.feed(Chunk(stream, direction, at, at, data[at : at + 1]))
+    inspector.finish()
+    found = inspector.drain()
+    assert stream.protocol == "catan"
+    assert [(m.name, m.offset) for m in found.messages][-1:] == [
+        ("Monopol" if direction == "s2c" else "Würfeln", len(beginning))
+    ]
+
+
+def test_marks_say_where_something_stands() -> None:
+    assert marked("a⟨b⟨⟩c⟩⟨ü⟩") == (b"abc\xc3\xbc", [(1, 2), (2, 0), (3, 2)])
+    assert {case.direction for case in catan_cases.SOUND} == {*DIRECTIONS}
+    assert GRAMMAR.protocol == "catan"

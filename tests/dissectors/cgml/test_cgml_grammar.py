@@ -1,0 +1,338 @@
+"""CGML's messages: framing, decoding and encoding, driven by the table of cases and the grammar's rows."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from cases import Case
+from cgml_broken import BROKEN
+from cgml_cases import LOOSE, SOUND, message
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from one_direction import inspect
+from strength import times
+
+from kiebitz.dissectors.grammar.fields import Number, Text
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar.grammar import Field, FieldType
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
+from kiebitz.dissectors.protocols.cgml.grammar import ROWS, VERSIONS, ElementType
+from kiebitz.dissectors.protocols.cgml.values import Card, Child, Choice, Compound, Pattern, Range, Shape
+
+CASES = [*SOUND, *LOOSE, *BROKEN]
+
+
+def shortly(case: Case) -> str:
+    return f"{case.direction} {case.data[:60]!r}"
+
+
+def frames(pieces: Iterable[bytes], direction: Direction = "s2c") -> list[Frame]:
+    """The frames of a stream that comes in these pieces."""
+    framer = CgmlFramer(direction)
+    found: list[Frame] = []
+    offset = 0
+    for piece in pieces:
+        found += framer.feed(offset, piece)
+        offset += len(piece)
+    return [*found, *framer.eof()]
+
+
+def bytewise(data: bytes) -> list[bytes]:
+    return [data[at : at + 1] for at in range(len(data))]
+
+
+# Decoding and encoding.
+
+
+@pytest.mark.parametrize("case", CASES, ids=shortly)
+def test_a_message_decodes_to_what_it_says(case: Case) -> None:
+    decoded = CGML.decode(case.data, case.direction)
+    assert (decoded.row.name if decoded.row else None) == case.name
+    assert decoded.fields == case.fields
+    assert tuple((flaw.code, *flaw.place(case.data)) for flaw in decoded.flaws) == case.flaws
+    assert decoded.sound == (case not in BROKEN)
+
+
+@pytest.mark.parametrize("case", SOUND, ids=shortly)
+def test_what_conforming_peers_send_encodes_to_what_says_the_same(case: Case) -> None:
+    assert case.name is not None
+    encoded = CGML.encode(case.name, case.direction, case.fields)
+    assert CGML.decode(encoded, case.direction).fields == case.fields
+    # As the specification writes it: only these are written in more or fewer lines here.
+    assert encoded.split() == case.data.split() or b"player" in case.data
+
+
+@pytest.mark.parametrize("case", LOOSE, ids=shortly)
+def test_what_is_unusual_is_a_note_and_told_once_in_a_direction(case: Case) -> None:
+    flaws = CGML.decode(case.data, case.direction).flaws
+    assert {flaw.severity for flaw in flaws} <= {"note"}
+    twice = inspect(CGML, case.direction, case.data, case.data)
+    assert [flaw.code for flaw in twice.diagnostics] == [code for code, _, _ in case.flaws]
+    assert len(twice.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("load", {"load": 101}),
+        ("load", {"laod": 1}),
+        ("licite", {"type": "answer", "licite": "200"}),
+        ("playcard", {"type": "cards", "from": "hand", "to": "desk", "card": ["T18"]}),
+        ("disconnect", {"disconnect": "\0"}),
+        ("smile", {}),
+    ],
+)
+def test_what_no_row_allows_cannot_be_encoded(name: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=name):
+        CGML.encode(name, "c2s", fields)
+
+
+# Values that a field of a type can carry.
+
+TEXTS = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), min_size=1, max_size=20
+) | st.sampled_from(["\r\n\r\n<load>1</load>", "]]>", "&amp;", "<!--", " ", "\t"])
+
+
+def values(kind: FieldType) -> st.SearchStrategy[Any]:
+    """Values of a field, from the grammar's own types."""
+    match kind:
+        case Compound():
+            return fields_of(kind.shape)
+        case Choice():
+            words: list[str | None] = [*kind.words]
+            return st.sampled_from([*words, None] if kind.empty and not isinstance(kind, Card) else words)
+        case Range():
+            return st.integers(kind.least, kind.most)
+        case Number():
+            return st.integers(0, 10**15 - 1)
+        case Pattern():
+            return st.from_regex(kind.pattern, fullmatch=True)
+        case Text():
+            return TEXTS
+        case _:
+            raise AssertionError(f"no values are known for {kind.title}: add them here")
+
+
+def inner(child: Child) -> st.SearchStrategy[Any]:
+    if child.most is None:
+        return values(child.field.type)
+    unique = isinstance(child.field.type, Card)
+    return st.lists(
+        values(child.field.type),
+        min_size=max(child.least, 1),
+        max_size=min(child.most, 4),
+        unique_by=(lambda card: card) if unique else None,
+    )
+
+
+def fields_of(shape: Shape, *more: Field) -> st.SearchStrategy[dict[str, Any]]:
+    single = [*shape.attributes, *([shape.text] if shape.text is not None else [])]
+    required = {field.name: values(field.type) for field in single if not field.optional}
+    # Nothing but blanks between two tags is nothing.
+    optional = {
+        field.name: values(field.type).filter(lambda value: value is None or str(value).strip())
+        for field in single
+        if field.optional
+    }
+    for child in shape.children:
+        (required if child.least else optional)[child.field.name] = inner(child)
+    optional |= {field.name: st.sampled_from(VERSIONS) for field in more}
+    return st.fixed_dictionaries(required, optional=optional)
+
+
+def row_id(row: ElementType) -> str:
+    return f"{row.direction}-{CGML.notation(row)}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=row_id)
+@given(data=st.data())
+@settings(max_examples=times(40))
+def test_decode_after_encode_is_the_identity_for_every_row(row: ElementType, data: st.DataObject) -> None:
+    fields = data.draw(fields_of(row.shape, row.fields[-1]))
+    encoded = CGML.encode(row.name, row.direction, fields)
+    decoded = CGML.decode(encoded, row.direction)
+    assert decoded.row is row
+    assert decoded.fields == fields
+    assert decoded.flaws == ()
+    assert frames([encoded]) == [Frame(0, encoded, len(encoded))]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=row_id)
+def test_every_row_has_a_case_a_clause_and_a_gloss(row: ElementType) -> None:
+    said = [case for case in SOUND if (case.name, case.direction) == (row.name, row.direction)]
+    assert any(row.mark is None or case.fields[row.mark[0]] == row.mark[1] for case in said)
+    assert row.clause
+    assert CGML.gloss(row.name, row.direction, said[0].fields)
+
+
+@given(st.binary(max_size=60), st.sampled_from(CASES), st.integers(0, 120), st.sampled_from(DIRECTIONS))
+@settings(max_examples=times(300))
+def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(
+    data: bytes, case: Case, at: int, direction: Direction
+) -> None:
+    for frame in (data, case.data[:at] + data + case.data[at:], case.data[:at] + data, data + case.data[at:]):
+        for decoded in (CGML.decode(frame, direction), CGML.truncated(frame, direction)):
+            assert decoded.sound or len([flaw for flaw in decoded.flaws if flaw.severity != "note"]) <= 1
+            assert decoded.sound or decoded.flaws or not frame.strip()
+            for flaw in decoded.flaws:
+                offset, length = flaw.place(frame)
+                assert 0 <= offset <= offset + length <= len(frame)
+
+
+# Framing.
+
+
+@pytest.mark.parametrize("case", CASES, ids=shortly)
+def test_a_message_is_one_frame_whole_and_byte_by_byte(case: Case) -> None:
+    ask = message('<playcard type="ask"></playcard>')
+    stream = ask + case.data + ask
+    begin, end = len(ask), len(ask) + len(case.data)
+    assert frames([stream]) == [
+        Frame(0, ask, begin),
+        Frame(begin, case.data, len(case.data)),
+        Frame(end, ask, len(ask)),
+    ]
+    assert frames(bytewise(stream)) == frames([stream])
+
+
+@given(
+    st.lists(st.sampled_from([case.data for case in CASES]) | st.binary(max_size=6), max_size=6),
+    st.lists(st.integers(1, 40), min_size=1, max_size=4),
+)
+@settings(max_examples=times(300))
+def test_any_cut_gives_the_same_frames_and_no_byte_is_lost(parts: list[bytes], sizes: list[int]) -> None:
+    data = b"".join(parts)
+    pieces: list[bytes] = []
+    at = 0
+    while at < len(data):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(data[at : at + size])
+        at += size
+    whole = frames([data])
+    assert frames(pieces) == whole
+    assert b"".join(frame.data for frame in whole) == data
+
+
+DIALS = (
+    '<dial type="cards" to="hand" from="desk"><card>B07</card></dial>',
+    '<dial type="info" to="hand" from="desk" playerid="8678"><card></card></dial>',
+)
+
+
+def test_several_elements_before_one_empty_line_are_several_messages() -> None:
+    first, second = DIALS
+    assert [frame.data.decode() for frame in frames([message(f"{first}~{second}")])] == [
+        f"{first}\r\n",
+        f"{second}\r\n\r\n",
+    ]
+
+
+def test_an_envelope_belongs_to_the_first_and_the_last_of_its_elements() -> None:
+    first, second = DIALS
+    data = message(f'<cgml version="1.19">~{first}~{second}~</cgml>')
+    assert [frame.data.decode() for frame in frames([data])] == [
+        f'<cgml version="1.19">\r\n{first}\r\n',
+        f"{second}\r\n</cgml>\r\n\r\n",
+    ]
+    found = inspect(CGML, "s2c", data)
+    assert [message.fields.get("version") for message in found.messages] == ["1.19", None]
+    assert found.diagnostics == []
+
+
+def test_a_message_that_another_follows_at_once_is_noted() -> None:
+    ask = '<playcard type="ask"></playcard>'
+    found = inspect(CGML, "s2c", message(f"{ask}~{ask}"), message(f"{ask}{ask}"))
+    assert [(flaw.code, flaw.severity, flaw.offset) for flaw in found.diagnostics] == [
+        ("no-empty-line", "note", 32),
+        ("same-line", "note", 102),
+    ]
+    assert len(found.messages) == 4
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=shortly)
+def test_after_a_broken_message_the_next_one_is_read(case: Case) -> None:
+    asked = message('<playcard type="ask"></playcard>' if case.direction == "s2c" else "<load>48</load>")
+    found = inspect(CGML, case.direction, case.data, asked)
+    assert [message.length for message in found.messages] == [len(case.data), len(asked)]
+    assert found.messages[-1].fields in (ASKED, LOADED)
+    (flaw,) = [flaw for flaw in found.diagnostics if flaw.severity != "note"]
+    assert (flaw.code, flaw.offset, flaw.length) == case.flaws[-1]
+    assert flaw.blame == ("client" if case.direction == "c2s" else "server")
+    assert flaw.expected
+    assert flaw.clause
+
+
+ASKED = {"type": "ask"}
+LOADED = {"load": 48}
+
+
+@pytest.mark.parametrize("at", range(3, 60, 3))
+def test_after_a_gap_reading_goes_on_with_the_next_message(at: int) -> None:
+    trick = '<result><round number="1"><card>R07</card></round></result>'
+    rest = message(trick)[at:]
+    ask = message('<licite type="ask">G</licite>')
+    found = inspect(CGML, "s2c", 100, rest, ask, None, ask)
+    assert [message.name for message in found.messages if message.name != "unreadable"] == [
+        "licite",
+        "licite",
+    ]
+    assert {flaw.severity for flaw in found.diagnostics} <= {"note", "warning"}
+
+
+def test_in_mid_stream_a_message_is_read_from_its_beginning() -> None:
+    ask = message('<licite type="ask">G</licite>')
+    found = inspect(CGML, "s2c", None, ask, ask)
+    assert [message.name for message in found.messages] == ["licite", "licite"]
+
+
+@pytest.mark.parametrize("begin", [b"<cancelgame>", b"x", b"<!--", b'<pause type="', b"<![CDATA[", b"</a>"])
+def test_what_has_no_end_takes_a_bounded_memory_and_the_next_message_is_read(begin: bytes) -> None:
+    framer = CgmlFramer("s2c")
+    piece = b"y" * 50_000
+    found = [*framer.feed(0, begin)]
+    offset = len(begin)
+    tracemalloc.start()
+    try:
+        for _ in range(80):
+            found += framer.feed(offset, piece)
+            offset += len(piece)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 3 * FRAME_LIMIT
+    ask = message('<playcard type="ask"></playcard>')
+    found += framer.feed(offset, b"\r\n\r\n" + ask)
+    assert [frame.cut for frame in found] == ["limit", None]
+    assert found[1].data == ask
+    assert found[0].size == offset + 4
+
+
+def test_a_document_type_is_not_followed() -> None:
+    bomb = '<!DOCTYPE x [<!ENTITY a "haha"><!ENTITY b "&a;&a;">]>~<disconnect>&b;</disconnect>'
+    decoded = CGML.decode(message(bomb), "s2c")
+    assert [flaw.code for flaw in decoded.flaws] == ["document-type"]
+    assert decoded.fields == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "flaw"),
+    [
+        (
+            b'<playcard type="cards" from="hand" to="desk">\r\n  <card>R0',
+            ("unclosed-element", "error", 49, 8),
+        ),
+        (b'<playcard type="ask"></playcard>\r\n', ("no-empty-line", "note", 21, 13)),
+        (b'<playcard type="ask"></playcard>', ("no-empty-line", "note", 21, 11)),
+        (b"<disconnect>over", ("unclosed-element", "error", 0, 16)),
+        (b"<disconn", ("unclosed-tag", "error", 0, 8)),
+    ],
+)
+def test_what_a_sender_breaks_off(data: bytes, flaw: tuple[str, str, int, int]) -> None:
+    decoded = CGML.truncated(data, "c2s" if b"cards" in data else "s2c")
+    assert [(one.code, one.severity, *one.place(data)) for one in decoded.flaws] == [flaw]

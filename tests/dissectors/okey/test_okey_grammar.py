@@ -1,0 +1,438 @@
+"""Okey's messages: quoting, decoding, encoding, framing and recognising, driven by the table of cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import catan_cases
+import maexchen_cases
+import pytest
+import schafkopf_cases
+from cases import Case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from okey_cases import FLAWED, HEAD, LOOSE, SEED
+from one_direction import inspect
+from strength import times
+
+from kiebitz.dissectors.dissector import Likeness
+from kiebitz.dissectors.grammar.fields import Text, Word
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
+from kiebitz.dissectors.protocols.okey.grammar import (
+    ROWS,
+    Deck,
+    ExchangeStacks,
+    Flag,
+    Games,
+    HighScores,
+    Lobbies,
+    Lobby,
+    Name,
+    Names,
+    Seat,
+    Tile,
+    TitledLobbies,
+)
+from kiebitz.dissectors.protocols.okey.quoting import PADS, PERCENT_PAD, cut, inner_places, quote, write_list
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_won
+
+SOUND = [*SEED, *HEAD]
+CASES = [*SOUND, *LOOSE, *FLAWED]
+
+
+def shortly(case: Case) -> str:
+    return f"{case.direction} {case.data[:70].decode(errors='backslashreplace')!r}"
+
+
+def each(*cases: Case) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=shortly)
+
+
+def name_of(decoded: Decoded) -> str | None:
+    return decoded.row.name if decoded.row is not None else None
+
+
+# Quoting.
+
+TEXTS = [
+    ('Hallo "Leute", wie gehts?', r'"Hallo \"Leute\", wie gehts?⁋"'),
+    ('\\"', r'"\\"⁋"'),
+    ("ends with backslash\\", '"ends with backslash\\⁋"'),
+    ("C:\\Users\\boran\\", "C:\\Users\\boran\\"),
+    ("", '"⁋"'),
+    ("%", "%"),
+    (" ", '" ⁋"'),
+    ("a\tb", "a\tb"),
+]
+
+
+@pytest.mark.parametrize("pad", PADS)
+@pytest.mark.parametrize(("text", "written"), TEXTS)
+def test_a_token_is_written_and_read(text: str, written: str, pad: str) -> None:
+    assert quote(text, pad) == written.replace("⁋", pad)
+    assert cut(f"x {quote(text, pad)} y").texts == ["x", text, "y"]
+
+
+texts = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=20)
+
+
+@given(st.lists(texts, max_size=5), st.sampled_from(PADS))
+def test_a_list_is_read_as_it_was_written_however_deep(tokens: list[str], pad: str) -> None:
+    assert cut(write_list(tokens, pad)).texts == tokens
+    nested = write_list([write_list(tokens, pad), "x"], pad)
+    assert cut(cut(nested).texts[0]).texts == tokens
+
+
+@given(st.text(' "\\%ab', max_size=30))
+def test_any_text_is_cut_as_servers_cut_it(text: str) -> None:
+    assert cut(text).texts == cut_char_by_char(text)
+
+
+def cut_char_by_char(text: str) -> list[str]:
+    """The rule as it stands in the description, one character after the other."""
+    tokens: list[str] = []
+    token, inside, was, escaped = "", False, False, False
+    for at, char in enumerate(f"{text} "):
+        if escaped:
+            token, escaped = f'{token}"', False
+        elif inside and char == "\\" and text[at + 1 : at + 2] == '"':
+            escaped = True
+        elif char == '"':
+            was = was or inside
+            inside = not inside
+        elif char == " " and not inside:
+            if token:
+                tokens.append(token[:-1] if was and token[-1] in PADS else token)
+                token, was = "", False
+        else:
+            token += char
+    return tokens
+
+
+@given(st.lists(texts.filter(bool), min_size=1, max_size=4), st.sampled_from(PADS))
+def test_each_character_of_a_token_is_found_in_the_line(tokens: list[str], pad: str) -> None:
+    line = write_list(tokens, pad)
+    for token in cut(line).tokens:
+        places = inner_places(line, token)[: len(token.text)]
+        assert "".join(line[end - 1] for _, end in places) == token.text
+
+
+# The table of cases.
+
+
+@each(*CASES)
+def test_a_line_decodes_to_what_it_says(case: Case) -> None:
+    decoded = OKEY.decode(case.data, case.direction)
+    assert (name_of(decoded), decoded.fields) == (case.name, case.fields)
+    assert [(flaw.code, *flaw.place(case.data)) for flaw in decoded.flaws] == [*case.flaws]
+    assert decoded.sound == (case not in FLAWED)
+    assert {flaw.severity for flaw in decoded.flaws} <= ({"note"} if decoded.sound else {"error"})
+
+
+@each(*LOOSE, *FLAWED)
+def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None:
+    (flaw,) = OKEY.decode(case.data, case.direction).flaws
+    assert flaw.expected
+    assert flaw.clause
+
+
+@each(*SEED)
+def test_what_the_specification_has_encodes_to_the_same_bytes(case: Case) -> None:
+    assert case.name is not None
+    assert OKEY.encode(case.name, case.direction, case.fields) == case.data
+
+
+@each(*HEAD)
+def test_what_the_last_dialect_has_encodes_to_the_same_bytes(case: Case) -> None:
+    assert case.name is not None
+    assert OKEY.codec.encode(case.name, case.direction, case.fields, PERCENT_PAD) == case.data
+
+
+@each(*CASES)
+def test_a_line_says_the_same_byte_by_byte_and_the_next_one_is_read(case: Case) -> None:
+    following = b"PING\r\n"
+    data = case.data + following
+    whole = inspect(OKEY, case.direction, data)
+    pieces = inspect(OKEY, case.direction, *(data[at : at + 1] for at in range(len(data))))
+    for found in (whole, pieces):
+        # A line may be no message, but never two.
+        assert [(m.fields, m.offset, m.length) for m in found.messages] == [
+            (case.fields, 0, len(case.data)),
+            ({}, len(case.data), len(following)),
+        ]
+        codes = {flaw.code for flaw in found.diagnostics}
+        assert {code for code, *_ in case.flaws} <= codes
+
+
+@each(*SOUND)
+def test_a_line_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> None:
+    for before in (None, 100):
+        for rest in (b"", b"rest of a line\r\n"):
+            found = inspect(OKEY, case.direction, before, rest + case.data)
+            # Known commands stand right behind a gap where a segment is lost.
+            assert (found.messages[-1].name, found.messages[-1].fields) == (case.name, case.fields)
+            assert len(found.messages) == 1 + bool(rest)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}")
+def test_every_row_has_a_case_a_clause_and_a_gloss(row: MessageType) -> None:
+    assert any(OKEY.decode(case.data, case.direction).row is row for case in SOUND)
+    assert row.clause
+    assert row.gloss
+
+
+@pytest.mark.parametrize(
+    ("name", "direction", "fields"),
+    [
+        ("OK", "c2s", {}),
+        ("STAT", "c2s", {}),
+        ("LOGI", "c2s", {}),
+        ("LOGI", "c2s", {"nickname": "a\nPING"}),
+        ("DRAW", "c2s", {"drawstack": "x"}),
+        ("PUTT", "c2s", {"tile": "4:GREEN", "deck": []}),
+        ("CATC", "c2s", {"messagetype": "w", "msg": "x"}),
+        ("STRT", "s2c", {"startdeck": ["1:RED"] * 25, "playeridx": 0}),
+        ("PING", "c2s", {"msg": "x"}),
+    ],
+)
+def test_what_no_row_has_cannot_be_encoded(name: str, direction: Direction, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=name):
+        OKEY.encode(name, direction, fields)
+
+
+# Messages of all rows, made from the types of their fields.
+
+names = texts.filter(bool)
+tiles = st.builds("{}:{}".format, st.integers(0, HIGHEST), st.sampled_from(COLOURS))
+slots = st.one_of(st.none(), tiles)
+lobby_numbers = st.integers(-(2**31), 2**31 - 1)
+places = st.lists(st.one_of(st.none(), names), max_size=4)
+lobbies = st.lists(st.fixed_dictionaries({"lobby": st.integers(-99, 99), "players": places}), max_size=3)
+
+
+def values(field: Field) -> st.SearchStrategy[Any]:
+    kind = field.type
+    match kind:
+        case Word():
+            return st.sampled_from(kind.words)
+        case Text() | Name():
+            return texts
+        case Flag():
+            return st.booleans()
+        case Lobby():
+            return lobby_numbers
+        case Seat():
+            return st.integers(0, 3)
+        case Tile():
+            return slots
+        case ExchangeStacks():
+            return st.lists(slots, min_size=4, max_size=4)
+        case Deck():
+            return st.lists(slots, max_size=24)
+        case Names():
+            return places
+        case TitledLobbies() | Lobbies():
+            return lobbies
+        case Games():
+            game: dict[str, st.SearchStrategy[Any]] = {"lobby": st.integers(-99, 99)}
+            if "players" in kind.title:
+                game["players"] = st.integers(0, 4)
+            elif "winner" in kind.title:
+                game["winner"] = st.one_of(st.none(), names)
+            return st.lists(st.fixed_dictionaries(game), max_size=3)
+        case HighScores():
+            score = {"name": names, "date": names, "turns": st.integers(0, 99)}
+            return st.lists(st.fixed_dictionaries(score), max_size=3)
+    raise AssertionError(f"nothing makes values of {kind}")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}")
+@given(data=st.data(), pad=st.sampled_from(PADS))
+@settings(max_examples=times(40))
+def test_decode_after_encode_is_the_identity_for_every_row(
+    row: MessageType, data: st.DataObject, pad: str
+) -> None:
+    fields = {
+        field.name: data.draw(values(field))
+        for field in row.fields
+        if not field.optional or data.draw(st.booleans())
+    }
+    frame = OKEY.codec.encode(row.name, row.direction, fields, pad)
+    decoded = OKEY.decode(frame, row.direction)
+    assert (name_of(decoded), decoded.fields, decoded.sound) == (row.name, fields, True)
+
+
+# Any bytes.
+
+lines = st.sampled_from([case.data for case in CASES])
+mangled = st.one_of(
+    st.binary(max_size=60),
+    lines,
+    st.builds(
+        lambda line, at, junk: line[:at] + junk + line[at:], lines, st.integers(0, 80), st.binary(max_size=3)
+    ),
+)
+
+
+@given(mangled, st.sampled_from(DIRECTIONS))
+@settings(max_examples=times(500))
+def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
+    for decoded in (OKEY.decode(data, direction), OKEY.truncated(data, direction)):
+        assert (
+            decoded.sound == (not any(flaw.severity == "error" for flaw in decoded.flaws)) or not decoded.row
+        )
+        for flaw in decoded.flaws:
+            offset, length = flaw.place(data)
+            assert 0 <= offset <= offset + length <= len(data)
+
+
+def frames(direction: Direction, pieces: list[bytes | None]) -> list[Frame]:
+    framer = OkeyFramer(direction)
+    found: list[Frame] = []
+    offset = 0
+    for piece in pieces:
+        if piece is None:
+            found.extend(framer.gap(offset, 7))
+            offset += 7
+        else:
+            found.extend(framer.feed(offset, piece))
+            offset += len(piece)
+    return [*found, *framer.eof()]
+
+
+@given(
+    st.lists(st.one_of(st.none(), mangled), max_size=6),
+    st.lists(st.integers(0, 300)),
+    st.sampled_from(DIRECTIONS),
+)
+@settings(max_examples=times(300))
+def test_any_cut_of_any_bytes_beside_gaps_gives_the_same_frames(
+    pieces: list[bytes | None], cuts: list[int], direction: Direction
+) -> None:
+    smaller: list[bytes | None] = []
+    for piece in pieces:
+        if piece is None:
+            smaller.append(None)
+            continue
+        at = 0
+        for place in sorted(cuts):
+            if at < place < len(piece):
+                smaller.append(piece[at:place])
+                at = place
+        smaller.append(piece[at:])
+    assert frames(direction, smaller) == frames(direction, pieces)
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\n", b"\r"])
+@pytest.mark.parametrize("size", [FRAME_LIMIT - 10, FRAME_LIMIT, FRAME_LIMIT + 1, 3 * FRAME_LIMIT])
+def test_a_line_that_is_too_long_is_one_frame_however_it_comes(size: int, end: bytes) -> None:
+    line = b"CATC b " + b"x" * size + end
+    rest = b"PING\r\n"
+    whole = frames("c2s", [line + rest])
+    pieces = frames("c2s", [(line + rest)[at : at + 65_535] for at in range(0, len(line + rest), 65_535)])
+    assert whole == pieces
+    assert [(frame.size, frame.cut) for frame in whole] == [
+        (len(line), "limit" if len(line) > FRAME_LIMIT else None),
+        (len(rest), None),
+    ]
+
+
+def test_a_line_that_ends_with_cr_is_taken_when_the_server_answers() -> None:
+    framer = OkeyFramer("c2s")
+    assert framer.feed(0, b"LOGI x\r") == []
+    assert [frame.data for frame in framer.settle()] == [b"LOGI x\r"]
+    # The other half comes late, and stands before the next line then.
+    assert [frame.data for frame in framer.feed(7, b"\nPING\r\n")] == [b"\nPING\r\n"]
+    assert name_of(OKEY.decode(b"\nPING\r\n", "c2s")) == "PING"
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "codes"),
+    [
+        (b"PING", "PING", []),
+        (b"CATC b hallo", "CATC", []),
+        (b"PUTT 1:RED 2:RE", "PUTT", ["truncated"]),
+        (b'CATC b "hal', "CATC", ["truncated"]),
+        (b"LO", "unreadable", ["truncated"]),
+    ],
+)
+def test_a_stream_that_is_closed_in_a_line(data: bytes, name: str, codes: list[str]) -> None:
+    decoded = OKEY.truncated(data, "c2s")
+    assert (name_of(decoded) or "unreadable", [flaw.code for flaw in decoded.flaws]) == (name, codes)
+
+
+# Recognising.
+
+
+@each(*SOUND)
+def test_a_message_is_recognised(case: Case) -> None:
+    anybodys = case.name in ("PING", "+PING", "NAME", "STAT", "LEFT")
+    expected: Likeness = "similar" if anybodys else "certain"
+    assert OKEY.recognise(case.data, case.direction) == expected
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"SSH-2.0-OpenSSH_9\r\n"),
+        *(b"220 mail ESMTP\r\n", b"EHLO x\r\n", b"* OK IMAP4\r\n", b"NICK boran\r\nUSER b 0 * :b\r\n"),
+        *(b"+OK POP3\r\n", b"USER x\r\nPASS y\r\n", b"QUIT\r\n", b"+PONG\r\n", b"\x16\x03\x01\x02\x00\x01"),
+        *(case.data for case in schafkopf_cases.SOUND[:20]),
+        *(case.data for case in catan_cases.SOUND[:20]),
+        *(case.data for case in maexchen_cases.SOUND[:20]),
+    ],
+)
+def test_foreign_traffic_is_not_recognised(
+    data: bytes, direction: Direction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A capture may hold many megabytes of it: searching for the nearest name of each line takes seconds.
+    monkeypatch.setattr("kiebitz.dissectors.protocols.okey.codec.nearest_word", pytest.fail)
+    assert OKEY.recognise(data, direction) is None
+
+
+@settings(max_examples=times(200))
+@given(
+    st.lists(st.sampled_from(["LOBBY", "PUT", "JOIN", '"', "\\", " ", "%", "x", "\n", "é"])).map(
+        lambda parts: "".join(parts).encode()
+    )
+    | st.binary(),
+    st.sampled_from(DIRECTIONS),
+)
+def test_a_line_without_the_name_of_a_message_has_no_row(line: bytes, direction: Direction) -> None:
+    assert OKEY.codec.names_message(line, direction) or OKEY.decode(line, direction).row is None
+
+
+# What a winning deck is.
+
+
+@pytest.mark.parametrize(
+    ("deck", "won"),
+    [
+        ("1R 2R 3R 4R 0K - 1B 2B 3B 4B - 1Y 2Y 3Y 4Y 5Y", True),
+        ("0K 2B 3B - 1R 2R 3R 4R - 1Y 2Y 3Y 4Y 5Y 6Y 7Y", True),
+        ("1R 1B 1Y 1K 2R 2B 2Y 2K 3R 3B 3Y 4R 4B 4Y", True),
+        ("1R 1B 1Y 1K 2R 2B 2Y 2K 3R 3B 3Y 4R 4B 5Y", False),
+        ("12R 13R 1R 5B 6B 7B 8B 9B 10B 11B 1Y 2Y 3Y 4Y", True),
+        ("1R 2R 3R 1R 2R 3R 1B 2B 3B 1B 2B 3B 0K 0R", True),
+        ("1R 2R 3R 1R 2R 3R 1B 2B 3B 1B 2B 3B 5Y 9K", False),
+        ("1R 2R 3R 4R 5R 6R 7R 8R 9R 10R 11R 12R 13R", False),
+        ("1R 2R 3R 4R 5R 6R 7R 8R 9R 10R 11R 12R 13R 1B", False),
+        ("1R 1R 1R 2R 2R 2R 3R 3R 3R 4R 4R 4R 5R 5R", False),
+        ("", False),
+    ],
+)
+def test_a_winning_deck(deck: str, won: bool) -> None:
+    colours = {"R": "RED", "B": "BLUE", "Y": "YELLOW", "K": "BLACK"}
+    slots = [None if tile == "-" else f"{tile[:-1]}:{colours[tile[-1]]}" for tile in deck.split()]
+    assert is_won(slots) is won
+
+
+@given(st.lists(tiles, min_size=14, max_size=14))
+@settings(max_examples=times(200))
+def test_whether_a_deck_wins_can_always_be_told(deck: list[str]) -> None:
+    assert is_won(deck) in (True, False)

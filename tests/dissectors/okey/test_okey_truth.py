@@ -1,0 +1,150 @@
+"""Recorded Okey games against what the programs that played them wrote down themselves.
+
+From all conversations together and from each alone, in whatever pieces the bytes come.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from inspected_captures import CAPTURES, bytewise, errors, from_then_on, inspected, items_of, joined, told
+
+from kiebitz.dissectors.model import Event, Findings, Item
+
+PLAYED = ("okey-seed-game-win", "okey-head-game-win")
+HARMLESS = (*PLAYED, "okey-seed-tiny", "okey-head-tiny", "okey-seed-lobby", "okey-head-chat")
+MALFORMED = ("okey-seed-malformed", "okey-head-malformed")
+
+
+def truth(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((CAPTURES / f"{name}.truth.json").read_text())
+    return found
+
+
+def of_kind(found: Findings, *kinds: str) -> list[Event]:
+    return [event for event in found.events if event.kind in kinds]
+
+
+def tiles(deck: Iterable[str | None] | None) -> list[str]:
+    """A deck without its order: the truth's decks are those of the end of the game in places."""
+    return sorted(tile for tile in deck or () if tile)
+
+
+def moves(found: Findings) -> list[tuple[Any, ...]]:
+    """Each draw and put: whose, from where, which tile."""
+    return [
+        (event.data["seat"], event.kind, event.data.get("stack"), event.data["tile"])
+        for event in of_kind(found, "drew", "put")
+    ]
+
+
+def true_moves(game: dict[str, Any]) -> list[tuple[Any, ...]]:
+    made: list[tuple[Any, ...]] = []
+    for move in game["moves"]:
+        if "draw" in move:
+            made.append((move["player"], "drew", move["draw"]["stack"], move["draw"]["tile"]))
+        if "put" in move:
+            made.append((move["player"], "put", None, move["put"]["tile"]))
+    return made
+
+
+@pytest.mark.parametrize("pieces", [list, bytewise, joined], ids=["as recorded", "byte by byte", "joined"])
+@pytest.mark.parametrize("name", PLAYED)
+def test_a_game_is_as_its_programs_wrote_it_down(
+    name: str, pieces: Callable[[Iterable[Item]], Iterable[Item]]
+) -> None:
+    found = inspected(pieces(items_of(f"{name}.pcap.gz")))
+    [game] = truth(name)["games"]
+    after = 1 if name == "okey-seed-game-win" else 0
+    # There somebody draws once more after the win.
+    assert moves(found)[: -after or None] == true_moves(game)
+    dealt = sorted(of_kind(found, "dealt"), key=lambda event: event.data["seat"])
+    assert [event.actor for event in dealt] == game["players"]
+    assert [tiles(event.data["deck"]) for event in dealt] == [tiles(deck) for deck in game["decks"]]
+    assert [event.data["name"] for event in of_kind(found, "won")] == [game["outcome"]["winner"]]
+    [known] = {info.id: info for info in found.games}.values()
+    assert known.result == {"winner": game["outcome"]["winner"]}
+    assert known.label == f"lobby {game['lobby']}"
+    assert errors(found) == []
+
+
+@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("seat", range(4))
+def test_a_game_is_known_from_one_conversation_as_far_as_it_shows_it(name: str, seat: int) -> None:
+    [game] = truth(name)["games"]
+    port = truth(name)["connections"][game["conns"][seat]]["local_port"]
+    found = inspected(
+        item for item in items_of(f"{name}.pcap.gz") if item.stream.client == f"127.0.0.1:{port}"
+    )
+    expected = [
+        # What others draw from the main stack nobody is told.
+        (who, kind, stack, None if stack == "m" and who != seat else tile)
+        for who, kind, stack, tile in true_moves(game)
+    ]
+    # What the winner puts with his win not every server tells the others.
+    assert moves(found)[: len(expected) - 1] == expected[:-1]
+    [dealt] = of_kind(found, "dealt")
+    assert (dealt.data["seat"], tiles(dealt.data["deck"])) == (seat, tiles(game["decks"][seat]))
+    assert [event.data["name"] for event in of_kind(found, "won")] == [game["outcome"]["winner"]]
+    assert errors(found) == []
+
+
+@pytest.mark.parametrize("name", [*HARMLESS, *MALFORMED])
+def test_players_and_lobbies_are_as_the_programs_wrote_them_down(name: str) -> None:
+    found = inspected(items_of(f"{name}.pcap.gz"))
+    events = truth(name)["events"]
+    names = [event.data["name"] for event in of_kind(found, "logged_in")]
+    assert names == [event["actual"] for event in events if event["ev"] == "login"]
+    renamed = [event.data["name"] for event in of_kind(found, "renamed")]
+    assert renamed == [event["actual"] for event in events if event["ev"] == "rename"]
+    joined_lobby = [(event.data["name"], event.data["lobby"]) for event in of_kind(found, "joined_lobby")]
+    assert joined_lobby == [
+        (event["name"], event["lobby"]) for event in events if event["ev"] == "join" and event["ok"]
+    ]
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_is_said_is_one_event_whoever_hears_it(name: str) -> None:
+    found = inspected(items_of(f"{name}.pcap.gz"))
+    chats = [
+        tuple(event.data[key] for key in ("scope", "from", "to", "text")) for event in of_kind(found, "chat")
+    ]
+    expected = [
+        (chat["type"], chat["from"], chat["to"], chat["msg"])
+        for chat in truth(name)["chats"]
+        if chat["response"] is not None and chat["response"][-1] != "f"
+    ]
+    assert sorted(chats, key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_nobody_is_accused_who_plays_well(name: str) -> None:
+    assert errors(inspected(items_of(f"{name}.pcap.gz"))) == []
+
+
+@pytest.mark.parametrize("name", [*HARMLESS, *MALFORMED])
+@pytest.mark.parametrize("pieces", [bytewise, joined])
+def test_pieces_make_no_difference(name: str, pieces: Callable[[Iterable[Item]], Iterable[Item]]) -> None:
+    items = items_of(f"{name}.pcap.gz")
+    assert told(inspected(pieces(items))) == told(inspected(items))
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_who_is_told_that_it_is_not_his_turn_is_told_nothing_else(name: str) -> None:
+    items = items_of(f"{name}.pcap.gz")
+    refused = 0
+    # From any moment on: the deal is heard as long as no more than these are missing.
+    for begin in range(0, 531, 30):
+        found = inspected(from_then_on(items, begin))
+        codes = {flaw.message_id: flaw.code for flaw in found.diagnostics}
+        asked: dict[tuple[int, str], int] = {}
+        for message in found.messages:
+            if message.direction == "c2s":
+                asked[message.stream.id, f"+{message.name}"] = message.id
+            elif "not your turn" in (message.fields.get("debugmessage") or ""):
+                refused += 1
+                assert codes[asked[message.stream.id, message.name]] == "not-your-turn"
+    assert refused >= 18

@@ -1,0 +1,402 @@
+"""Schafkopf's Pakete: framing, decoding and encoding, driven by the table of cases and the grammar's rows."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from cases import Case
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+from one_direction import inspect
+from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
+from strength import times
+
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
+from kiebitz.dissectors.grammar.grammar import FieldType, MessageType
+from kiebitz.dissectors.model import Direction, Findings
+from kiebitz.dissectors.protocols.schafkopf.cards import PACK
+from kiebitz.dissectors.protocols.schafkopf.codec import card_place
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.protocols.schafkopf.framer import SchafkopfFramer
+from kiebitz.dissectors.protocols.schafkopf.grammar import (
+    END,
+    ROWS,
+    Each,
+    Flag,
+    Karte,
+    Konto,
+    Number,
+    String,
+    Word,
+    notation,
+)
+
+CASES = [*SOUND, *LOOSE, *IGNORED, *FLAWED, *NO_PAKET, *UNKNOWN]
+SEVERITIES = [
+    ({"note"}, LOOSE),
+    ({"note"}, IGNORED),
+    ({"error"}, [*FLAWED, *NO_PAKET]),
+    ({"note"}, UNKNOWN),
+]
+
+
+def shortly(case: Case) -> str:
+    return f"{case.direction} {case.data[:40]!r}"
+
+
+# Values that a field of a type can carry.
+
+NAMES = st.one_of(
+    st.sampled_from(["§", "!DRAN", "!MODEL", "Ωmega✓", "x" * 5000, "\t \0"]),
+    st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=40),
+).filter(lambda name: not name.endswith("\r") and name not in (END, "Â§"))
+
+
+def values(kind: FieldType) -> st.SearchStrategy[Any]:
+    """Values of a field, from the grammar's own types."""
+    match kind:
+        case Each():
+            return st.lists(
+                values(kind.part),
+                min_size=kind.lines // kind.part.lines,
+                max_size=kind.lines // kind.part.lines,
+            )
+        case Karte():
+            return st.one_of(st.none(), st.sampled_from(sorted(PACK)))
+        case Number():
+            return st.sampled_from([int(word) for word in kind.words])
+        case Flag():
+            return st.sampled_from([word[1:] for word in kind.words])
+        case Word():
+            return st.sampled_from(kind.words)
+        case Konto():
+            return st.integers(-(10**14), 10**14)
+        case String():
+            return NAMES
+        case _:
+            raise AssertionError(f"no values are known for {kind.title}: add them here")
+
+
+def fields_of(row: MessageType) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({field.name: values(field.type) for field in row.fields})
+
+
+@st.composite
+def sound_pakete(draw: st.DrawFn, direction: Direction) -> bytes:
+    row = draw(st.sampled_from([row for row in ROWS if row.direction == direction]))
+    return SCHAFKOPF.encode(row.name, direction, draw(fields_of(row)))
+
+
+# Decoding and encoding.
+
+
+@pytest.mark.parametrize("case", CASES, ids=shortly)
+def test_a_paket_decodes_to_what_it_says(case: Case) -> None:
+    decoded = SCHAFKOPF.decode(case.data, case.direction)
+    assert (decoded.row.name if decoded.row else None) == case.name
+    assert decoded.fields == case.fields
+    assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
+    assert decoded.sound == (case in SOUND or case in LOOSE)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "case"), [(allowed, case) for allowed, cases in SEVERITIES for case in cases], ids=str
+)
+def test_how_bad_a_flaw_is(allowed: set[str], case: Case) -> None:
+    assert {flaw.severity for flaw in SCHAFKOPF.decode(case.data, case.direction).flaws} <= allowed
+
+
+@pytest.mark.parametrize("case", [*FLAWED, *NO_PAKET, *UNKNOWN], ids=shortly)
+def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None:
+    (flaw,) = SCHAFKOPF.decode(case.data, case.direction).flaws
+    assert flaw.expected
+    assert flaw.clause
+
+
+@pytest.mark.parametrize(
+    ("data", "direction", "expected", "hint"),
+    [
+        (b"!DRAN\n7\n!END\n", "s2c", 'Integer = "0" | "1" | "2" | "3"', '"7"'),
+        (b"!ERSTE3\nja\n!END\n", "c2s", 'Boolean = "JA" | "NEIN"', "did you mean JA?"),
+        (
+            b"!KARTE\nHERZ\nSAUU\n!END\n",
+            "c2s",
+            'Wert = "§" | "OBER" | "UNTER" | "SAU" | "ZEHN" | "KONIG" | "NEUN"',
+            "did you mean SAU?",
+        ),
+        ("!KARTE\n§\nSAU\n!END\n".encode(), "c2s", 'Wert = "§"', "no card"),
+        (b"!SPIELSTDU\nGAIER\n!END\n", "c2s", 'Modus = "SAUSPIELeichel" | ', "did you mean GEIER?"),
+        (b"!HOCHZEIT\nJAA\n!END\n", "c2s", 'Boolean = "JA" | "NEIN"', "did you mean JA?"),
+        (b"!NAME\nAnna\n", "c2s", '"!END"', "NAME has no end"),
+        (b"!NAME\nAnna\n!ENDE\n", "c2s", '"!END"', "!ENDE"),
+        (b"!KONTO\nviel\n!END\n", "s2c", 'Konto = {("0" | "1" | … | "9")}', "viel"),
+        (b"!MODEL\n!SPIELT\n", "s2c", 'Flag = "!UPDATE" | "!ERSTE3" | "!SPIELSTDU" | "!SPIEL"', "!SPIEL?"),
+        (b"!KATRE\nHERZ\nSAU\n!END\n", "c2s", 'Paket = "!MODEL" | ', "did you mean !KARTE?"),
+    ],
+)
+def test_an_expectation_is_written_as_in_the_specification(
+    data: bytes, direction: Direction, expected: str, hint: str
+) -> None:
+    (flaw,) = SCHAFKOPF.decode(data, direction).flaws
+    assert flaw.expected is not None
+    assert flaw.expected.startswith(expected)
+    assert hint in flaw.text
+
+
+@pytest.mark.parametrize("case", SOUND, ids=shortly)
+def test_what_conforming_peers_send_encodes_to_the_same_bytes(case: Case) -> None:
+    assert case.name is not None
+    assert SCHAFKOPF.encode(case.name, case.direction, case.fields) == case.data
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("DRAN", {"konto": 1}),
+        ("NAME", {"name": "!END"}),
+        ("NAME", {"name": "Anna\n!END\n!ID"}),
+        ("NAME", {"name": "Anna\r"}),
+        ("MITSPIELER", {"namen": ["a", "b", "c"]}),
+    ],
+)
+def test_what_would_be_read_as_something_else_cannot_be_encoded(name: str, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=name):
+        SCHAFKOPF.encode(name, "s2c", fields)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction}-{notation(row)}")
+@given(data=st.data())
+@settings(max_examples=times(50))
+def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
+    fields = data.draw(fields_of(row))
+    paket = SCHAFKOPF.encode(row.name, row.direction, fields)
+    decoded = SCHAFKOPF.decode(paket, row.direction)
+    assert decoded.sound
+    assert decoded.row is not None
+    assert (decoded.row.name, len(decoded.row.fields)) == (row.name, len(row.fields))
+    assert decoded.fields == fields
+    assert cut([paket], row.direction) == [Frame(0, paket, len(paket))]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction}-{notation(row)}")
+def test_every_row_has_a_case_a_clause_and_a_gloss(row: MessageType) -> None:
+    shapes = {(case.name, case.direction, tuple(sorted(case.fields))) for case in SOUND}
+    assert (row.name, row.direction, tuple(sorted(field.name for field in row.fields))) in shapes
+    assert row.clause
+    assert row.gloss
+
+
+@given(st.binary(max_size=80), st.sampled_from(["c2s", "s2c"]), st.sampled_from(SOUND), st.integers(0, 200))
+def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(
+    data: bytes, direction: Direction, case: Case, at: int
+) -> None:
+    for frame in (data, case.data[:at] + data + case.data[at:], case.data[:at] + data, data + case.data[at:]):
+        for decoded in (SCHAFKOPF.decode(frame, direction), SCHAFKOPF.truncated(frame, direction)):
+            assert decoded.sound or len([flaw for flaw in decoded.flaws if not flaw.habit]) == 1
+            for flaw in decoded.flaws:
+                assert 0 <= flaw.offset <= flaw.offset + flaw.length <= len(frame)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in (*SOUND, *LOOSE) if case.name == "MODEL"],
+    ids=lambda case: repr(case.data[-30:]),
+)
+def test_a_card_of_a_model_is_found_in_its_bytes(case: Case) -> None:
+    decoded = SCHAFKOPF.decode(case.data, case.direction)
+    for field in ("spielerhand", "tisch", "letzter_stich"):
+        for number, card in enumerate(case.fields[field]):
+            offset, length = card_place(case.direction, decoded.fields, len(case.data), field, number)
+            lines = case.data[offset : offset + length].split(b"\n")
+            if card is not None:
+                assert [line.rstrip(b"\r").decode() for line in lines] == card.split()
+            else:
+                assert len(lines) == 2
+
+
+# Framing.
+
+
+def cut(pieces: Iterable[bytes], direction: Direction, start: int = 0) -> list[Frame]:
+    """The frames of bytes that come in these pieces."""
+    framer = SchafkopfFramer(direction)
+    frames: list[Frame] = []
+    for piece in pieces:
+        frames += framer.feed(start, piece)
+        start += len(piece)
+    return [*frames, *framer.eof()]
+
+
+def split(data: bytes, places: Iterable[int]) -> list[bytes]:
+    """Data cut at these places."""
+    cuts = sorted({0, len(data), *(place for place in places if place < len(data))})
+    return [data[start:end] for start, end in pairwise(cuts)]
+
+
+def told(found: Findings) -> list[tuple[str, Any, int, int]]:
+    return [(message.name, message.fields, message.offset, message.length) for message in found.messages]
+
+
+def beginning(direction: Direction) -> bytes:
+    return b"!ID\n2\n!END\n" if direction == "s2c" else b"!ERSTE3\nNEIN\n!END\n"
+
+
+@pytest.mark.parametrize("case", CASES, ids=shortly)
+def test_a_paket_says_the_same_byte_by_byte_after_a_gap_and_in_mid_stream(case: Case) -> None:
+    direction = case.direction
+    whole = inspect(SCHAFKOPF, direction, case.data)
+    (said,) = told(whole)
+    assert said == (case.name or "unreadable", case.fields, 0, len(case.data))
+    in_pieces = inspect(SCHAFKOPF, direction, *(bytes([byte]) for byte in case.data))
+    assert told(in_pieces) == [said]
+    assert [d.code for d in in_pieces.diagnostics] == [d.code for d in whole.diagnostics]
+    before = beginning(direction)
+    for gap in (7, None):
+        # The rest of what the gap has begun, up to its end, then the case.
+        found = inspect(SCHAFKOPF, direction, before, gap, b"0\n!END\n", case.data)
+        at = len(before) + (gap or 0)
+        assert told(found)[1:] == [
+            ("unreadable", {}, at, 7),
+            (*said[:2], at + 7, len(case.data)),
+        ]
+    found = inspect(SCHAFKOPF, direction, None, b"CHELLEN\n!END\n", case.data)
+    assert told(found)[1:] == [(*said[:2], 13, len(case.data))]
+
+
+@pytest.mark.parametrize("case", SOUND, ids=shortly)
+def test_after_a_gap_a_flag_is_a_beginning(case: Case) -> None:
+    found = inspect(SCHAFKOPF, case.direction, 100, b"SCHELL\nNEUN\n", case.data)
+    assert told(found) == [
+        ("unreadable", {}, 100, 12),
+        (case.name, case.fields, 112, len(case.data)),
+    ]
+    assert [flaw.code for flaw in found.diagnostics if flaw.severity != "note"] == ["gap"]
+
+
+@pytest.mark.parametrize("direction", ["c2s", "s2c"])
+@given(data=st.data())
+@settings(max_examples=times(50))
+def test_any_cut_of_sound_pakete_gives_those_pakete(direction: Direction, data: st.DataObject) -> None:
+    pakete = data.draw(st.lists(sound_pakete(direction), max_size=8))
+    stream = b"".join(pakete)
+    places = data.draw(st.lists(st.integers(0, max(len(stream), 1)), max_size=12))
+    offset = data.draw(st.integers(0, 1000))
+    expected = []
+    for paket in pakete:
+        expected.append(Frame(offset, paket, len(paket)))
+        offset += len(paket)
+    assert cut(split(stream, places), direction, offset - len(stream)) == expected
+
+
+LINES: Sequence[bytes] = [
+    *(f"!{name}".encode() for name in {row.name for row in ROWS}),
+    *(b"!END", b"!UPDATE", b"!SPIEL", b"!SPIELSTDU", b"!CHAT", b"", b"0", b"JA", b"EICHEL", b"SAU"),
+    *(b"\xc2\xa7", b"\xa7", b"\xc3\x82\xc2\xa7", b"\0", b"\r", b"!ENDE", b"HERZ!ID", b"x" * 17),
+]
+JUNK = st.one_of(
+    st.builds(
+        lambda line, end: line + end, st.sampled_from(LINES), st.sampled_from([b"\n", b"\r\n", b"", b"\r"])
+    ),
+    st.sampled_from([case.data for case in CASES]),
+    st.builds(lambda case, at: case.data[:at], st.sampled_from(CASES), st.integers(0, 150)),
+    st.binary(max_size=20),
+)
+
+
+@given(
+    st.lists(JUNK, max_size=25), st.lists(st.integers(0, 2000), max_size=12), st.sampled_from(["c2s", "s2c"])
+)
+@settings(max_examples=times(400))
+def test_any_cut_of_any_bytes_gives_the_same_frames(
+    parts: list[bytes], places: list[int], direction: Direction
+) -> None:
+    data = b"".join(parts)
+    frames = cut([data] if data else [], direction)
+    assert b"".join(frame.data for frame in frames) == data
+    assert cut(split(data, places), direction) == frames
+    assert cut((bytes([byte]) for byte in data), direction) == frames
+    at = 0
+    for frame in frames:
+        assert (frame.offset, frame.size) == (at, len(frame.data))
+        at += frame.size
+
+
+Piece = tuple[bytes, int]
+"""Bytes, and how many there are of them when they are said again and again."""
+
+ABOUT_THE_LIMIT = st.tuples(
+    st.sampled_from([b"x", b"x" * 30 + b"\n", b"!NAME\nAnna\nmehr\n", b"HERZ\nSAU\n", "§\n§\n§\n".encode()]),
+    st.integers(FRAME_LIMIT - 20, FRAME_LIMIT + 200),
+)
+SHORT = st.sampled_from([(case.data, len(case.data)) for case in CASES])
+
+NEARLY_TOO_LONG = [(b"HERZ\nSAU\n", FRAME_LIMIT - 4), (b"!DRAN\n0\n!END\n", 13)]
+"""A frame within the limit, which the flag of the next one crosses."""
+
+
+# Pieces stand for megabytes: so they can be printed, and a failure is told instead of a smaller one sought.
+@given(
+    st.lists(st.one_of(ABOUT_THE_LIMIT, SHORT), max_size=4),
+    st.lists(st.integers(0, 3 * FRAME_LIMIT), max_size=20),
+    st.sampled_from(["c2s", "s2c"]),
+)
+@example(NEARLY_TOO_LONG, [], "s2c")
+@example(NEARLY_TOO_LONG, [FRAME_LIMIT - 2, FRAME_LIMIT - 1, FRAME_LIMIT + 1], "s2c")
+@example([(b"!MODEL\nSPIELSTDU\n", 17), (b"x", FRAME_LIMIT), (b"\n", 1)], [FRAME_LIMIT + 2], "s2c")
+@example([(b"x\n", FRAME_LIMIT - 4), (b"!DRAN", 5)], [FRAME_LIMIT - 2], "s2c")
+@example([(b"x\n", FRAME_LIMIT - 4), (b"!DRANBLEIBEN", 12)], [FRAME_LIMIT - 2], "s2c")
+@example([(b"x\n", FRAME_LIMIT - 4), (b"!END\n", 5)], [FRAME_LIMIT - 2], "s2c")
+@settings(max_examples=times(20, quick=1), deadline=None, phases=set(Phase) - {Phase.shrink, Phase.explain})
+def test_any_cut_of_more_than_a_frame_can_hold_gives_the_same_frames(
+    pieces: list[Piece], places: list[int], direction: Direction
+) -> None:
+    data = b"".join((piece * (size // len(piece) + 1))[:size] for piece, size in pieces)
+    frames = cut([data] if data else [], direction)
+    assert cut(split(data, places), direction) == frames
+    assert sum(frame.size for frame in frames) == len(data)
+    for frame in frames:
+        assert frame.cut == "limit" if frame.size > FRAME_LIMIT else frame.cut in (None, "end")
+        assert frame.data == (b"" if frame.cut == "limit" else data[frame.offset : frame.offset + frame.size])
+        assert frame.place <= frame.size
+
+
+@pytest.mark.parametrize("direction", ["c2s", "s2c"])
+@pytest.mark.parametrize("line", [b"x" * 100, b"x" * 99 + b"\n"])
+def test_what_has_no_end_is_not_held(direction: Direction, line: bytes) -> None:
+    framer = SchafkopfFramer(direction)
+    piece = line * 1000
+    tracemalloc.start()
+    try:
+        for offset in range(0, 4 * FRAME_LIMIT, len(piece)):
+            framer.feed(offset, piece)
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < FRAME_LIMIT
+    assert peak < 3 * FRAME_LIMIT
+
+
+@pytest.mark.parametrize("case", SOUND, ids=shortly)
+def test_a_conforming_paket_is_recognised(case: Case) -> None:
+    assert SCHAFKOPF.recognise(case.data, case.direction) == "certain"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"!END\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01",
+        b"{}\n",
+        b"!PING\n!END\n",
+    ],
+)
+def test_foreign_traffic_is_not_recognised(data: bytes) -> None:
+    assert SCHAFKOPF.recognise(data, "c2s") is None
+    assert SCHAFKOPF.recognise(data, "s2c") is None

@@ -1,0 +1,366 @@
+"""Simple players play whole games at the servers in `peers/`, simple hosts lead games for players there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from bots_in_memory import Hosting, Seated
+from games_in_memory import GAMES, NAMES, SEATS, flaws, player_of, server_of
+from peers.bench import Bench
+from peers.planted import FAULTS, Fault
+from peers.program import Died
+from strength import a_few, times
+
+from kiebitz.dissectors.conformance import bots as player_module
+from kiebitz.dissectors.conformance.bots import Aim, Call, Done, Fields, Say, Wait
+from kiebitz.dissectors.conformance.expectations import HEARS, ROLES, Role
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.probing.message_reader import Ear
+from kiebitz.dissectors.probing.simulated_table import Company
+from kiebitz.dissectors.probing.spelling_style import Manner
+from kiebitz.dissectors.registry import dissector_of
+
+ENOUGH_S = 200.0
+"""Of the bench's own time: a game of Catan has a hundred turns, with offers that others think about."""
+
+_FORK = "only a fork's server knows it"
+_LATE = "the last dialect has it, which the programs at the bench do not speak"
+
+NEVER_SAID = {
+    "maexchen": {"UNREGISTER": _FORK, "ECHO": _FORK},
+    "schafkopf": {},
+    "okey": dict.fromkeys(("LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"), _LATE),
+    "catan": {},
+    "cgml": {"load": "servers of bots say it, players do not"},
+}
+"""What a simple player never says, and why."""
+
+NEVER_TOLD = {
+    "maexchen": {
+        "UNREGISTERED": _FORK,
+        "HEARTBEAT": _FORK,
+        "ECHOING": _FORK,
+        "ROUND CANCELED": "everybody joins every round",
+    },
+    "schafkopf": {},
+    "okey": dict.fromkeys(("+LLOB", "JOND", "LEFT", "NAMS", "+RNAM", "+HIGH", "+RSTA"), _LATE),
+    "catan": {"Serverantwort": "a dialect has it in place of OK and Fehler"},
+    "cgml": {
+        "newgroup": "it is told to game servers",
+        "renonc": "nobody breaks a rule",
+    },
+}
+"""The same of a simple host."""
+
+
+class Never(Exception):
+    """Nobody raises it."""
+
+
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever makes no sense to a player or a host is raised: in a game without faults all makes sense."""
+    monkeypatch.setattr(player_module, "_NONSENSE", (Never,))
+
+
+def dissector(protocol: str) -> Dissector:
+    found = dissector_of(protocol)
+    assert isinstance(found, Dissector)
+    return found
+
+
+def joined(protocol: str, seed: int, games: int = 0, aim: Aim | None = None) -> tuple[Bench, list[Seated]]:
+    """Simple players at a server that is none of ours."""
+    seats = SEATS[protocol]
+    bench = Bench(server_of(protocol, "", GAMES[protocol], seed, seats))
+    players = [
+        Seated(dissector(protocol), name, 10 * seed + number, games, aim)
+        for number, name in enumerate(NAMES[:seats])
+    ]
+    for player in players:
+        bench.connect(player)
+    return bench, players
+
+
+def hosted(protocol: str, seed: int, in_company: bool) -> tuple[Bench, Hosting]:
+    """Players that are none of ours at a simple host; only one of them, if the others are ours, too."""
+    bench, hosting = hosting_of(protocol, seed, in_company)
+    for name in NAMES[:1] if in_company else NAMES[: SEATS[protocol]]:
+        bench.connect(player_of(protocol, name, seed=seed))
+    return bench, hosting
+
+
+def hosting_of(protocol: str, seed: int, in_company: bool, aim: Aim | None = None) -> tuple[Bench, Hosting]:
+    """A simple host, alone or in company."""
+    about, seats = dissector(protocol), SEATS[protocol]
+    assert about.host is not None
+    assert about.player is not None
+    host = about.host(seats, seed, GAMES[protocol])
+    others = [about.player(name, 10 * seed + len(name), 0) for name in NAMES[1:seats]]
+    hosting = Hosting(about, Company(host, others) if in_company else host, 1 + (protocol == "cgml"), aim)
+    return Bench(hosting), hosting
+
+
+def are_there(sides: Sequence[Seated | Hosting]) -> bool:
+    """Whether one of them has got to where it was to get."""
+    return any(side.place is not None for side in sides)
+
+
+def faults(protocol: str, bench: Bench) -> list[str]:
+    return [flaw.text for flaw in flaws(protocol, bench) if flaw.severity != "note"]
+
+
+# Players.
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
+@pytest.mark.parametrize("protocol", SEATS)
+def test_players_play_whole_games_without_a_fault(protocol: str, seed: int) -> None:
+    bench, players = joined(protocol, seed)
+    bench.run(ENOUGH_S)
+    assert bench.server.games == GAMES[protocol]
+    assert {player.simple.games for player in players} == {GAMES[protocol]}
+    assert faults(protocol, bench) == []
+
+
+@pytest.mark.parametrize("protocol", SEATS)
+def test_the_same_seed_says_the_same(protocol: str) -> None:
+    one, again, other = ([seat.said for seat in run(protocol, seed).seats] for seed in (1, 1, 2))
+    assert one == again
+    assert one != other
+
+
+def run(protocol: str, seed: int) -> Bench:
+    bench, _ = joined(protocol, seed)
+    bench.run(1.0)
+    return bench
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("protocol", SEATS)
+def test_a_player_that_has_had_enough_leaves(protocol: str) -> None:
+    bench, players = joined(protocol, 1, games=1)
+    bench.run(ENOUGH_S, until=lambda: any(player.over for player in players))
+    assert any(player.simple.had_enough for player in players)
+    assert faults(protocol, bench) == []
+
+
+def named(direction: Direction, never: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
+    """The names of messages, by protocol, but for those that never come up."""
+    return [
+        (protocol, name)
+        for protocol in SEATS
+        for name in dissector(protocol).grammar.names(direction)
+        if name not in never[protocol]
+    ]
+
+
+QUICK_AIMS = {
+    ("maexchen", "SEE"),
+    ("schafkopf", "HOCHZEIT"),
+    ("okey", "+EMPT"),
+    ("catan", "Handel annehmen"),
+    ("cgml", "pause"),
+}
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize(("protocol", "name"), a_few(named("c2s", NEVER_SAID), QUICK_AIMS))
+def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
+    for seed in range(1, 6):
+        games = 1 if name in ("BEENDEN", "LOGO") else 0
+        bench, players = joined(protocol, seed, games, Aim(name))
+        bench.run(ENOUGH_S, until=partial(are_there, players))
+        places = [player.place for player in players if player.place is not None]
+        if places:
+            # It is well-formed, and nothing of it has been said yet.
+            frame = dissector(protocol).encode(name, "c2s", places[0].fields)
+            assert dissector(protocol).decode(frame, "c2s").sound
+            assert all(player.said[name] == 0 for player in players if player.place is not None)
+            return
+    pytest.fail(f"nobody gets to {name}")
+
+
+# Hosts.
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize(
+    ("protocol", "in_company"),
+    # A host of Catan who is alone plays the longest games of all.
+    a_few(
+        [(protocol, in_company) for protocol in SEATS for in_company in (False, True)],
+        lambda row: row != ("catan", False),
+        lambda row: f"{row[0]}-{'in-company' if row[1] else 'alone'}",
+    ),
+)
+@pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
+def test_hosts_lead_whole_games_without_a_fault(protocol: str, seed: int, in_company: bool) -> None:
+    bench, hosting = hosted(protocol, seed, in_company)
+    host = hosting.host.host if isinstance(hosting.host, Company) else hosting.host
+    bench.run(ENOUGH_S, until=lambda: host.games >= GAMES[protocol])
+    bench.run(0.5)
+    assert host.games == GAMES[protocol]
+    assert faults(protocol, bench) == []
+
+
+QUICK_PLACES = {
+    ("maexchen", "ACTUAL DICE"),
+    ("schafkopf", "HOCHZEIT"),
+    ("okey", "EMPT"),
+    ("catan", "Handelsangebot"),
+    ("cgml", "pause"),
+}
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize(("protocol", "name"), a_few(named("s2c", NEVER_TOLD), QUICK_PLACES))
+def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
+    """One client is from outside, and need not have the aim."""
+    for seed in range(1, 11):
+        bench, hosting = hosting_of(protocol, seed, in_company=True, aim=Aim(name))
+        bench.connect(Seated(dissector(protocol), NAMES[0], seed, games=name == "+LOGO"))
+        bench.run(ENOUGH_S, until=partial(are_there, [hosting]))
+        if hosting.place is not None:
+            frame = dissector(protocol).encode(name, "s2c", hosting.place.fields)
+            assert dissector(protocol).decode(frame, "s2c").sound
+            assert hosting.said[name] == 0
+            return
+    pytest.fail(f"no host gets to {name}")
+
+
+# What is said at the wrong time, or makes no sense.
+
+
+@pytest.mark.parametrize("protocol", SEATS)
+def test_what_makes_no_sense_is_left_alone(protocol: str) -> None:
+    about = dissector(protocol)
+    assert about.player is not None
+    assert about.host is not None
+    player, host = about.player("Anna", 1, 0), about.host(SEATS[protocol], 1, 0)
+    player.connected(0)
+    host.came(1, 0)
+    ask = {"status": "ask", "type": "ask", "flag": "SPIEL"}
+    odd: list[Fields] = [{}, {"token": None, "name": 1, "id": "x", **ask}]
+    for row in about.grammar.rows:
+        for fields in (*odd, {field.name: [] for field in row.fields}):
+            if row.direction == "s2c":
+                player.hear(row.name, fields, 1)
+            else:
+                host.hear(1, row.name, fields, 1)
+    host.gone(1, 2)
+    for side in (player, host):
+        for _ in range(2000):
+            step = side.next(3)
+            if isinstance(step, Wait | Done):
+                break
+            side.did(step)
+        else:
+            pytest.fail("it never ends")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    a_few(FAULTS, lambda fault: fault.name.startswith("takes-any"), lambda fault: fault.peer + fault.name),
+)
+def test_a_fault_of_the_peer_makes_nobody_raise_or_speak_for_ever(fault: Fault) -> None:
+    protocol, seats = fault.protocol, SEATS[fault.protocol]
+    is_server = fault.role == "server"
+    with suppress(Died):
+        if is_server:
+            bench = Bench(server_of(protocol, fault.name, 1, 1, seats))
+        else:
+            bench, _ = hosting_of(protocol, 1, in_company=False)
+        for name in NAMES[:seats]:
+            simple = Seated(dissector(protocol), name, 1)
+            bench.connect(simple if is_server else player_of(protocol, name, fault.name))
+        # The bench fails where they never end.
+        bench.run(5.0)
+
+
+def test_nothing_is_done_until_it_is_said() -> None:
+    about = dissector("maexchen")
+    assert about.player is not None
+    player = about.player("Anna", 1, 0)
+    player.connected(0)
+    first = player.next(0)
+    assert first == player.next(0) == Say("REGISTER", {"name": "Anna"})
+    player.did(first)
+    assert player.next(0) == Wait()
+    player.hear("YOUR TURN", {"token": "t"}, 0)
+    assert player.ways(0) == (Say("ROLL", {"token": "t"}),)
+    player.did(Say("ROLL", {"token": "t"}))
+    player.hear("ANNOUNCED", {"name": "Bert", "dice": "3,1"}, 0)
+    player.hear("YOUR TURN", {"token": "u"}, 0)
+    assert {way.name for way in player.ways(0) if isinstance(way, Say)} == {"ROLL", "SEE"}
+    assert player.next(0, Aim("SEE")) == Say("SEE", {"token": "u"})
+    assert player.next(0, Aim("ANNOUNCE")) == Say("ROLL", {"token": "u"})
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("protocol", SEATS)
+def test_a_case_has_an_aim(protocol: str, role: Role) -> None:
+    about = dissector(protocol)
+    direction = HEARS[role]
+    said_of: dict[str, tuple[str, dict[str, Any]]] = {
+        "maexchen": ("JOIN" if role == "server" else "YOUR TURN", {"token": "t"}),
+        "schafkopf": ("KONTRA", {"kontra": "JA"} if role == "server" else {"kontra": ["JA"] * 4}),
+        "okey": ("LOGO" if role == "server" else "+LOGO", {}),
+        "catan": ("Monopol", {"Rohstoff": "Erz"} | ({} if role == "server" else {"Spieler": 1})),
+        "cgml": ("pause", {"type": "finish"}),
+    }
+    said = Say(*said_of[protocol])
+    frame = about.encode(said.name, direction, said.fields)
+    aimed = {case.name for case in cases_of(about, role) if case.aim(about).is_met(said)}
+    decoded = about.decode(frame, direction)
+    assert aimed == {case.name for case in cases_of(about, role) if case.fits(decoded)}
+    assert any(f"/{said.name.replace(' ', '_')}" in name for name in aimed)
+
+
+def test_a_player_calls_where_it_is_sent() -> None:
+    about = dissector("cgml")
+    assert about.player is not None
+    player = about.player("Anna", 1, 0)
+    player.connected(0)
+    step = player.next(0)
+    assert isinstance(step, Say)
+    player.did(step)
+    player.hear("connect", {"status": "complete", "id": 7, "url": "127.0.0.1:7002"}, 0)
+    assert player.next(0) == Call("127.0.0.1:7002")
+    player.did(Call("127.0.0.1:7002"))
+    player.connected(1)
+    step = player.next(1)
+    assert isinstance(step, Say)
+    assert (step.name, step.fields["id"]) == ("newgroup", 7)
+
+
+# How a peer writes.
+
+WURF = '{"Würfelwurf":{"Spieler":1,"Wurf":[1,2]}}\n'
+
+MANNERS: list[tuple[str, bytes, str, dict[str, object], bytes]] = [
+    ("catan", WURF.encode(), "Würfeln", {}, '{"Würfeln":{}}\n'.encode()),
+    ("catan", b'{"Wuerfelwurf":{"Spieler":1,"Wurf":[1,2]}}\n', "Würfeln", {}, b'{"Wuerfeln":{}}\n'),
+    ("catan", b'{"OK":{}}\r\n', "Zug beenden", {}, b'{"Zug beenden":{}}\r\n'),
+    ("okey", b'STRT "1:RED 2:RED " 0\r\n', "CATC", {"messagetype": "b", "msg": "a b"}, b'CATC b "a b "\r\n'),
+    ("okey", b'CATS b "c d%" Bert\r\n', "CATC", {"messagetype": "b", "msg": "a b"}, b'CATC b "a b%"\r\n'),
+    ("schafkopf", b"!ID\n0\n!END\n", "ERSTE3", {"klopft": "JA"}, b"!ERSTE3\nJA\n!END\n"),
+    ("schafkopf", b"!ID\r\n0\r\n!END\r\n", "ERSTE3", {"klopft": "JA"}, b"!ERSTE3\r\nJA\r\n!END\r\n"),
+]
+
+
+@pytest.mark.parametrize(("protocol", "heard", "name", "fields", "written"), MANNERS)
+def test_what_is_said_is_written_as_the_peer_writes(
+    protocol: str, heard: bytes, name: str, fields: dict[str, object], written: bytes
+) -> None:
+    manner = Manner(dissector(protocol))
+    (message,) = Ear(dissector(protocol), "s2c").hear(heard)
+    manner.heard(message)
+    assert manner.written(name, "c2s", fields) == written

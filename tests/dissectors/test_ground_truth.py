@@ -1,0 +1,209 @@
+"""Imported rounds against what the programs themselves logged of them (captures/*.truth.json)."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
+from typing import Any
+
+import pytest
+from closing import closed_afterwards
+from command import ROOT
+
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, endpoints
+from kiebitz.services.importing.packets import PacketRecording
+from kiebitz.storage.database.schema import MEMORY
+from kiebitz.storage.recording.recorder import Recorder
+
+CAPTURES = ROOT / "captures"
+TRUTHS = sorted(CAPTURES.glob("maexchen-*.truth.json"))
+NAMES = [path.name.removesuffix(".truth.json") for path in TRUTHS]
+
+Round = dict[str, Any]
+ACTIONS = {
+    "turn": "turn",
+    "rolls": "rolls",
+    "rolled": "rolled",
+    "announced": "announced",
+    "wants_to_see": "sees",
+}
+BROADCAST = ("rolls", "announced", "sees")
+
+STRANGERS = "not-registered"
+"""The one error that the odd capture's strangers earn without sending anything malformed."""
+
+
+def packets(name: str) -> list[RawPacket]:
+    with open_capture(str(CAPTURES / f"{name}.pcap")) as capture:
+        return list(capture)
+
+
+def record(traffic: Iterable[RawPacket]) -> sqlite3.Connection:
+    recorder = Recorder(MEMORY, "import", "traffic")
+    recording = PacketRecording(recorder, {})
+    recording.take(traffic)
+    recording.close()
+    return closed_afterwards(recorder.connection)
+
+
+def told_rounds(name: str) -> list[Round]:
+    truth = json.loads((CAPTURES / f"{name}.truth.json").read_text())
+    rounds = [*truth["round_list"], *([truth["unfinished"]] if truth["unfinished"] else [])]
+    return [{key: value for key, value in one.items() if key not in ("start", "end")} for one in rounds]
+
+
+def seen_rounds(connection: sqlite3.Connection) -> list[Round]:
+    rounds = []
+    for (game,) in connection.execute("SELECT id FROM games ORDER BY id").fetchall():
+        one: Round = dict.fromkeys(("number", "players", "canceled", "actual", "lost", "reason", "score"))
+        one["actions"] = []
+        events = connection.execute("SELECT kind, data FROM events WHERE game_id = ? ORDER BY seq", (game,))
+        for kind, text in events:
+            data = json.loads(text)
+            if kind in ACTIONS:
+                action = {"t": ACTIONS[kind], "who": data["name"]}
+                one["actions"].append(action | ({"dice": data["dice"]} if "dice" in data else {}))
+            elif kind == "round_started":
+                one |= {"number": data["round"], "players": data["players"]}
+            elif kind == "round_canceled":
+                one["canceled"] = data["reason"]
+            elif kind == "actual_dice":
+                one["actual"] = data["dice"]
+            elif kind == "lost":
+                one |= {"lost": data["names"], "reason": data["reason"]}
+            elif kind == "score":
+                one["score"] = data["scores"]
+        rounds.append(one)
+    return rounds
+
+
+def public(rounds: list[Round]) -> list[Round]:
+    """What everybody hears of the rounds."""
+    return [one | {"actions": [a for a in one["actions"] if a["t"] in BROADCAST]} for one in rounds]
+
+
+def in_common(truth: list[Round], seen: list[Round]) -> int:
+    """How many rounds of the truth were seen just so, in order."""
+    first, second = ([json.dumps(one, sort_keys=True) for one in rounds] for rounds in (truth, seen))
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    return sum(block.size for block in matcher.get_matching_blocks())
+
+
+def server_errors(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    return connection.execute(
+        "SELECT code, text FROM diagnostics WHERE severity = 'error' AND blame != 'client'"
+    ).fetchall()
+
+
+def conversation(traffic: list[RawPacket], number: int) -> list[RawPacket]:
+    """The packets of the client that is the `number`th by how much it talks."""
+    decoder = PacketDecoder()
+    by_client: dict[str, list[RawPacket]] = {}
+    for packet in traffic:
+        datagram = decoder.decode(packet[1], packet[2], packet[3], packet[0])
+        if isinstance(datagram, tuple):
+            source, destination = endpoints(datagram[0])
+            client = destination if source.endswith((":9000", ":4711")) else source
+            by_client.setdefault(client, []).append(packet)
+    return sorted(by_client.values(), key=len, reverse=True)[number]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_conversations_together_tell_the_truth(name: str) -> None:
+    connection = record(packets(name))
+    truth = told_rounds(name)
+    seen = seen_rounds(connection)
+    # What the program had not finished logging is still starting, or has only begun, in the capture.
+    finished = len(json.loads((CAPTURES / f"{name}.truth.json").read_text())["round_list"])
+    assert seen[:finished] == truth[:finished]
+    assert [one["players"] for one in seen[finished : len(truth)]] == [
+        one["players"] for one in truth[finished:]
+    ]
+    assert len(seen) <= finished + 1
+    assert server_errors(connection) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_points_at_the_end_are_those_of_the_server(name: str) -> None:
+    connection = record(packets(name))
+    truth = json.loads((CAPTURES / f"{name}.truth.json").read_text())["final_score"]
+    (last,) = connection.execute(
+        "SELECT data FROM events WHERE kind = 'score' ORDER BY id DESC LIMIT 1"
+    ).fetchone()
+    assert json.loads(last)["scores"] == truth
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_message_of_the_server_is_counted(name: str) -> None:
+    connection = record(packets(name))
+    truth = json.loads((CAPTURES / f"{name}.truth.json").read_text())["sent_by_type"]
+    counts = connection.execute("SELECT name, count(*) FROM messages WHERE direction = 's2c' GROUP BY name")
+    assert dict(counts.fetchall()) == truth
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_conversation_tells_all_that_everybody_hears(name: str) -> None:
+    connection = record(conversation(packets(name), 0))
+    truth = public(told_rounds(name))
+    seen = public(seen_rounds(connection))
+    # The first and the last may be seen in part: he came later, and the capture ended in a round.
+    assert in_common(truth, seen) >= len(seen) - 2
+    assert server_errors(connection) == []
+
+
+def _from_the_middle(traffic: list[RawPacket]) -> list[RawPacket]:
+    return traffic[len(traffic) // 3 :]
+
+
+def _only_the_server(traffic: list[RawPacket]) -> list[RawPacket]:
+    return [packet for packet in traffic if packet[2][34:36] in (b"\x23\x28", b"\x12\x67")]
+
+
+def _with_losses(traffic: list[RawPacket]) -> list[RawPacket]:
+    chance = random.Random(1)
+    return [packet for packet in traffic if chance.random() > 0.03]
+
+
+def _out_of_order(traffic: list[RawPacket]) -> list[RawPacket]:
+    chance = random.Random(1)
+    mixed = list(traffic)
+    for at in range(len(mixed) - 1):
+        first, second = mixed[at : at + 2]
+        if chance.random() < 0.05 and second[0] - first[0] < 5_000_000:
+            mixed[at : at + 2] = second, first
+    return mixed
+
+
+HARD_TIMES: list[tuple[Callable[[list[RawPacket]], list[RawPacket]], float]] = [
+    (_from_the_middle, 0.6),
+    (_only_the_server, 1.0),
+    (_with_losses, 0.95),
+    (_out_of_order, 0.95),
+]
+"""What happens to the traffic, and the share of rounds that must still be told just so."""
+
+
+@pytest.mark.parametrize(("hardship", "share"), HARD_TIMES, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize("name", [name for name in NAMES if "tiny" not in name or "old" in name])
+def test_hard_times_lose_little_and_accuse_nobody(
+    name: str, hardship: Callable[[list[RawPacket]], list[RawPacket]], share: float
+) -> None:
+    connection = record(hardship(packets(name)))
+    truth = public(told_rounds(name))
+    seen = public(seen_rounds(connection))
+    assert len(seen) <= len(truth) + 2
+    if hardship is _from_the_middle:
+        truth = truth[-len(seen) :]
+        share = 1 - 3 / len(seen)
+    assert in_common(truth, seen) >= share * len(truth) - 1
+    assert server_errors(connection) == []
+
+
+@pytest.mark.parametrize("name", ["maexchen-head-tiny", "maexchen-old-20110928-seed-tiny"])
+def test_players_who_behave_get_no_error(name: str) -> None:
+    connection = record(packets(name))
+    assert connection.execute("SELECT text FROM diagnostics WHERE severity != 'note'").fetchall() == []

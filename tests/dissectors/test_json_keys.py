@@ -1,0 +1,216 @@
+"""Duplicate names in JSON objects: the diagnostic, its place, and the value that counts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from altered_sessions import Said, recorded
+from command import kiebitz
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kiebitz.dissectors.grammar.json_keys import duplicate_key
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+
+_decode = msgspec.json.decode
+
+
+def found(text: str) -> tuple[int, str] | None:
+    """Return the offset of the repeated name in bytes and its spelling; None if all names are unique."""
+    data = text.encode()
+    flaw = duplicate_key(data, _decode(data))
+    if flaw is None:
+        return None
+    return flaw.offset, data[flaw.offset : flaw.offset + flaw.length].decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a":1}', None),
+        ('{"a":1,"b":2}', None),
+        ('{"a":1,"a":2}', (7, '"a"')),
+        ('{"a":1,"a":1}', (7, '"a"')),
+        (' {"a" : 1 , "a"\t: 2 } ', (12, '"a"')),
+        ('{"a":{"b":1,"b":2}}', (12, '"b"')),
+        ('[{"a":1},{"a":2,"c":[{"d":1,"d":2}]}]', (28, '"d"')),
+        ('{"a":{"b":1},"b":{"a":2}}', None),
+        ('{"a":1,"a":{"b":1,"b":2}}', (7, '"a"')),
+        ('{"a":{"b":1,"b":2},"a":1}', (12, '"b"')),
+        ('{"Name":1,"\\u004eame":2}', (10, '"\\u004eame"')),
+        ('{"\\u004Eame":1,"Name":2}', (15, '"Name"')),
+        ('{"a":"\\"a\\":1,\\"a\\":2"}', None),
+        ('{"a:":1,"b":":,:{"}', None),
+        ('{"a\\u003a":1,"b":"\\u003A"}', None),
+        ('{"a\\u003a":1,"a:":2}', (13, '"a:"')),
+        ('{"a":"\\\\u003a","a":"\\u003a"}', (15, '"a"')),
+        ('{"ä":1,"\\u00e4":2}', (8, '"\\u00e4"')),
+        ('{"":1,"":2}', (6, '""')),
+        ('["a","a"]', None),
+        ('"a:a:a"', None),
+        ("1", None),
+    ],
+)
+def test_the_second_of_two_equal_names_is_found(text: str, expected: tuple[int, str] | None) -> None:
+    assert found(text) == expected
+
+
+def test_the_diagnostic_names_the_clause() -> None:
+    text = b'{"a":1,"a":2}'
+    flaw = duplicate_key(text, _decode(text))
+    assert flaw is not None
+    assert (flaw.severity, flaw.group, flaw.code, flaw.clause) == (
+        "warning",
+        "malformed",
+        "duplicate-key",
+        "RFC 8259, 4",
+    )
+    assert flaw.text.startswith('"a" is in this object already; the last value counts')
+
+
+_NAMES = st.sampled_from(["a", "b", "ä", ":", '"', "\\", "N", ""])
+_PLAIN = st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "a:", '":', "\\u003a", "ä,{"])
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of an object, whose names may be equal."""
+
+
+_VALUES = st.recursive(
+    _PLAIN,
+    lambda inner: st.lists(inner, max_size=3) | st.lists(st.tuples(_NAMES, inner), max_size=4).map(_Members),
+    max_leaves=12,
+)
+
+
+@st.composite
+def _texts(draw: st.DrawFn) -> str:
+    """Draw a JSON text with names that occur again, in any spelling, and with blanks anywhere."""
+
+    def blank() -> str:
+        return draw(st.sampled_from(["", "", " ", "\n", "\t "]))
+
+    def quoted(text: str) -> str:
+        spelt = ""
+        for character in text:
+            if draw(st.integers(0, 3)) == 0:
+                spelt += f"\\u{ord(character):04x}" if draw(st.booleans()) else f"\\u{ord(character):04X}"
+            else:
+                spelt += json.dumps(character, ensure_ascii=False)[1:-1]
+        return f'"{spelt}"'
+
+    def written(value: Any) -> str:
+        if isinstance(value, _Members):
+            parts = [
+                f"{blank()}{quoted(name)}{blank()}:{blank()}{written(part)}{blank()}" for name, part in value
+            ]
+            return "{" + (",".join(parts) or blank()) + "}"
+        if isinstance(value, list):
+            return "[" + ",".join(f"{blank()}{written(part)}{blank()}" for part in value) + "]"
+        return quoted(value) if isinstance(value, str) else json.dumps(value)
+
+    return f"{blank()}{written(draw(_VALUES))}{blank()}"
+
+
+@given(_texts())
+@example('{"a":{"a":":"},"\\u0061":":"}')
+def test_a_parser_that_sees_all_pairs_agrees(text: str) -> None:
+    repeated: list[str] = []
+
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in members]
+        repeated.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        return dict(members)
+
+    assert json.loads(text, object_pairs_hook=pairs) == _decode(text)
+    place = found(text)
+    assert (place is None) == (not repeated)
+    if place is not None:
+        offset, spelt = place
+        assert json.loads(spelt) in repeated
+        # It is a name, and the text before it repeats none: without it, this one is the first of its kind.
+        data = text.encode()
+        rest = data[offset + len(spelt.encode()) :]
+        assert rest.lstrip().startswith(b":")
+        renamed = data[:offset] + b'"other than all"' + rest
+        later = duplicate_key(renamed, _decode(renamed))
+        assert later is None or later.offset > offset
+
+
+def test_a_text_that_is_nested_too_deeply_to_be_written_is_scanned() -> None:
+    text = b'{"a":' * 900 + b'{"b":1,"b":2}' + b"}" * 900
+    value: Any = _decode(text)
+    flaw = duplicate_key(text, value)
+    assert flaw is not None
+    assert flaw.offset == 900 * 5 + 7
+    for _ in range(200_000):
+        value = {"a": value}
+    assert duplicate_key(text, value) == flaw
+
+
+@pytest.mark.parametrize(
+    ("frame", "codes", "is_sound", "fields"),
+    [
+        (
+            b'{"Spieler":{"Name":"Eva","Name":"Adam","Farbe":"Rot"}}\n',
+            ["duplicate-key"],
+            True,
+            {"Name": "Adam", "Farbe": "Rot"},
+        ),
+        (
+            b'{"Spieler":{"Name":"Eva","Name":"Adam","Name":"Ute","Farbe":"Rot","Farbe":"Blau"}}\n',
+            ["duplicate-key"],
+            True,
+            {"Name": "Ute", "Farbe": "Blau"},
+        ),
+        (
+            b'{"Spieler":{"Name":1,"N\\u0061me":"Adam","Farbe":"Rot"}}\n',
+            ["duplicate-key"],
+            True,
+            {"Name": "Adam", "Farbe": "Rot"},
+        ),
+        (b'{"Hallo":{"Version":"a"},"Hallo":{"Version":"b"}}\n', ["duplicate-key"], True, {"Version": "b"}),
+        (
+            b'{"Spieler":{"Name":"Eva","Name":1,"Farbe":"Rot"}}\n',
+            ["bad-value", "duplicate-key"],
+            False,
+            {},
+        ),
+        (b'{"Nichts":{"a":1,"a":2}}\n', ["unknown-message", "duplicate-key"], False, {}),
+        (b'{"Spieler":{"Name":"Name\\":","Farbe":"Rot"}}\n', [], True, {"Name": 'Name":', "Farbe": "Rot"}),
+        (b'{"Spieler":{"Name":"Eva","Name":"Adam"\n', ["broken-json"], False, {}),
+    ],
+)
+def test_catan_reports_one_duplicate_of_a_message(
+    frame: bytes, codes: list[str], is_sound: bool, fields: dict[str, Any]
+) -> None:
+    decoded = CATAN.decode(frame, "c2s")
+    assert [flaw.code for flaw in decoded.flaws] == codes
+    assert (decoded.sound, decoded.fields) == (is_sound, fields)
+
+
+def test_check_shows_each_such_message_of_a_capture_at_its_byte(tmp_path: Path) -> None:
+    known = recorded("catan-eisfrei-lobby.pcap.gz")
+
+    def with_two_names(one: Said) -> Said:
+        # An escape spells the first letter of the second.
+        return replace(one, data=one.data.replace(b'"Name"', b'"Name":"Eva","\\u004eame"', 1))
+
+    wrong = [one for one in known.said if one.direction == "c2s" and b'"Name"' in one.data]
+    said = [with_two_names(one) if one in wrong else one for one in known.said]
+    before = kiebitz("events", known.write(tmp_path / "before.db"), "--json").json
+    database = known.with_said(said).write(tmp_path / "after.db")
+    assert [event["sentence"] for event in kiebitz("events", database, "--json").json] == [
+        event["sentence"] for event in before
+    ]
+    done = kiebitz("check", database, "-Y", "diag.code == 'duplicate-key'", "--json")
+    assert len(wrong) == len(done.json) > 0
+    for flaw, one in zip(done.json, wrong, strict=True):
+        assert (flaw["severity"], flaw["blame"], flaw["clause"]) == ("warning", "client", "RFC 8259, 4")
+        assert flaw["length"] == len(b'"\\u004eame"')
+        assert with_two_names(one).data.startswith(b'"\\u004eame"', one.data.index(b'"Name"') + 13)

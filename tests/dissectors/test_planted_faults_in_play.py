@@ -1,0 +1,324 @@
+"""The programs in `peers/` play by the rules, survive everything, and show their faults where they play."""
+
+from __future__ import annotations
+
+import random
+import re
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from command import ROOT, kiebitz
+from games_in_memory import GAMES, NAMES, SEATS, flaws, played
+from peers.bench import Bench, Seat
+from peers.catan_player import CatanPlayer
+from peers.planted import FAULTS, PEERS, Fault
+from peers.program import Setup
+from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, running
+from strength import a_few, times
+
+from kiebitz.dissectors.model import Transport
+
+PROGRAMS = ROOT / "tests" / "peers"
+PLANTED = r'\.has\(\s*"([a-z0-9-]+)"'
+GAMES_LIVE = {"maexchen": 6, "schafkopf": 2, "catan": 1, "okey": 1, "cgml": 3}
+MOVES = {
+    "maexchen": (b"JOIN", b"ROLL", b"SEE", b"ANNOUNCE"),
+    "schafkopf": (b"!MODEL",),
+    "catan": (b'{"Bauen', '{"Würfeln'.encode()),
+    "okey": (b"DRAW", b"PUTT"),
+    "cgml": (b"<licite", b"<playcard"),
+}
+"""How what is said in a game begins: a stranger who came before it might have a seat in it."""
+
+STALLED_S = 70.0
+"""Of the bench's own time: by then a CGML server has ended a game that stands still."""
+
+
+# The table of faults.
+
+
+def planted(*names: str) -> list[str]:
+    """The faults in these modules, as often as they stand there."""
+    modules = [PROGRAMS / name for name in names]
+    return [fault for path in modules if path.exists() for fault in re.findall(PLANTED, path.read_text())]
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_the_table_and_the_programs_agree(peer: str) -> None:
+    protocol, _, role = peer.partition("-")
+    parts = [f"{protocol}_table.py", f"{protocol}_hand.py"] if role == "server" else []
+    own, shared = planted(f"{protocol}_{role}.py", *parts), planted("program.py")
+    listed = [fault.name for fault in FAULTS if fault.peer == peer]
+    assert len({*listed}) == len(listed) >= 3
+    assert len({*own}) == len(own), "each fault is one place"
+    assert {*own} <= {*listed} <= {*own, *shared}
+
+
+def test_there_are_many() -> None:
+    assert len(FAULTS) > 100
+    assert {fault.peer for fault in FAULTS} == {*PEERS}
+
+
+# By the rules.
+
+
+@pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
+@pytest.mark.parametrize("protocol", SEATS)
+def test_whole_games_are_without_flaws(protocol: str, seed: int) -> None:
+    bench = played(protocol, seed=seed)
+    assert bench.server.games == GAMES[protocol]
+    assert [flaw.text for flaw in flaws(protocol, bench) if flaw.severity != "note"] == []
+
+
+def test_the_same_seed_plays_the_same_game() -> None:
+    one, again, other = (played("schafkopf", seed=seed).seats[0].heard for seed in (1, 1, 2))
+    assert one == again != other
+
+
+def showing(fault: Fault) -> set[str]:
+    """The codes of what Kiebitz finds in ordinary play of a program with this fault."""
+    found: set[str] = set()
+    for seed in range(1, 6):
+        servers, berts = (fault.name, "") if fault.role == "server" else ("", fault.name)
+        bench = played(fault.protocol, servers, berts, seed=seed, seconds=STALLED_S)
+        found |= {flaw.code for flaw in flaws(fault.protocol, bench)}
+        if {*fault.shows} <= found:
+            break
+    return found
+
+
+@pytest.mark.parametrize(
+    "fault",
+    a_few(
+        [fault for fault in FAULTS if fault.shows],
+        lambda fault: (
+            fault.name in ("counts-a-loss-twice", "names-the-losers", "pays-too-much", "repeats-the-bid")
+        ),
+        lambda fault: f"{fault.peer} {fault.name}",
+    ),
+)
+def test_a_fault_shows_in_play(fault: Fault) -> None:
+    assert {*fault.shows} <= showing(fault)
+    assert not {*fault.shows} & {flaw.code for flaw in flaws(fault.protocol, played(fault.protocol))}
+
+
+# Whatever a client says.
+
+
+def spoilt(chance: random.Random, data: bytes) -> list[bytes]:
+    """Something else in place of what a client says, or in pieces."""
+    at = chance.randrange(len(data) + 1)
+    match chance.randrange(8):
+        case 0:
+            return [data[:at], bytes([chance.randrange(256)]) + data[at + 1 :]]
+        case 1:
+            return [data[:at]]
+        case 2:
+            return [data[at:], data]
+        case 3:
+            return [data, data]
+        case 4:
+            return [
+                data[:at] + chance.choice((b"\xff", b"\0", b"9" * 400, b'"', b"<", b"{" * 3000)) + data[at:]
+            ]
+        case 5:
+            return []
+        case 6:
+            return [chance.randbytes(chance.randrange(200)) + b"\n\n"]
+    return [data.replace(b"1", b"-7").replace(b"e", b"E")]
+
+
+def gets_in(protocol: str, bench: Bench) -> bool:
+    """Whether a new client is answered."""
+    seat = bench.connect()
+    if protocol == "maexchen":
+        bench.say(seat, b"REGISTER;Zoe")
+    if protocol == "cgml":
+        bench.say(seat, b"<no></xml>\r\n\r\n")
+    return bool(seat.heard)
+
+
+@pytest.mark.parametrize("seed", range(times(60, 2)))
+@pytest.mark.parametrize("protocol", SEATS)
+def test_a_server_survives_a_player_who_errs(protocol: str, seed: int) -> None:
+    chance = random.Random(seed)
+
+    def spoils(seat: Seat, data: bytes) -> list[bytes]:
+        return spoilt(chance, data) if chance.random() < 0.1 else [data]
+
+    bench = played(protocol, spoils=spoils, seed=seed)
+    assert gets_in(protocol, bench) or bench.server.over
+
+
+@pytest.mark.parametrize("seed", range(times(20, 1)))
+@pytest.mark.parametrize("protocol", SEATS)
+def test_a_game_goes_on_whatever_a_stranger_says(protocol: str, seed: int) -> None:
+    chance = random.Random(seed)
+    strangers: list[Seat] = []
+
+    def overhears(seat: Seat, data: bytes) -> list[bytes]:
+        """A stranger says the same, spoilt, before Bert says it."""
+        is_heard = not strangers or (chance.random() < 0.3 and len(strangers) < 30)
+        if data.startswith(MOVES[protocol]) and is_heard:
+            if not strangers or strangers[-1].is_closed:
+                strangers.append(seat.bench.connect(host="127.0.0.2", door=seat.door))
+            for piece in spoilt(chance, data):
+                seat.bench.whisper(strangers[-1], piece)
+        return [data]
+
+    bench = played(protocol, spoils=overhears, seed=seed)
+    assert bench.server.games == GAMES[protocol]
+    assert strangers
+
+
+# As programs.
+
+
+def program(peer: str, *options: str) -> list[str]:
+    return [sys.executable, str(PROGRAMS), peer, *options]
+
+
+@contextmanager
+def served(protocol: str, database: Path, *options: str) -> Iterator[list[int]]:
+    """A server and a relay before it, with the ports of the relay."""
+    transport: Transport = "udp" if protocol == "maexchen" else "tcp"
+    doors = 2 if protocol == "cgml" else 1
+    first = free_port(transport)
+    while doors == 2 and free_port(transport) != first + 1:
+        first = free_port(transport)
+    ports = [free_port(transport) for _ in range(doors)]
+    modes = [
+        option
+        for number, port in enumerate(ports)
+        for option in ("-m", f"reverse:{transport}://127.0.0.1:{first + number}@{port}")
+    ]
+    common = ("--port", str(first), "--players", str(SEATS[protocol]), "--points", "4")
+    with ExitStack() as ending:
+        server = program(f"{protocol}-server", *common, "--url", f"127.0.0.1:{ports[-1]}", *options)
+        ending.enter_context(running(*server, ready="listening on"))
+        ending.enter_context(running(*KIEBITZ, "relay", *modes, "-w", str(database), ready="listening on"))
+        yield ports
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fault", "code"),
+    a_few(
+        [
+            *((protocol, "", "") for protocol in SEATS),
+            ("maexchen", "blames-who-saw", "wrong-verdict"),
+            ("schafkopf", "names-the-losers", "wrong-winner"),
+            ("catan", "charges-too-much", "wrong-cost"),
+            ("okey", "lets-anybody-win", "no-win"),
+            ("cgml", "pays-too-much", "money"),
+        ],
+        lambda row: row[:2] == ("schafkopf", ""),
+        lambda row: " ".join(row[:2]).strip(),
+    ),
+)
+def test_a_game_through_the_relay_is_checked(tmp_path: Path, protocol: str, fault: str, code: str) -> None:
+    database = tmp_path / "game.db"
+    games = str(GAMES_LIVE[protocol])
+    with served(protocol, database, *(["--fault", fault] if fault else [])) as ports:
+        players = [
+            subprocess.Popen(
+                program(f"{protocol}-player", "--port", str(ports[0]), "--name", name, "--games", games),
+                stderr=subprocess.PIPE,
+            )
+            for name in NAMES[: SEATS[protocol]]
+        ]
+        try:
+            said = [player.communicate(timeout=PATIENCE_S)[1].decode() for player in players]
+        finally:
+            for player in players:
+                player.kill()
+                player.wait()
+        assert said == [""] * len(players)
+        assert {player.returncode for player in players} == {0}
+    done = kiebitz("check", str(database))
+    assert done.err == ""
+    assert done.status == (3 if fault else 0), done.out
+    assert code in done.out
+
+
+def test_who_has_played_enough_is_refused_something_and_leaves_all_the_same() -> None:
+    player = CatanPlayer(Setup(games=1))
+    player.hear(b'{"Spiel beendet": {}}\n{"Fehler": {"Meldung": "Seehandel geht jetzt nicht"}}\n')
+    assert player.over
+
+
+def test_the_command_line_refuses_what_there_is_not() -> None:
+    done = subprocess.run(
+        program("okey-server", "--fault", "laughs"), capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert done.returncode == 2
+    assert "okey-server has no fault laughs; --list shows all" in done.stderr
+
+
+def closed_at_once(sock: socket.socket) -> None:
+    """Nothing is said."""
+
+
+def reset_in_a_line(sock: socket.socket) -> None:
+    sock.sendall(b'{"Hal')
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def half_closed_in_a_line(sock: socket.socket) -> None:
+    sock.sendall(b"LOGI Zoe")
+    sock.shutdown(socket.SHUT_WR)
+    while sock.recv(4096):
+        pass
+
+
+def endless_line(sock: socket.socket) -> None:
+    sock.sendall(b"x" * 600_000)
+
+
+def reads_nothing(sock: socket.socket) -> None:
+    sock.sendall(b"LPLA\n" * 30_000)
+
+
+RUDE: tuple[Callable[[socket.socket], None], ...] = (
+    closed_at_once,
+    reset_in_a_line,
+    half_closed_in_a_line,
+    endless_line,
+    reads_nothing,
+)
+
+
+@pytest.mark.parametrize(
+    "protocol", a_few([protocol for protocol in SEATS if protocol != "maexchen"], ["okey"])
+)
+def test_a_program_survives_rude_connections(protocol: str) -> None:
+    port = free_port("tcp")
+    with running(*program(f"{protocol}-server", "--port", str(port)), ready="listening on"):
+        for rude in RUDE:
+            # A server may have closed already what is written to.
+            with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
+                rude(sock)
+        with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
+            sock.sendall(b"<no></xml>\r\n\r\n")
+            assert sock.recv(1)
+
+
+def test_a_program_that_dies_is_gone() -> None:
+    port = free_port("tcp")
+    command = program("okey-server", "--port", str(port), "--fault", "dies-on-an-empty-line")
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            assert "listening on" in server.stderr.readline()
+            with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
+                sock.sendall(b"\r\n")
+                _, said = server.communicate(timeout=PATIENCE_S)
+        finally:
+            server.kill()
+    assert server.returncode == 1
+    assert "Died: an empty line" in said

@@ -1,0 +1,237 @@
+"""Plug-ins that cannot be used are left out and told of; what was recorded with one outlives it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command import ODD, ROOT, TINY, kiebitz
+from made_sessions import Conversation, record
+from processes_and_rows import free_port, running
+
+from kiebitz.dissectors.registry import BUILT_IN, installed
+
+KNOBELN = "from kiebitz_knobeln.dissector import KNOBELN, Dissector, Knobeln\n"
+
+UNUSABLE = [
+    # What a plug-in's module holds, the protocol that it offers as its THING, and why that is left out.
+    ("import not_there", "knobeln", "cannot be loaded (ModuleNotFoundError: No module named 'not_there')"),
+    ("raise ValueError('on\\ntwo lines')", "knobeln", "cannot be loaded (ValueError: on two lines)"),
+    ("raise SystemExit(7)", "knobeln", "cannot be loaded (SystemExit: 7)"),
+    ("", "knobeln", "cannot be loaded (AttributeError: module 'offered' has no attribute 'THING')"),
+    ("THING = None", "knobeln", "offered:THING is no Dissector"),
+    (f"{KNOBELN}THING = Knobeln", "knobeln", "offered:THING is no Dissector"),
+    (
+        f"{KNOBELN}class Thing(Knobeln):\n    transport = Dissector.transport\nTHING = Thing()",
+        "knobeln",
+        "cannot be loaded (TypeError: Can't instantiate abstract class Thing",
+    ),
+    (f"{KNOBELN}THING = KNOBELN", "okay", "it offers okay, but offered:THING is knobeln"),
+    (f"{KNOBELN}THING = KNOBELN", "maexchen", "there is a protocol maexchen already, from Kiebitz itself"),
+]
+
+
+def lay_out(folder: Path, package: str, module: str, code: str, protocol: str) -> None:
+    """A package that offers a protocol, as pip leaves it in a folder."""
+    (folder / f"{module}.py").write_text(code)
+    about = folder / f"{module}-1.2.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
+    (about / "entry_points.txt").write_text(f"[kiebitz.dissectors]\n{protocol} = {module}:THING\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose packages count as installed."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in ("offered", "other"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    installed.cache_clear()
+    yield tmp_path
+    installed.cache_clear()
+
+
+@pytest.mark.parametrize(("code", "protocol", "reason"), UNUSABLE)
+def test_a_plugin_that_cannot_be_used_is_left_out(
+    folder: Path, code: str, protocol: str, reason: str
+) -> None:
+    lay_out(folder, "some-game", "offered", code, protocol)
+    found = installed()
+    assert tuple(found.dissectors.values()) == BUILT_IN
+    assert found.origins == {}
+    (problem,) = found.problems
+    assert problem.startswith("the plug-in some-game 1.2 is left out: ")
+    assert reason in problem
+    assert problem.endswith("; update it, or remove it with pip uninstall some-game")
+    assert problem.isprintable()
+
+
+def test_the_others_are_taken_in(folder: Path) -> None:
+    lay_out(folder, "broken-game", "offered", "import not_there", "a")
+    lay_out(folder, "some-game", "other", f"{KNOBELN}THING = KNOBELN", "knobeln")
+    found = installed()
+    assert [*found.dissectors][-1] == "knobeln"
+    assert len(found.dissectors) == len(BUILT_IN) + 1
+    assert found.origins == {"knobeln": "some-game 1.2"}
+    assert len(found.problems) == 1
+
+
+def test_of_two_for_one_protocol_the_second_is_left_out(folder: Path) -> None:
+    for module in ("offered", "other"):
+        lay_out(folder, f"{module}-game", module, f"{KNOBELN}THING = KNOBELN", "knobeln")
+    found = installed()
+    assert found.origins == {"knobeln": "offered-game 1.2"}
+    (problem,) = found.problems
+    assert (
+        "other-game 1.2 is left out: there is a protocol knobeln already, from offered-game 1.2;" in problem
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(("protocols",), 0), (("events", TINY), 0), (("events", TINY, "-Y", "a.b"), 2), (("check", ODD), 3)],
+)
+def test_what_is_left_out_is_told_once(folder: Path, arguments: tuple[str, ...], status: int) -> None:
+    lay_out(folder, "broken-game", "offered", "raise OSError('\x1b')", "a")
+    done = kiebitz(*arguments)
+    assert done.status == status
+    first, *others = done.err.splitlines()
+    assert first.startswith(
+        "kiebitz: the plug-in broken-game 1.2 is left out: offered:THING cannot be loaded"
+    )
+    assert "\\x1b" in first
+    assert not any("broken-game" in line for line in others)
+
+
+def test_a_database_of_other_protocols_is_read_without_plugins(folder: Path, tmp_path: Path) -> None:
+    database = record(tmp_path / "x.db", Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
+    installed.cache_clear()
+    lay_out(folder, "broken-game", "offered", "import not_there", "a")
+    for command in ("events", "messages", "state"):
+        done = kiebitz(command, database)
+        assert (done.status, done.err) == (0, "")
+        assert "alice" in done.out
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process that has a broken plug-in."""
+    lay_out(tmp_path, "broken-game", "offered", "import not_there", "a")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "times"), [(["-h"], 0), (["streams", "-h"], 0), (["streams", TINY], 1), (["protocols"], 1)]
+)
+def test_only_commands_that_need_protocols_load_them(
+    broken: dict[str, str], arguments: list[str], times: int
+) -> None:
+    command = [sys.executable, "-m", "kiebitz", *arguments]
+    done = subprocess.run(command, env=broken, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert done.stdout
+    assert done.stderr.count("the plug-in broken-game 1.2 is left out") == times == done.stderr.count("\n")
+
+
+def test_a_shell_that_completes_is_told_nothing(broken: dict[str, str]) -> None:
+    words = {"COMP_LINE": "kiebitz protocols maex", "COMP_WORD": "maex", "_KIEBITZ_COMPLETE": "bash_complete"}
+    program = "import sys; sys.argv[0] = 'kiebitz'; from kiebitz.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=broken | words, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("plain,maexchen\n", "")
+
+
+def test_of_the_two_processes_of_a_relay_one_tells(
+    broken: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", broken["PYTHONPATH"])
+    mode = f"reverse:udp://127.0.0.1:{free_port('udp')}@{free_port('udp')}"
+    command = (sys.executable, "-m", "kiebitz", "relay", "-m", mode, "-w", str(tmp_path / "x.db"))
+    with running(*command, ready="broken-game 1.2 is left out") as relay:
+        assert relay.stderr is not None
+        # The other process has loaded all by then.
+        assert relay.stderr.readline().startswith("listening on")
+
+
+@pytest.fixture(scope="module")
+def orphan(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database with a protocol that is not installed."""
+    path = tmp_path_factory.mktemp("orphan") / "x.db"
+    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").hears(b"SCORE;alice:1").says(b"")
+    record(path, talk.ends().items)
+    connection = sqlite3.connect(path)
+    with connection:
+        for table in ("streams", "tables", "games"):
+            connection.execute(f"UPDATE {table} SET protocol = 'knobeln'")
+    connection.close()
+    return str(path)
+
+
+NOT_INSTALLED = "there is no protocol knobeln here; if a plug-in brings it, install that with pip"
+
+
+def test_events_are_told_as_they_are_stored(orphan: str) -> None:
+    done = kiebitz("events", orphan, "--json")
+    assert done.status == 0
+    assert [row["sentence"] for row in done.json] == ["registered name=alice", 'score scores={"alice":1}']
+    assert done.err == f"kiebitz: {NOT_INSTALLED}; what happened is shown as it is stored\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["streams"], " knobeln "),
+        (["messages"], " REGISTER "),
+        (["messages", "-Y", 'protocol == "knobeln" && msg == "SCORE"'], " SCORE "),
+        (["state"], "knobeln  127.0.0.1:9000"),
+        (["state", "--as", "alice", "--json"], '"scores":{"alice":1}'),
+        (["replay", "--speed", "0"], "registered name=alice\n"),
+        (["export", "-T", "jsonl"], '"sentence":"registered name=alice"'),
+        (["export", "-T", "csv"], ",registered,alice,registered name=alice,"),
+    ],
+)
+def test_what_is_stored_can_be_shown(orphan: str, arguments: list[str], shown: str) -> None:
+    done = kiebitz(arguments[0], orphan, *arguments[1:])
+    assert done.status == 0
+    assert shown in done.out
+
+
+def test_its_flaws_can_be_shown(orphan: str) -> None:
+    done = kiebitz("check", orphan)
+    assert done.status == 3
+    assert "error[empty-datagram]" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["events", "DB", "--as", "alice"], 1, f"what alice could know cannot be told: {NOT_INSTALLED}"),
+        (["state", "DB", "--as", "alice"], 1, f"what alice could know cannot be told: {NOT_INSTALLED}"),
+        (["redissect", "DB"], 1, f"what is stored would be lost: {NOT_INSTALLED}"),
+        (
+            ["messages", "DB", "-Y", "knobeln.zahl == 6"],
+            2,
+            "if knobeln is a plug-in's protocol",
+        ),
+        (
+            ["redissect", "DB", "-d", "udp.port==5,knobeln"],
+            2,
+            f"{NOT_INSTALLED}; there are: maexchen",
+        ),
+        (["protocols", "knobeln"], 2, f"{NOT_INSTALLED}; there are: maexchen"),
+    ],
+)
+def test_what_needs_the_grammar_says_what_is_missing(
+    orphan: str, arguments: list[str], status: int, sentence: str
+) -> None:
+    before = Path(orphan).read_bytes()
+    done = kiebitz(*(orphan if argument == "DB" else argument for argument in arguments))
+    assert done.status == status
+    assert sentence in done.err
+    assert Path(orphan).read_bytes() == before

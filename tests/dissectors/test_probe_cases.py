@@ -1,0 +1,563 @@
+"""What can be asked of a program: each case is what its name says, in every protocol and in plug-ins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
+
+import knobeln_cases
+import noughts_cases
+import pytest
+from all_cases import CASES
+from cases import Case as Sample
+from inspected_captures import messages_of
+from kiebitz_knobeln.dissector import KNOBELN
+from kiebitz_noughts.dissector import NOUGHTS
+from probe_places import Place, judged_with, lines_of, places_of
+from strength import GAMES, a_few
+
+from kiebitz.dissectors.conformance.expectations import HEARS, ROLES, NotHere, Role, Situation
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.grammar.invalid_values import Wrong
+from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.probing import actions as acts
+from kiebitz.dissectors.probing.actions import Act, Close, HalfClose, Pause, Reset, Send
+from kiebitz.dissectors.probing.case import Case, picked
+from kiebitz.dissectors.probing.case_generator import breaking, cases_of
+from kiebitz.dissectors.probing.mutations import Spoiler
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
+from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.maexchen.grammar import TOKEN
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
+from kiebitz.dissectors.protocols.okey.grammar import NAME
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.registry import BUILT_IN
+
+SAMPLES: dict[Dissector, list[Sample]] = {
+    **CASES,
+    NOUGHTS: noughts_cases.SOUND,
+    KNOBELN: knobeln_cases.SOUND,
+}
+
+each_protocol = pytest.mark.parametrize("dissector", SAMPLES, ids=lambda dissector: dissector.protocol)
+each_built_in = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
+each_role = pytest.mark.parametrize("role", ROLES)
+
+
+_SEEHANDEL = '{"Seehandel":{"Angebot":{"Holz":4},"Nachfrage":{"Erz":1}}}\n'
+
+
+def case_of(dissector: Dissector, role: Role, name: str) -> Case:
+    (case,) = [each for each in cases_of(dissector, role) if each.name == f"{dissector.protocol}/{name}"]
+    return case
+
+
+def sound_samples(dissector: Dissector, role: Role) -> Iterator[tuple[bytes, Decoded]]:
+    for sample in SAMPLES[dissector]:
+        if sample.direction == HEARS[role]:
+            decoded = dissector.decode(sample.data, sample.direction)
+            if decoded.sound:
+                yield sample.data, decoded
+
+
+def recorded(dissector: Dissector, role: Role) -> Iterator[tuple[bytes, Decoded]]:
+    """The messages of the small capture of a protocol."""
+    for said in messages_of(GAMES[dissector.protocol]):
+        if said.direction == HEARS[role]:
+            decoded = dissector.decode(said.frame, said.direction)
+            if decoded.sound:
+                yield said.frame, decoded
+
+
+# The list.
+
+
+@each_protocol
+@each_role
+def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: Role) -> None:
+    cases = cases_of(dissector, role)
+    names = [case.name for case in cases]
+    assert len({*names}) == len(names)
+    assert all(re.fullmatch(rf"{dissector.protocol}(/[^/\s]+)+", name) for name in names)
+    assert [case.name for case in cases_of(dissector, role)] == names
+    # What is in play is tried first.
+    assert [case.is_in_play for case in cases] == sorted((case.is_in_play for case in cases), reverse=True)
+    rows = [row for row in dissector.grammar.rows if row.direction == HEARS[role]]
+    places = [rows.index(case.of) for case in cases if case.of is not None]
+    assert places == sorted(places)
+    # Each message has cases, and each of its fields.
+    assert {case.message for case in cases if case.of is not None} == {row.name for row in rows}
+    assert all(case.sentence and "{" not in case.name for case in cases)
+
+
+@pytest.mark.parametrize(
+    ("dissector", "role", "name"),
+    [
+        (SCHAFKOPF, "server", "KARTE/wert/unknown"),
+        (SCHAFKOPF, "server", "MODEL/tisch.farbe/unknown"),
+        (SCHAFKOPF, "server", "HOCHZEIT.JA/karte.wert/other-case"),
+        (SCHAFKOPF, "server", "MODEL/cut/reset"),
+        (SCHAFKOPF, "server", "MODEL/rule/suit-not-followed"),
+        (SCHAFKOPF, "server", "endless"),
+        (SCHAFKOPF, "client", "MITSPIELER/namen/outside-ascii"),
+        (MAEXCHEN, "server", "ROLL/token/others-token"),
+        (MAEXCHEN, "server", "ROLL/from-stranger"),
+        (MAEXCHEN, "server", "JOIN/lost"),
+        (MAEXCHEN, "server", "REGISTER/dialect/1"),
+        (MAEXCHEN, "client", "ROUND_STARTED/overtaken"),
+        (CATAN, "server", "Bauen/Ort/too-few"),
+        (CATAN, "client", "Statusupdate/Rohstoffe.count/too-large"),
+        (OKEY, "server", "CATC.w/whisperrecipient/nobodys-name"),
+        (OKEY, "server", "silence"),
+        (CGML, "server", "connect.active/player.id/left-out"),
+        (CGML, "server", "version/too-long"),
+        (NOUGHTS, "server", "PUT/square/unknown"),
+        (NOUGHTS, "client", "MARK/name/others-player"),
+        (NOUGHTS, "client", "game"),
+        (NOUGHTS, "client", "PUT/said"),
+        (NOUGHTS, "server", "PUT/spelling/line-ends"),
+    ],
+)
+def test_a_case_is_called_so(dissector: Dissector, role: Role, name: str) -> None:
+    assert case_of(dissector, role, name)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        ([], 83),
+        (["noughts/PUT"], 25),
+        (["noughts/PUT/*"], 25),
+        (["*/square/unknown", "*/endless"], 2),
+        (["*/said", "noughts/game"], 7),
+        (["noughts/PU"], 0),
+    ],
+)
+def test_a_pattern_picks_cases(patterns: list[str], expected: int) -> None:
+    assert len(picked(cases_of(NOUGHTS, "server"), patterns)) == expected
+
+
+# Each is what its name says.
+
+_ODD = {
+    *("empty", "too-long", "control", "markup", "outside-ascii"),
+    *("far-away", "apart", "huge", "other-version"),
+}
+"""What a type of field may allow: then it says something else than before."""
+
+
+def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) -> None:
+    """A frame that is sent in place of another is flawed as the case's kind says, and nowhere else."""
+    (sent,) = case.acts(Situation(frame))
+    assert isinstance(sent, Send)
+    direction = HEARS[case.role]
+    after = dissector.decode(sent.data, direction)
+    says_something_else = after.fields_json != before.fields_json or after.row is not before.row
+    about = f"{case.name}: {frame!r} became {sent.data!r}, {after}"
+    if case.kind == "spelling":
+        assert after.sound, about
+        assert after.fields_json == before.fields_json, about
+        assert sent.data != frame, about
+    elif case.kind == "dialect":
+        assert after.sound, about
+        assert after.row is case.of, about
+    elif case.kind == "latin-1":
+        with pytest.raises(UnicodeDecodeError):
+            sent.data.decode()
+    elif case.kind == "utf-16":
+        assert sent.data.decode("utf-16-le") == frame.decode(errors="replace"), about
+    elif case.kind == "byte-order-mark":
+        assert sent.data == b"\xef\xbb\xbf" + frame, about
+    elif case.kind == "cut":
+        assert frame.startswith(sent.data), about
+        assert sent.data != frame, about
+    elif case.kind == "doubled":
+        assert len(sent.data) > len(frame), about
+    elif case.kind == "left-out":
+        assert not after.sound or says_something_else, about
+    elif case.kind.startswith(("nobodys-", "others-")):
+        assert after.sound == before.sound, about
+        assert says_something_else, about
+    elif case.kind in _ODD:
+        assert not after.sound or says_something_else, about
+    else:
+        # A text that only a dialect allows is wrong by the specification.
+        is_dialect = after.row is not None and after.row.deviation is not None
+        assert not after.sound or (is_dialect and after.row is not before.row), about
+    if case.kind not in ("spelling", "dialect", "utf-16") and case.field is not None:
+        check_place(dissector, case, frame, before, sent.data)
+
+
+def check_place(dissector: Dissector, case: Case, frame: bytes, before: Decoded, sent: bytes) -> None:
+    """Nothing is changed before a field's place, and nothing behind it."""
+    row, name = before.row, case.field
+    assert row is not None
+    assert name is not None
+    place = dissector.codec.whole_place(frame, row, name) or dissector.codec.text_place(frame, row, name)
+    if name not in before.fields or place is None or case.kind.startswith(("nobodys-", "others-")):
+        # Then it is written anew.
+        return
+    start, end = place[0], sum(place)
+    assert sent[:start] == frame[:start], case.name
+    assert sent.endswith(frame[end:]), case.name
+
+
+_OF_FIELDS = ("spelling", "dialect", "utf-16", "byte-order-mark")
+
+
+@each_protocol
+@each_role
+def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: Role) -> None:
+    samples = [*sound_samples(dissector, role)]
+    not_made: set[str] = set()
+    for case in cases_of(dissector, role):
+        if (case.field is None and case.kind not in _OF_FIELDS) or case.kind.startswith("others-"):
+            continue
+        places = [place for place in samples if case.fits(place[1])]
+        assert places, f"{case.name}: no sample is its place"
+        made = 0
+        for frame, decoded in places:
+            try:
+                check_kind(dissector, case, frame, decoded)
+            except NotHere:
+                continue
+            made += 1
+        if not made:
+            not_made.add(case.name)
+    unmade = [name for name in not_made if not any(fnmatchcase(name, each) for each in _LACKING)]
+    assert not unmade, sorted(unmade)
+
+
+@pytest.mark.full
+@each_built_in
+@each_role
+def test_a_recorded_message_is_spoilt_as_its_case_says(dissector: Dissector, role: Role) -> None:
+    frames = [*recorded(dissector, role)]
+    made = 0
+    for case in cases_of(dissector, role):
+        if (case.field is None and case.kind not in _OF_FIELDS) or case.kind.startswith("others-"):
+            continue
+        for frame, decoded in [place for place in frames if case.fits(place[1])][:20]:
+            with suppress(NotHere):
+                check_kind(dissector, case, frame, decoded)
+                made += 1
+    assert made > 100
+
+
+_LACKING = (
+    "*/spelling/*",
+    "*/other-case",
+    "okey/+CATC.w/msg/empty",
+    "cgml/connect.passive/opponent/*",
+    "cgml/*/nobodys-name",
+    "cgml/*/left-out",
+    "cgml/dial.info/card/empty",
+    "cgml/disconnect/disconnect/empty",
+)
+"""What the samples have nothing of: umlauts, small letters, an optional element, a text that is not empty."""
+
+
+@each_protocol
+@each_role
+def test_acts_are_pure(dissector: Dissector, role: Role) -> None:
+    samples = [*sound_samples(dissector, role)]
+    for case in cases_of(dissector, role):
+        frame = next((frame for frame, decoded in samples if case.fits(decoded)), None)
+        if frame is None:
+            continue
+        at = Situation(frame, following=frame)
+        try:
+            first = case.acts(at)
+        except NotHere:
+            continue
+        assert case.acts(Situation(frame, following=frame)) == first
+        assert at == Situation(frame, following=frame)
+        sent = sum(len(act.data) for act in first if isinstance(act, Send))
+        assert sent <= max(acts.ENDLESS, 60_000, 20 * len(frame) + 30_000), case.name
+        assert sum(act.seconds for act in first if isinstance(act, Pause)) <= 31, case.name
+
+
+def test_what_names_another_comes_from_others() -> None:
+    frame = b"ROLL;d129eeba"
+    case = case_of(MAEXCHEN, "server", "ROLL/token/others-token")
+    assert case.acts(Situation(frame, others={TOKEN: ["d129eeba", "ffff"]})) == (Send(b"ROLL;ffff"),)
+    with pytest.raises(NotHere, match="no other token is known"):
+        case.acts(Situation(frame))
+    case = case_of(OKEY, "server", "LOGI/nickname/others-name")
+    assert case.acts(Situation(b"LOGI robin\r\n", others={NAME: ["boran"]})) == (Send(b"LOGI boran\r\n"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "expected"),
+    [
+        ("PUT/whole", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n"),)),
+        ("PUT/twice", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n"), Send(b"PUT 5\r\n"))),
+        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n"), (Send(b"PUT 5\r\nBYE\r\n"),)),
+        ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n", True), (Send(b"BYE\r\n"), Send(b"PUT 5\r\n"))),
+        ("PUT/in-two", Situation(b"PUT 5\r\n"), (Send(b"PUT"), Pause(1), Send(b" 5\r\n"))),
+        ("PUT/cut/silence", Situation(b"PUT 5\r\n"), (Send(b"PUT"),)),
+        ("PUT/cut/half-close", Situation(b"PUT 5\r\n"), (Send(b"PUT"), HalfClose())),
+        ("PUT/cut/close", Situation(b"PUT 5\r\n"), (Send(b"PUT"), Close())),
+        ("PUT/cut/reset", Situation(b"PUT 5\r\n"), (Send(b"PUT"), Reset())),
+        ("PUT/from-other", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n", "other"),)),
+        ("PUT/from-stranger", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n", "stranger"),)),
+        ("PUT/square/unknown", Situation(b"PUT 5\r\n"), (Send(b"PUT Kiebitz\r\n"),)),
+        ("PUT/square/left-out", Situation(b"PUT 5\r\n"), (Send(b"PUT\r\n"),)),
+        ("PUT/square/doubled", Situation(b"PUT 5\r\n"), (Send(b"PUT 5 5\r\n"),)),
+        ("PUT/square/latin-1", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\xe4\r\n"),)),
+        ("PUT/spelling/line-ends", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\n"),)),
+        ("unknown-message", Situation(b"PUT 5\r\n"), (Send(b"KIEBITZ 5\r\n"),)),
+        ("empty", Situation(b"PUT 5\r\n"), (Send(b"\r\n"),)),
+        ("come-and-go/reset", Situation(b"PUT 5\r\n"), (Reset("stranger"),)),
+        (
+            "come-and-stay",
+            Situation(b"PUT 5\r\n"),
+            (Send(b"PUT", "stranger"), Pause(0.3), Send(b"PUT 5\r\n")),
+        ),
+    ],
+)
+def test_what_is_done_in_a_case_of_a_plug_in(name: str, at: Situation, expected: tuple[Act, ...]) -> None:
+    assert case_of(NOUGHTS, "server", name).acts(at) == expected
+
+
+@pytest.mark.parametrize(
+    ("dissector", "name", "frame", "expected"),
+    [
+        (SCHAFKOPF, "KARTE/wert/unknown", "!KARTE\nHERZ\nSAU\n!END\n", "!KARTE\nHERZ\nKiebitz\n!END\n"),
+        (
+            SCHAFKOPF,
+            "KARTE/karte/half",
+            "!KARTE\r\nHERZ\r\nSAU\r\n!END\r\n",
+            "!KARTE\r\nEICHEL\r\n§\r\n!END\r\n",
+        ),
+        (SCHAFKOPF, "KARTE/karte/left-out", "!KARTE\nHERZ\nSAU\n!END\n", "!KARTE\n!END\n"),
+        (SCHAFKOPF, "NAME/name/markup", "!NAME\nAnna\n!END\n", '!NAME\n<b>&"Kiebitz"</b>\n!END\n'),
+        (CATAN, "Seehandel/Angebot/left-out", _SEEHANDEL, '{"Seehandel":{"Nachfrage":{"Erz":1}}}\n'),
+        (CATAN, "Seehandel/Nachfrage/left-out", _SEEHANDEL, '{"Seehandel":{"Angebot":{"Holz":4}}}\n'),
+        (CATAN, "Monopol/Rohstoff/left-out", '{"Monopol":{"Rohstoff":"Holz"}}\n', '{"Monopol":{}}\n'),
+        (
+            CATAN,
+            "Monopol/Rohstoff/doubled",
+            '{"Monopol":{"Rohstoff":"Holz"}}\n',
+            '{"Monopol":{"Rohstoff":"Holz","Rohstoff":"Holz"}}\n',
+        ),
+        (
+            CATAN,
+            "Seehandel/Nachfrage.count/negative",
+            _SEEHANDEL,
+            '{"Seehandel":{"Angebot":{"Holz":4},"Nachfrage":{"Holz":-1}}}\n',
+        ),
+        (OKEY, "CATC.b+l/msg/markup", "CATC b hallo\r\n", 'CATC b "<b>&\\"Kiebitz\\"</b> "\r\n'),
+        (OKEY, "CATC.b+l/msg/empty", 'CATC b "ein Wort%"\r\n', 'CATC b "%"\r\n'),
+        (OKEY, "PUTT/tile/out-of-range", "PUTT 4:RED 3:RED\r\n", "PUTT 14:RED 3:RED\r\n"),
+        (OKEY, "JLOB/n/left-out", "JLOB 42\r\n", "JLOB\r\n"),
+        (
+            CGML,
+            "pause.start/message/markup",
+            '<pause type="start"><message>x</message></pause>\r\n\r\n',
+            '<pause type="start"><message>&lt;b&gt;&amp;&quot;Kiebitz&quot;&lt;/b&gt;</message></pause>'
+            "\r\n\r\n",
+        ),
+        (
+            CGML,
+            "pause.start/type/left-out",
+            '<pause type="start"></pause>\r\n\r\n',
+            "<pause></pause>\r\n\r\n",
+        ),
+        (CGML, "load/load/out-of-range", "<load>48</load>\r\n\r\n", "<load>101</load>\r\n\r\n"),
+        (MAEXCHEN, "ANNOUNCE/dice/left-out", "ANNOUNCE;5,3;x", "ANNOUNCE;x"),
+        (MAEXCHEN, "ANNOUNCE/dice/out-of-range", "ANNOUNCE;5,3;x", "ANNOUNCE;7,7;x"),
+        (MAEXCHEN, "ANNOUNCE/spelling/lower-die-first", "ANNOUNCE;5,3;x", "ANNOUNCE;3,5;x"),
+    ],
+)
+def test_which_bytes_are_spoilt(dissector: Dissector, name: str, frame: str, expected: str) -> None:
+    (sent,) = case_of(dissector, "server", name).acts(Situation(frame.encode()))
+    assert isinstance(sent, Send)
+    assert sent.data.decode() == expected
+
+
+def test_a_text_that_is_right_is_not_passed_off_as_wrong() -> None:
+    row = NOUGHTS.grammar.rows_named("c2s", "HELLO")[0]
+    spoiler = Spoiler(NOUGHTS, "c2s")
+    with pytest.raises(NotHere, match="sound all the same"):
+        spoiler.with_text(row.fields[0], Wrong("unknown", "a name", "bob"), b"HELLO alice\r\n")
+    with pytest.raises(NotHere, match="it says the same"):
+        spoiler.with_text(row.fields[0], Wrong("odd", "a name", "alice", allowed=True), b"HELLO alice\r\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "reason"),
+    [
+        ("PUT/joined", Situation(b"PUT 5\r\n"), "nothing is to be sent after it"),
+        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n", True), "waits for the peer"),
+        ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n"), "waits for nothing"),
+        ("PUT/square/unknown", Situation(b"PUT 10\r\n"), "not sound as it is"),
+    ],
+)
+def test_a_case_that_cannot_be_tried_says_why(name: str, at: Situation, reason: str) -> None:
+    with pytest.raises(NotHere, match=reason):
+        case_of(NOUGHTS, "server", name).acts(at)
+
+
+@pytest.mark.parametrize("way", [acts.bytewise, acts.slowly, acts.in_two])
+@pytest.mark.parametrize("frame", [b"PUT 5\r\n", b"ab", b"x" * 1000])
+def test_a_message_in_pieces_is_all_of_it(way: Callable[[Situation], acts.Acts], frame: bytes) -> None:
+    sent = [act for act in way(Situation(frame)) if isinstance(act, Send)]
+    assert b"".join(act.data for act in sent) == frame
+    assert all(act.data for act in sent)
+    assert len(sent) > 1
+
+
+def test_what_has_no_end_is_bounded() -> None:
+    sent = acts.endless(Situation(b"PUT 5\r\n"))
+    data = b"".join(act.data for act in sent if isinstance(act, Send))
+    assert len(data) == acts.ENDLESS
+    assert b"\n" not in data
+
+
+def test_a_place_is_a_message_of_the_row() -> None:
+    case = case_of(MAEXCHEN, "server", "REGISTER/dialect/1")
+    assert case.fits(MAEXCHEN.decode(b"REGISTER;alice", "c2s"))
+    assert not case.fits(MAEXCHEN.decode(b"JOIN;x", "c2s"))
+    assert case.acts(Situation(b"REGISTER;alice")) == (Send(b"REGISTER;alice;Kiebitz"),)
+    case = case_of(MAEXCHEN, "server", "REGISTER/whole")
+    assert not case.fits(MAEXCHEN.decode(b"REGISTER;alice;geheim", "c2s"))
+    assert not case.fits(MAEXCHEN.decode(b"REGISTER", "c2s"))
+    assert case_of(MAEXCHEN, "server", "rubbish").fits(MAEXCHEN.decode(b"JOIN;x", "c2s"))
+
+
+# What the specification says.
+
+
+@each_built_in
+def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) -> None:
+    names = {role: [case.name for case in cases_of(dissector, role)] for role in ROLES}
+    for demand in dissector.reactions.demands:
+        for pattern in demand.cases.split():
+            of = [name for name in names[demand.of] if fnmatchcase(name, f"{dissector.protocol}/{pattern}")]
+            assert of, f"{demand.of}: no case is called {pattern}"
+        assert demand.level == "open" or (demand.clause and demand.quote), demand
+        assert demand.right
+        assert "refuses" not in demand.right or demand.level == "open" or demand.refusals, demand
+        away: Direction = "s2c" if demand.of == "server" else "c2s"
+        for refusal in demand.refusals:
+            rows = dissector.grammar.rows_named(away, refusal.message)
+            assert rows, refusal
+            fields = {field.name for row in rows for field in row.fields}
+            assert refusal.field is None or refusal.field in fields, refusal
+
+
+@pytest.mark.parametrize(
+    ("dissector", "role", "name", "level", "right"),
+    [
+        (SCHAFKOPF, "server", "KARTE/wert/unknown", "open", None),
+        (SCHAFKOPF, "server", "NAME/name/too-long", "must", ("answers",)),
+        (SCHAFKOPF, "server", "MODEL/bytewise", "must", ("answers",)),
+        (SCHAFKOPF, "server", "MODEL/whole", "must", ("answers",)),
+        (SCHAFKOPF, "server", "MODEL/spelling/windows", "open", ("answers",)),
+        (MAEXCHEN, "server", "ROLL/token/nobodys-token", "must", ("refuses",)),
+        (MAEXCHEN, "server", "ANNOUNCE/dice/out-of-range", "should", ("refuses",)),
+        (MAEXCHEN, "server", "ANNOUNCE/token/doubled", "open", None),
+        (MAEXCHEN, "server", "ECHO/whole", "open", ("answers",)),
+        (CATAN, "server", "Bauen/Typ/unknown", "must", ("refuses",)),
+        (CATAN, "server", "Bauen/spelling/escapes", "must", ("answers",)),
+        (CATAN, "client", "Hallo/Protokoll/other-version", "must", ("closes",)),
+        (OKEY, "server", "DRAW/twice", "must", ("refuses",)),
+        (OKEY, "server", "silence", "should", ("closes",)),
+        (CGML, "server", "playcard/rule/renonc", "should", ("refuses",)),
+        (NOUGHTS, "server", "PUT/square/unknown", "open", None),
+        (NOUGHTS, "server", "PUT/in-two", "must", ("answers",)),
+    ],
+)
+def test_what_is_demanded(
+    dissector: Dissector, role: Role, name: str, level: str, right: tuple[str, ...] | None
+) -> None:
+    demand = case_of(dissector, role, name).demand
+    assert demand.level == level
+    if right is not None:
+        assert demand.right == right
+
+
+# Rules.
+
+
+@each_built_in
+def test_each_rule_is_broken_by_a_case_or_the_reason_is_told(dissector: Dissector) -> None:
+    reactions = dissector.reactions
+    rules = dissector.grammar.rules
+    assert {breach.rule for breach in reactions.breaches} <= {*rules}
+    broken = {breach.rule for breach in reactions.breaches}
+    for told in (reactions.broken_by, reactions.unreachable):
+        assert {*told} <= {*rules}
+    places = [*broken, *reactions.broken_by, *reactions.unreachable]
+    assert sorted(places) == sorted(rules), {*rules} ^ {*places}
+    for rule, how in breaking(dissector).items():
+        assert how, rule
+        assert (rule in reactions.unreachable) == isinstance(how, str), f"{rule}: {how}"
+
+
+def test_a_plug_ins_rules_are_listed() -> None:
+    assert breaking(NOUGHTS) == dict.fromkeys(
+        ("out-of-turn", "square-taken"), "its protocol does not say how it is broken"
+    )
+
+
+_NO = {"maexchen": b"REJECTED;INVALID_NAME", "catan": b'{"Fehler":{"Meldung":"nein"}}\n'}
+"""These tables report a request only once the server has refused it."""
+
+RECORDED: list[tuple[Dissector, tuple[str, ...]]] = [
+    (MAEXCHEN, ("maexchen-old-20111003.pcap",)),
+    (SCHAFKOPF, ("schafkopf-1.3-2humans.pcap",)),
+    (OKEY, ("okey-head-game-win.pcap.gz", "okey-seed-game-win.pcap.gz")),
+    (
+        CATAN,
+        (
+            "catan-infrarot-game2-3p.pcap.gz",
+            "catan-yaks-g1-3p.pcap.gz",
+            "catan-niedlichepixel-game2-3p.pcap.gz",
+        ),
+    ),
+    (CGML, ("cgml-hands.pcap.gz",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("dissector", "names"),
+    a_few(RECORDED, lambda row: row[0] in (SCHAFKOPF, OKEY), lambda row: row[0].protocol),
+)
+def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, ...]) -> None:
+    """A message that is to break a rule does break it: the table says so."""
+    for role in ROLES:
+        for case in cases_of(dissector, role):
+            _, is_rule, rule = case.name.partition("/rule/")
+            if is_rule:
+                code = dissector.grammar.rules[rule].code
+                found = (codes for name in names for codes in _codes_of(case, name))
+                assert any(code in codes for codes in found), case.name
+
+
+def _codes_of(case: Case, name: str) -> Iterator[set[str]]:
+    """What the table says of a case, at place after place of a capture: from all conversations, and from the
+    one alone."""
+    lines = lines_of(name)
+    answer = _NO.get(case.name.split("/")[0]) if case.role == "server" else None
+    for place in _fitting(case, name):
+        try:
+            (sent,) = case.acts(place.situation)
+        except NotHere:
+            continue
+        assert isinstance(sent, Send)
+        own = [number for number, line in enumerate(lines) if line.stream is lines[place.number].stream]
+        alone = [lines[number] for number in own]
+        for heard, number in ((lines, place.number), (alone, own.index(place.number))):
+            yield {flaw.code for flaw in judged_with(heard, number, sent.data, 30, answer)}
+
+
+def _fitting(case: Case, name: str) -> Iterator[Place]:
+    for place in places_of(name, case.role):
+        if case.fits(place.decoded):
+            yield place

@@ -1,0 +1,181 @@
+"""Messages altered in the modes that are not plain reverse ones: mitmproxy's, and transparent."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from altering_relay import (
+    Case,
+    Line,
+    assert_as_told,
+    blamed,
+    conversation,
+    play_all,
+    play_cases,
+    relaying,
+    rules_of,
+)
+from certificates import Authority
+from mitmproxy_live import by_socks
+from networks import GATEWAY_INSIDE, SERVER, Network, inside, network, skip_unless_possible
+from processes_and_rows import PATIENCE_S, free_port, until
+from test_mitmproxy_modes import mitmproxys, with_tls
+from test_mitmproxy_wireguard import tunnel
+from test_transparent import redirecting
+
+LGAM, LPLA = conversation("okey")[7].data, conversation("okey")[3].data
+
+CASES = [
+    Case("okey", 2, "--change actualname=Fatma", (b"+LOGI Fatma\r\n",)),
+    Case("okey", 7, "--change gamestatus=r", (b"LGAM r\r\n",)),
+    Case("okey", 7, "--drop", ()),
+    Case("okey", 8, "--drop", ()),
+    Case("okey", 7, "--double", (LGAM, LGAM)),
+    Case("okey", 4, "--delay 100ms"),
+    Case("okey", 3, "--delay 100ms"),
+    Case("okey", 3, "--insert PING", (LPLA, b"PING\r\n")),
+    Case("okey", 3, "--insert '+LPLA playerlist=Istref'", None, (b"+LPLA Istref\r\n",)),
+    Case("cgml", 9, "--change licite=NO", (b'<licite type="answer">NO</licite>\r\n\r\n',)),
+]
+
+
+TOKEN = b"d1c7abfb-9ef3-4df1-a3f5-50e0e9b477e6"
+DATAGRAMS = [
+    Case("maexchen", 8, "--change dice=2,1", (b"ROLLED;2,1;" + TOKEN,)),
+    Case("maexchen", 9, "--drop", ()),
+    Case("maexchen", 8, "--delay 100ms"),
+    Case("maexchen", 9, "--double", (b"ANNOUNCE;3,3;" + TOKEN, b"ANNOUNCE;3,3;" + TOKEN)),
+    Case("maexchen", 9, "--insert 'SEE token=x'", (b"ANNOUNCE;3,3;" + TOKEN, b"SEE;x")),
+    Case("maexchen", 9, "--insert 'PLAYER ROLLS name=carl'", None, (b"PLAYER ROLLS;carl",)),
+]
+
+
+class BySocks(Line):
+    """A client who goes by way of a SOCKS proxy, the relay's."""
+
+    proxy: ClassVar[int]
+    mode = None
+
+    def enter(self) -> socket.socket:
+        return by_socks(self.proxy, self.address)
+
+
+class WithTls(Line):
+    """A client and a server who speak TLS, each with the relay."""
+
+    authority: ClassVar[Authority]
+    folder: ClassVar[Path]
+    stack: ClassVar[ExitStack]
+
+    @property
+    def mode(self) -> str:
+        return f"reverse:tls://{self.server}@{self.port}"
+
+    def listen(self) -> socket.socket:
+        return self.stack.enter_context(self.authority.serving())
+
+    def enter(self) -> socket.socket:
+        plain = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+        return with_tls(plain, mitmproxys(self.folder))
+
+    def hang_up(self) -> None:
+        # With TLS nobody can end only his own direction.
+        self.end_of("s2c").close()
+        while data := self.end_of("c2s").recv(65_536):
+            self.got["s2c"].append(data)
+        self.close()
+
+
+class InNetwork(Line):
+    """A client on one machine who turns to a server on another itself; a relay stands between them."""
+
+    net: ClassVar[Network]
+    ports: ClassVar[Iterator[int]]
+    mode = None
+
+    def listen(self) -> socket.socket:
+        kind = socket.SOCK_DGRAM if self.transport == "udp" else socket.SOCK_STREAM
+        with inside(self.net.server):
+            listener = socket.socket(socket.AF_INET, kind)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((SERVER[4], next(self.ports)))
+        listener.settimeout(PATIENCE_S)
+        if self.transport == "tcp":
+            listener.listen()
+        return listener
+
+    def enter(self) -> socket.socket:
+        kind = socket.SOCK_DGRAM if self.transport == "udp" else socket.SOCK_STREAM
+        with inside(self.net.client):
+            client = socket.socket(socket.AF_INET, kind)
+        client.settimeout(PATIENCE_S)
+        client.connect(self.address)
+        return client
+
+
+def test_by_socks(tmp_path: Path) -> None:
+    database = tmp_path / "altered.db"
+    BySocks.proxy = free_port("tcp")
+    lines = [BySocks(case.protocol) for case in CASES]
+    options = ("-m", f"socks5@{BySocks.proxy}", "--set", f"confdir={tmp_path / 'keys'}")
+    assert_as_told(CASES, play_all(CASES, database, *options, lines=lines), database)
+    assert blamed(database) == []
+
+
+@pytest.mark.full
+def test_behind_tls(tmp_path: Path) -> None:
+    database = tmp_path / "altered.db"
+    WithTls.authority, WithTls.folder = Authority(tmp_path), tmp_path
+    trusted = f"ssl_verify_upstream_trusted_ca={WithTls.authority.path}"
+    with ExitStack() as WithTls.stack:
+        lines = [WithTls(case.protocol) for case in CASES]
+        options = ("--set", trusted, "--set", f"confdir={tmp_path / 'keys'}")
+        assert_as_told(CASES, play_all(CASES, database, *options, lines=lines), database)
+    assert blamed(database) == []
+
+
+@pytest.mark.full
+def test_transparent(tmp_path: Path) -> None:
+    skip_unless_possible("nft")
+    database = tmp_path / "altered.db"
+    cases = CASES + DATAGRAMS
+    with network() as net:
+        InNetwork.net, InNetwork.ports = net, count(9100)
+        lines = [InNetwork(case.protocol) for case in cases]
+        mode = "transparent@9001"
+        ports = ("-i", "players0", "--port", "9100-9199")
+        rules = rules_of(cases, lines)
+        with (
+            redirecting(net.gateway, "TPROXY by nftables", "-m", mode, *ports),
+            relaying(lines, database, *rules, "-m", mode, machine=net.gateway) as relay,
+        ):
+            until(lambda: relay.said.count("listening on udp") == 2, "it listens over IPv4 and IPv6")
+            play_cases(cases, lines)
+    assert_as_told(cases, lines, database)
+    assert blamed(database) == []
+
+
+@pytest.mark.full
+def test_wireguard(tmp_path: Path) -> None:
+    skip_unless_possible("wireguard-go", "wg")
+    if not Path("/dev/net/tun").exists():
+        pytest.skip("there is no /dev/net/tun")
+    database = tmp_path / "altered.db"
+    cases = CASES + DATAGRAMS
+    with network() as net:
+        InNetwork.net, InNetwork.ports = net, count(9100)
+        lines = [InNetwork(case.protocol) for case in cases]
+        options = ("-m", f"wireguard@{GATEWAY_INSIDE[4]}:51820", "--set", f"confdir={tmp_path / 'keys'}")
+        with relaying(lines, database, *rules_of(cases, lines), *options, machine=net.gateway) as relay:
+            until(lambda: "Endpoint" in relay.said, "the peer's configuration is told")
+            pairs = (line.strip().partition(" = ") for line in relay.said.splitlines())
+            with tunnel(net.client, tmp_path, {name: value for name, _, value in pairs}):
+                play_cases(cases, lines)
+    assert_as_told(cases, lines, database)
+    assert blamed(database) == []

@@ -1,0 +1,483 @@
+"""The control socket of a relay that holds messages: who watches sees what waits, and acts on it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from held_messages import MadeUp, Relay, held_message, holding
+from processes_and_rows import until
+
+from kiebitz.services.alteration import control_client as hands_client
+from kiebitz.services.alteration import control_server as hands
+from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.alteration.control_server import MOST_LINE, MOST_WATCHERS, HandsError, HeldMessage
+from kiebitz.services.recording.journal_folder import HANDS, Spool, tidy
+
+QUICK_S = 10.0
+
+_AGAIN_S = 0.02
+
+
+class Wire:
+    """One who speaks the protocol by hand, line by line."""
+
+    def __init__(self, relay: Relay, buffer: int | None = None) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        if buffer is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self._socket.settimeout(QUICK_S)
+        until(lambda: self._connect(relay), "it listens", QUICK_S)
+        self._file = self._socket.makefile("rb")
+
+    def _connect(self, relay: Relay) -> bool:
+        with suppress(ConnectionRefusedError):
+            self._socket.connect(f"{relay.spool.folder}/{HANDS}")
+            return True
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._socket.close()
+
+    def hears(self, kind: str) -> dict[str, Any]:
+        """The next line of a kind; those of others are passed over."""
+        while line := self._file.readline():
+            said: dict[str, Any] = json.loads(line)
+            if said["type"] == kind:
+                return said
+        raise AssertionError(f"no {kind} came")
+
+    def sends(self, line: bytes) -> None:
+        self._socket.sendall(line)
+
+    def asks(self, **request: Any) -> str | None:
+        """Why something was not done."""
+        self.sends(json.dumps(request).encode() + b"\n")
+        refusal: str | None = self.hears("reply")["refusal"]
+        return refusal
+
+    def is_dropped(self) -> bool:
+        """Whether the relay has hung up, after all it has said."""
+        try:
+            while self._socket.recv(1 << 16):
+                pass
+        except TimeoutError:
+            return False
+        except OSError:
+            pass
+        return True
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hands_client, "_AGAIN_S", _AGAIN_S)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "game.db"
+    path.touch()
+    return path
+
+
+@pytest.fixture
+def relay(database: Path) -> Iterator[Relay]:
+    with holding(database) as made:
+        yield made
+
+
+@contextmanager
+def following(database: Path | str, session: int = 1) -> Iterator[HandsClient]:
+    client = HandsClient(lambda: (str(database), session))
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+
+
+def numbers(client: HandsClient) -> list[int] | None:
+    """What waits, by number; None where nothing can be held."""
+    return None if client.held is None else [message.number for message in client.held.messages]
+
+
+def shows(client: HandsClient, expected: list[int] | None) -> None:
+    until(lambda: numbers(client) == expected, f"{expected} wait", QUICK_S)
+
+
+# The protocol.
+
+
+def test_who_watches_is_told_what_waits(relay: Relay, database: Path) -> None:
+    with Wire(relay) as wire:
+        assert wire.hears("hello") == {
+            "type": "hello",
+            "version": hands.VERSION,
+            "database": str(database),
+            "session": 1,
+        }
+        assert wire.hears("waiting")["held"] == []
+        message = held_message(7)
+        relay.hold(message)
+        told = wire.hears("waiting")
+        assert told["more"] == 0
+        assert told["now_ns"] >= message.since_ns
+        (held,) = told["held"]
+        assert base64.b64decode(held.pop("data")) == message.data
+        assert held == {
+            "number": 7,
+            "stream": 1,
+            "direction": "c2s",
+            "client": "127.0.0.1:40000",
+            "server": "127.0.0.1:9000",
+            "who": "alice",
+            "protocol": "maexchen",
+            "name": "ANNOUNCE",
+            "fields": {"dice": "4,2", "token": "token"},
+            "since_ns": message.since_ns,
+            "rule": "--hold 'msg == \"ANNOUNCE\"'",
+            "bears_ns": 250_000_000,
+            "is_whole": True,
+        }
+
+
+ACTS: list[tuple[dict[str, Any], tuple[Any, ...], list[int]]] = [
+    ({"do": "let-go", "number": 1}, ("let go", 1), [2]),
+    ({"do": "drop", "number": 2}, ("drop", 2), [1]),
+    ({"do": "change", "number": 1, "text": "dice=2,1"}, ("change", 1, b"ANNOUNCE;2,1;token"), [2]),
+    ({"do": "answer", "number": 1, "text": "REJECTED"}, ("answer", 1, b"REJECTED"), [1, 2]),
+    ({"do": "let-all-go"}, ("let all go", 1, 2), []),
+    ({"do": "drop-all"}, ("drop all", 1, 2), []),
+]
+
+
+@pytest.mark.parametrize(("request_", "done", "left"), ACTS, ids=[row[0]["do"] for row in ACTS])
+def test_what_can_be_done(
+    request_: dict[str, Any], done: tuple[Any, ...], left: list[int], relay: Relay
+) -> None:
+    relay.hold(held_message(1), held_message(2))
+    with Wire(relay) as wire:
+        assert wire.asks(id=1, **request_) is None
+    assert relay.engine.done == [done]
+    assert [message.number for message in relay.engine.held()] == left
+
+
+REFUSED: list[tuple[bytes, str]] = [
+    (b'{"id":1,"do":"let-go","number":9}', "message 9 does not wait any more"),
+    (b'{"id":1,"do":"drop"}', "drop goes with the number of a message"),
+    (b'{"id":1,"do":"change","number":1,"text":"dice=9,9"}', "dice=9,9 does not fit"),
+    (b'{"id":1,"do":"change","number":1,"text":"dise=2,1"}', "did you mean dice?"),
+    (b'{"id":1,"do":"answer","number":1,"text":"REJETED"}', "did you mean REJECTED?"),
+    (b'{"id":1,"do":"format-disk"}', "this is no request: "),
+    (b'{"id":1,"do":"drop","number":"1"}', "this is no request: "),
+    (b'{"id":1,"do":"drop","number":1,"more":1}', "this is no request: "),
+    (b"[" * 100_000, "this is no request: "),
+    (b"\0\xff", "this is no request: "),
+    (b"", "this is no request: "),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), REFUSED)
+def test_what_cannot_be_done_is_a_sentence(line: bytes, words: str, relay: Relay) -> None:
+    relay.hold(held_message(1))
+    with Wire(relay) as wire:
+        wire.sends(line + b"\n")
+        assert words in wire.hears("reply")["refusal"]
+        # And the connection is as good as before.
+        assert wire.asks(id=2, do="let-go", number=1) is None
+    assert relay.engine.done == [("let go", 1)]
+
+
+def test_a_fault_of_the_engine_is_a_sentence(database: Path) -> None:
+    class Faulty(MadeUp):
+        def let_go(self, number: int) -> None:
+            raise ZeroDivisionError("oh")
+
+    with holding(database, engine=Faulty()) as relay, Wire(relay) as wire:
+        relay.hold(held_message(1))
+        assert "this is a fault of Kiebitz itself" in (wire.asks(id=1, do="let-go", number=1) or "")
+        assert wire.asks(id=2, do="drop", number=1) is None
+
+
+def test_a_line_without_an_end_ends_it(relay: Relay) -> None:
+    with Wire(relay) as wire, Wire(relay) as other:
+        with suppress(OSError):
+            wire.sends(b"x" * (3 * MOST_LINE))
+        assert wire.is_dropped()
+        assert other.asks(id=1, do="let-all-go") is None
+
+
+def test_who_does_not_read_is_dropped_and_nobody_waits_for_them(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hands, "PATIENCE_S", 0.2)
+    relay.hold(*(held_message(number, b"REGISTER;" + b"a" * 10_000) for number in range(1, 9)))
+    with Wire(relay, 4096) as lazy, Wire(relay) as wire:
+        lazy.hears("hello")
+        numbers = iter(range(9, 200))
+
+        def is_dropped() -> bool:
+            relay.hold(held_message(next(numbers)))
+            wire.hears("waiting")
+            assert wire.asks(id=1, do="drop", number=999) is not None
+            return len(relay.hands._watchers) == 1
+
+        until(is_dropped, "who does not read is dropped", QUICK_S)
+        assert lazy.is_dropped()
+
+
+def test_there_are_only_so_many_at_once(relay: Relay) -> None:
+    wires = [Wire(relay) for _ in range(MOST_WATCHERS)]
+    for wire in wires:
+        wire.hears("hello")
+    with Wire(relay) as late:
+        assert late.is_dropped()
+    wires.pop().__exit__()
+    until(lambda: len(relay.hands._watchers) < MOST_WATCHERS, "one has gone", QUICK_S)
+    with Wire(relay) as late:
+        late.hears("hello")
+    for wire in wires:
+        wire.__exit__()
+
+
+def test_many_and_large_messages_fit_into_a_line(relay: Relay) -> None:
+    large = held_message(1, b"REGISTER;" + b"a" * 60_000)
+    huge = held_message(2, b"REGISTER;" + b"a" * 900_000)
+    relay.hold(large, huge, *(held_message(number) for number in range(3, 2000)))
+    with Wire(relay) as wire:
+        told = wire.hears("waiting")
+        while len(told["held"]) + told["more"] < 1999:
+            told = wire.hears("waiting")
+        assert len(json.dumps(told)) < 2 * MOST_LINE
+        first, second, third = told["held"][:3]
+        # The bytes of the one, bytes and fields of the other.
+        assert (first["data"], first["is_whole"]) == ("", False)
+        assert len(first["fields"]["name"]) == 60_000
+        assert (second["data"], second["fields"], second["is_whole"]) == ("", {}, False)
+        assert third["is_whole"]
+        assert wire.asks(id=1, do="let-go", number=1999) is None
+
+
+# Who follows it.
+
+
+def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) -> None:
+    with following(database) as one, following(database) as other:
+        shows(one, [])
+        shows(other, [])
+        relay.hold(held_message(1), held_message(2))
+        shows(one, [1, 2])
+        shows(other, [1, 2])
+        assert one.held is not None
+        assert not isinstance(one.held.messages[0].fields, HeldMessage)
+        one.ask("let-go", 1).result(QUICK_S)
+        # Who asked sees it done at once.
+        assert numbers(one) == [2]
+        with pytest.raises(HandsError, match="message 1 does not wait any more"):
+            other.ask("drop", 1).result(QUICK_S)
+        shows(one, [2])
+        shows(other, [2])
+        with pytest.raises(HandsError, match="dice=9,9 does not fit"):
+            one.ask("change", 2, "dice=9,9").result(QUICK_S)
+        one.ask("change", 2, "dice=2,1").result(QUICK_S)
+        assert relay.engine.done == [("let go", 1), ("change", 2, b"ANNOUNCE;2,1;token")]
+
+
+def test_two_at_the_same_moment(relay: Relay, database: Path) -> None:
+    """Of each message one of them wins, the other gets a sentence."""
+    relay.hold(*(held_message(number) for number in range(1, 51)))
+    with following(database) as one, following(database) as other:
+        shows(one, [*range(1, 51)])
+        shows(other, [*range(1, 51)])
+        lost: list[int] = []
+
+        def act(client: HandsClient) -> None:
+            for number in range(1, 51):
+                try:
+                    client.ask("let-go", number).result(QUICK_S)
+                except HandsError:
+                    lost.append(number)
+
+        threads = [threading.Thread(target=act, args=(client,)) for client in (one, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(QUICK_S)
+        assert sorted(lost) == [*range(1, 51)]
+        assert len(relay.engine.done) == 50
+
+
+def test_how_long_it_has_waited(relay: Relay, database: Path) -> None:
+    relay.hold(held_message(1, waited_s=3.0), held_message(2, waited_s=3.0, bears_ns=None), held_message(3))
+    with following(database) as client:
+        shows(client, [1, 2, 3])
+        held = client.held
+        assert held is not None
+        first, second, third = held.messages
+        assert 3e9 <= held.waited_ns(first) < 60e9
+        assert held.is_overdue(first)
+        assert not held.is_overdue(second)
+        until(lambda: held.is_overdue(third), "it has waited too long", QUICK_S)
+
+
+def test_a_relay_that_ends_and_another_that_begins(database: Path) -> None:
+    with following(database) as client:
+        with holding(database) as relay:
+            relay.hold(held_message(1))
+            shows(client, [1])
+            relay.end()
+            shows(client, None)
+            with pytest.raises(HandsError, match="the relay has ended"):
+                client.ask("drop", 1).result(QUICK_S)
+        with holding(database) as relay:
+            shows(client, [])
+            relay.hold(held_message(5))
+            shows(client, [5])
+
+
+def test_it_is_that_session_s_alone(relay: Relay, database: Path, tmp_path: Path) -> None:
+    relay.hold(held_message(1))
+    other = tmp_path / "other.db"
+    other.touch()
+    with following(database) as client, following(database, 2) as earlier, following(other) as elsewhere:
+        shows(client, [1])
+        assert numbers(earlier) is None
+        assert numbers(elsewhere) is None
+
+
+def test_a_database_that_carries_on_another(tmp_path: Path) -> None:
+    first, second = (tmp_path / f"game_0000{number}_20261122074829.db" for number in (1, 2))
+    first.touch()
+    second.touch()
+    recorded = [f"{first}:1"]
+    spool = Spool(tmp_path / "game.db")
+    relay = Relay(MadeUp(), spool, lambda: recorded[-1])
+    relay.begin()
+    place = [(str(first), 1)]
+    client = HandsClient(lambda: place[-1])
+    client.start()
+    try:
+        shows(client, [])
+        recorded.append(f"{second}:2")
+        place.append((str(second), 2))
+        relay.hold(held_message(1))
+        shows(client, [1])
+    finally:
+        client.stop()
+        relay.end()
+        spool.discard()
+
+
+# Where it is.
+
+
+def test_a_path_of_any_length(tmp_path: Path) -> None:
+    folder = tmp_path / ("d" * 120)
+    folder.mkdir()
+    database = folder / "game.db"
+    database.touch()
+    with holding(database) as relay, following(database) as client:
+        relay.hold(held_message(1))
+        shows(client, [1])
+        client.ask("let-go", 1).result(QUICK_S)
+        folder_of_relay = relay.spool.folder
+    assert not folder_of_relay.exists()
+
+
+def test_nothing_is_left_behind(database: Path) -> None:
+    with holding(database) as relay:
+        assert (relay.spool.folder / HANDS).is_socket()
+        assert (relay.spool.folder / HANDS).stat().st_mode & 0o777 == 0o600
+    assert [*database.parent.iterdir()] == [database]
+
+
+def test_what_a_killed_relay_leaves_is_tidied_away(database: Path) -> None:
+    folder = Spool(database).folder
+    # As if its process was killed: nobody holds it, and the socket is there.
+    left = database.parent / f"{folder.name}x"
+    folder.rename(left)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(left / HANDS))
+    with following(database) as client:
+        assert numbers(client) is None
+    os.chmod(left, 0o700)
+    _let_go(left)
+    tidy(database)
+    assert not left.exists()
+
+
+def _let_go(folder: Path) -> None:
+    """Close the descriptors by which this process holds a folder."""
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{descriptor}") == str(folder):
+                os.close(int(descriptor))
+
+
+def _for_all(folder: Path) -> None:
+    folder.chmod(0o755)
+
+
+def _another_s(folder: Path) -> None:
+    os.chown(folder, 12345, 12345)
+
+
+def _another_s_socket(folder: Path) -> None:
+    os.chown(folder / HANDS, 12345, 12345)
+
+
+def _link(folder: Path) -> None:
+    elsewhere = folder.parent / "elsewhere"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+
+
+def _link_to_a_socket(folder: Path) -> None:
+    elsewhere = folder.parent / "elsewhere"
+    (folder / HANDS).rename(elsewhere)
+    (folder / HANDS).symlink_to(elsewhere)
+
+
+def _no_socket(folder: Path) -> None:
+    (folder / HANDS).unlink()
+    os.mkfifo(folder / HANDS)
+
+
+@pytest.mark.parametrize(
+    "spoil", [_for_all, _another_s, _another_s_socket, _link, _link_to_a_socket, _no_socket]
+)
+def test_what_is_not_ours_alone_is_not_entered(
+    spoil: Callable[[Path], None], database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0 and "another" in spoil.__name__:
+        pytest.skip("only root can give files to others")
+    with holding(database) as relay:
+        with following(database) as client:
+            shows(client, [])
+        spoil(relay.spool.folder)
+        came = threading.Event()
+        monkeypatch.setattr(hands.Hands, "_come", lambda *_: came.set())
+        with following(database) as client:
+            assert not came.wait(10 * _AGAIN_S)
+            assert numbers(client) is None
+        for name in (relay.spool.folder, relay.spool.folder.parent / "elsewhere"):
+            if name.is_symlink() or name.is_socket():
+                name.unlink()
+            elif name.exists():
+                os.chown(name, os.geteuid(), os.getegid())
+                name.chmod(0o700)
+                for left in name.iterdir():
+                    left.unlink()
+                name.rmdir()

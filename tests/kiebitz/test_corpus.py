@@ -1,0 +1,462 @@
+"""A corpus says of many captures what the commands say of each, whoever reads it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import zstandard
+from command import CAPTURES, ROOT, Done, kiebitz, spawn
+from corpora import add_here
+from processes_and_rows import until
+from pyarrow import parquet
+from pyarrow.dataset import dataset
+from strength import GAMES, a_few
+from test_failures import small_disk
+
+from kiebitz.services.corpus import capture_task as adding
+from kiebitz.storage.corpus.layout import make, opened
+from kiebitz.storage.corpus.runs import Run, Wanted, missing, sweep_abandoned
+from kiebitz.storage.corpus.tables import COLUMNS
+from kiebitz.storage.corpus.writing import write_capture
+from kiebitz.storage.database.schema import TABLES
+
+FILTERS = {
+    "events": ['kind == "turn" && game == 1', 'named == "alice"', "!(player) && time < 2", "diag"],
+    "messages": [
+        'name matches "^R" && !(diag)',
+        'who == "alice" || who contains "127"',
+        'maexchen.name == "alice"',
+        "catan && length > 99.5",
+        'event in {1, 2.0, 3.5} || diag.severity == "error"',
+    ],
+    "check": ['diag.severity == "error"', 'diag.code matches "field" && stream == 2', "tcp && offset < 100"],
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of a capture of each protocol."""
+    folder = tmp_path_factory.mktemp("corpus") / "games"
+    outcomes = add_here(folder, [CAPTURES / name for name in GAMES.values()])
+    assert all(outcome.is_new for outcome in outcomes)
+    return folder
+
+
+def ask(*arguments: str) -> Done:
+    return kiebitz("corpus", *arguments)
+
+
+def of_each(command: str, *options: str) -> dict[str, list[dict[str, Any]]]:
+    """What a command says of each capture."""
+    return {name: kiebitz(command, str(CAPTURES / name), *options, "--json").json for name in GAMES.values()}
+
+
+def by_source(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """What a corpus says of each; `capture` and `source` are what it says more."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in GAMES.values()}
+    for row in rows:
+        assert len(row.pop("capture")) == 64
+        found[row.pop("source")].append(row)
+    return found
+
+
+@pytest.mark.parametrize("command", ["games", "events", "messages", "check"])
+def test_it_says_what_each_capture_says(corpus: Path, command: str) -> None:
+    assert by_source(ask(command, str(corpus), "--json").json) == of_each(command)
+
+
+ASKED = [(command, wanted) for command, some in FILTERS.items() for wanted in some]
+
+
+@pytest.mark.parametrize(("command", "wanted"), a_few(ASKED, ASKED[1::4]))
+def test_a_filter_finds_the_same(corpus: Path, command: str, wanted: str) -> None:
+    found = by_source(ask(command, str(corpus), "-Y", wanted, "--json").json)
+    assert found == of_each(command, "-Y", wanted)
+    assert any(found.values()), "it finds nothing at all"
+
+
+def test_the_sessions_are_the_captures(corpus: Path) -> None:
+    rows = ask("sessions", str(corpus), "--json").json
+    assert {row["source"] for row in rows} == {*GAMES.values()}
+    for row in rows:
+        events = kiebitz("games", str(CAPTURES / row["source"]), "--json").json
+        assert row["games"] == len(events)
+        assert row["messages"] > 0
+        assert row["started"]
+
+
+def test_people_are_shown_flaws_by_code(corpus: Path) -> None:
+    done = ask("check", str(corpus))
+    assert done.status == 3
+    assert "suit-not-followed" in done.out
+    assert done.out.endswith("notes\n")
+    assert "5 captures, none missing; " in done.out
+
+
+@pytest.mark.parametrize("wanted", [None, 'kind != "turn"'])
+def test_what_is_counted_is_what_is_counted_in_each(corpus: Path, wanted: str | None) -> None:
+    options = ["--json"] if wanted is None else ["--json", "-Y", wanted]
+    counted = {each["protocol"]: each for each in ask("stats", str(corpus), *options).json["protocols"]}
+    for protocol, name in GAMES.items():
+        tables = kiebitz("stats", str(CAPTURES / name), *options).json["tables"]
+        for what in ("events", "messages"):
+            assert counted[protocol][what] == sum(table[what] for table in tables)
+        if len(tables) == 1:
+            of_table = tables[0]["statistics"]
+            timeless = [one for one in of_table if one["kind"] not in ("course", "rate")]
+            assert counted[protocol]["statistics"] == timeless
+
+
+def test_all_games_are_counted_together(corpus: Path, tmp_path: Path) -> None:
+    add_here(
+        tmp_path / "two", [CAPTURES / GAMES["maexchen"], CAPTURES / "maexchen-old-20110928-seed-tiny.pcap"]
+    )
+    out = ask("stats", str(tmp_path / "two")).out
+    assert out.startswith("Mäxchen: 2 captures, 91 games, 2,917 messages, ")
+
+
+# The files, for whoever reads them.
+
+
+def test_others_read_it_without_kiebitz(corpus: Path) -> None:
+    files = [str(file) for file in corpus.glob("capture=*/protocol=*/games.parquet")]
+    table = dataset(files, partitioning="hive").to_table()
+    labels = dict(zip(table["protocol"].to_pylist(), table["label"].to_pylist(), strict=True))
+    (game,) = kiebitz("games", str(CAPTURES / GAMES["schafkopf"]), "--json").json
+    assert labels["schafkopf"] == game["label"]
+
+
+def test_no_column_is_forgotten() -> None:
+    page = (ROOT / "docs" / "corpus.md").read_text()
+    told = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
+    assert told == [
+        (table, column) for table in COLUMNS for column in COLUMNS[table] if column not in TABLES[table]
+    ]
+    left_out = {"chunks", "alterations", "snapshots", "taps", "tapped"}
+    assert TABLES.keys() - COLUMNS.keys() == left_out
+    for table, columns in COLUMNS.items():
+        assert [*columns][: len(TABLES[table]) - ("protocol" in TABLES[table])] == [
+            column for column in TABLES[table] if column != "protocol"
+        ]
+
+
+def test_a_query_answers_in_every_form(corpus: Path) -> None:
+    query = "select protocol, count(*) as n, sum(length) as bytes from messages group by all order by 1"
+    rows = ask("query", str(corpus), query, "--json").json
+    assert [row["protocol"] for row in rows] == sorted(GAMES)
+    assert all(type(row["n"]) is int and type(row["bytes"]) is int for row in rows)
+    assert ask("query", str(corpus), query, "--csv").out.startswith("protocol,n,bytes\ncatan,")
+    assert ask("query", str(corpus), query).out.startswith("protocol  ")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "copy messages to 'DIR/out.parquet'",
+        "create table mine as select 1",
+        "drop view messages",
+        "select 1; select 2",
+        "attach 'DIR/other.db'",
+        "install httpfs",
+        "set memory_limit = '1GB'",
+        "pragma version",
+        "select * from read_csv('/etc/passwd')",
+        "select * from read_text('DIR/../elsewhere')",
+        "select * from 'DIR/../elsewhere'",
+        "select * from glob('/*')",
+        "select nothing from messages",
+        "selekt 1",
+        "",
+    ],
+)
+def test_a_query_can_do_nothing_else(corpus: Path, query: str) -> None:
+    (corpus.parent / "elsewhere").write_text("secret")
+    before = sorted(corpus.rglob("*"))
+    done = ask("query", str(corpus), query.replace("DIR", str(corpus)))
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("kiebitz: ")
+    assert sorted(corpus.rglob("*")) == before
+
+
+@pytest.mark.parametrize("query", ["select error('no')", "select cast(fields as int) from messages"])
+def test_what_fails_in_the_middle_is_told(corpus: Path, query: str) -> None:
+    done = ask("query", str(corpus), query)
+    assert done.status == 2
+    assert done.err.startswith("kiebitz: ")
+    assert "Traceback" not in done.err
+
+
+def test_a_pattern_that_takes_too_long_is_told(corpus: Path) -> None:
+    query = "named matches " + json.dumps("(" + "[a-z]+" * 2 + ")*[!]" + "(.*.*.*.*.*.*.*)*[~]")
+    done = ask("events", str(corpus), "-Y", query)
+    assert done.status in (0, 2)
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.full
+def test_control_c_ends_a_query(corpus: Path) -> None:
+    query = "select count(*) from range(10000000) a(i), range(10000000) b(j) where i * j % 7 = 3"
+    with spawn("corpus", "query", str(corpus), query) as process:
+        until(lambda: _cpu_s(process.pid) > 4, "it is at work")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err.strip()) == (130, b"")
+
+
+def _cpu_s(process: int) -> float:
+    """What a process has taken of the processor (seconds); it takes one or two to load."""
+    times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_folder_may_be_called_anything(corpus: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "it's [a] *corpus*? {é}"
+    shutil.copytree(corpus, odd)
+    assert len(ask("sessions", str(odd), "--json").json) == 5
+    assert len(ask("messages", str(odd), "-Y", "event == 1", "--json").json)
+
+
+@pytest.mark.parametrize("command", ["sessions", "games", "events", "messages", "check", "stats"])
+def test_an_empty_corpus_has_nothing(command: str, tmp_path: Path) -> None:
+    make(str(tmp_path / "new"))
+    done = ask(command, str(tmp_path / "new"))
+    assert done.status == 0
+    assert "Traceback" not in done.err
+
+
+def test_what_is_none_is_told(tmp_path: Path) -> None:
+    assert "there is no such folder; kiebitz corpus add makes one" in ask("games", str(tmp_path / "nix")).err
+    assert "this is no corpus" in ask("games", str(tmp_path)).err
+    (tmp_path / "mine").write_text("")
+    done = ask("add", str(tmp_path), str(CAPTURES / GAMES["okey"]))
+    assert (done.status, done.out) == (1, "")
+    assert "this folder holds other files" in done.err
+    (tmp_path / "corpus.json").write_text('{"format": 99, "id": ""}')
+    assert "a newer Kiebitz has made this corpus" in ask("games", str(tmp_path)).err
+    (tmp_path / "corpus.json").write_text("[]")
+    assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"PAR1 nonsense PAR1")
+
+
+def _no_columns(path: Path) -> None:
+    parquet.write_table(pa.table({"id": [1, 2]}), path)
+
+
+def _no_json(path: Path) -> None:
+    table = parquet.read_table(path, partitioning=None)
+    place = table.column_names.index("fields")
+    parquet.write_table(table.set_column(place, "fields", pa.array(["{"] * len(table))), path)
+
+
+def _no_numbers(path: Path) -> None:
+    table = parquet.read_table(path, partitioning=None)
+    place = table.column_names.index("ts_ns")
+    parquet.write_table(table.set_column(place, "ts_ns", pa.array(["soon"] * len(table))), path)
+
+
+@pytest.mark.parametrize("damage", a_few([_garbage, _no_columns, _no_json, _no_numbers], [_no_json]))
+def test_a_damaged_file_is_told(damage: Callable[[Path], None], corpus: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(corpus, folder)
+    for file in folder.glob("capture=*/protocol=*/messages.parquet"):
+        damage(file)
+    for command in ("messages", "stats", "check"):
+        done = ask(command, str(folder))
+        # Not every command looks at what is damaged.
+        assert done.status == 1 or command != "messages"
+        assert "Traceback" not in done.err
+        assert "fault of Kiebitz itself" not in done.err
+
+
+STRANGE = [
+    ("stats", "messages", "direction", "across"),
+    ("stats", "events", "data", "{}"),
+    ("stats", "events", "data", "7"),
+    ("stats", "events", "changes", "[7]"),
+    ("stats", "events", "kind", "sneezed"),
+    ("messages", "messages", "fields", "7"),
+]
+"""Columns with values that Kiebitz never writes, and who reads them."""
+
+
+@pytest.mark.parametrize(("command", "name", "column", "value"), a_few(STRANGE, STRANGE[::5]))
+def test_a_row_that_is_none_of_kiebitz_s_is_told(
+    command: str, name: str, column: str, value: str, corpus: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "strange"
+    shutil.copytree(corpus, folder)
+    for file in folder.glob(f"capture=*/protocol=*/{name}.parquet"):
+        table = parquet.read_table(file, partitioning=None)
+        place = table.column_names.index(column)
+        parquet.write_table(table.set_column(place, column, pa.array([value] * len(table))), file)
+    done = ask(command, str(folder))
+    assert done.status == 1
+    assert "this corpus is damaged: a row in it is none of Kiebitz's" in done.err
+
+
+def test_a_mark_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "corpus.json")
+    assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err
+
+
+# Adding.
+
+
+def test_the_same_capture_twice_is_nothing(tmp_path: Path) -> None:
+    capture = CAPTURES / "maexchen-head-tiny.pcap"
+    packed, zst, other = (tmp_path / name for name in ("again.pcap.gz", "again.zst", "other.pcap"))
+    packed.write_bytes(gzip.compress(capture.read_bytes(), mtime=1))
+    zst.write_bytes(zstandard.compress(capture.read_bytes()))
+    shutil.copy(capture, other)
+    outcomes = add_here(tmp_path / "corpus", [capture, packed, zst, other])
+    assert [outcome.is_new for outcome in outcomes] == [True, False, False, False]
+    assert len({outcome.capture for outcome in outcomes}) == 1
+    assert missing(opened(str(tmp_path / "corpus"))) == []
+
+
+def test_what_cannot_be_read_is_listed(tmp_path: Path) -> None:
+    broken, cut, empty = (tmp_path / name for name in ("broken.pcap", "cut.pcap", "empty.pcap"))
+    broken.write_bytes(b"no capture at all")
+    cut.write_bytes((CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:2000])
+    empty.write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe.pcap")
+    captures = [broken, cut, empty, tmp_path / "pipe.pcap", tmp_path / "gone.pcap"]
+    outcomes = add_here(tmp_path / "corpus", captures)
+    assert [outcome.is_new for outcome in outcomes] == [False, True, False, False, False]
+    told = {one.source: one.reason for one in missing(opened(str(tmp_path / "corpus")))}
+    assert "is not a capture" in told["broken.pcap"]
+    assert "is empty" in told["empty.pcap"]
+    assert "is no file of a fixed content" in told["pipe.pcap"]
+    assert "No such file" in told["gone.pcap"]
+    rows = ask("check", str(tmp_path / "corpus"), "--json").json
+    assert [row["source"] for row in rows if row["code"] == "missing"] == sorted(told)
+    done = ask("check", str(tmp_path / "corpus"))
+    assert done.status == 3
+    assert f"missing: {told['broken.pcap']}\n" in done.out
+    assert "1 capture, 4 missing" in done.out
+    # What is right in the end is missing no more.
+    shutil.copy(CAPTURES / GAMES["okey"], broken)
+    add_here(tmp_path / "corpus", [broken])
+    assert "1 capture, 4 missing" not in ask("check", str(tmp_path / "corpus")).out
+
+
+def test_what_a_capture_lacks_is_kept(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes((CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:2000])
+    add_here(tmp_path / "corpus", [cut])
+    (row,) = ask("query", str(tmp_path / "corpus"), "select lacks from sessions", "--json").json
+    assert "the capture ends inside packet" in row["lacks"]
+
+
+def test_a_bomb_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adding, "MOST_CONTENT", 1 << 20)
+    bomb = tmp_path / "bomb.pcap.zst"
+    head = (CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:24]
+    bomb.write_bytes(zstandard.compress(head + bytes(3 << 20)))
+    (outcome,) = add_here(tmp_path / "corpus", [bomb])
+    assert outcome.failed is not None
+    assert "unpacks to more than" in outcome.failed
+    monkeypatch.setattr(adding, "MOST_CONTENT", 1 << 30)
+    monkeypatch.setattr(adding, "MOST_ROWS", 1 << 16)
+    (outcome,) = add_here(tmp_path / "corpus", [CAPTURES / "maexchen-head-odd.pcap"])
+    assert outcome.failed is not None
+    assert "makes a session of over" in outcome.failed
+    assert not [*(tmp_path / "corpus").glob("capture=*")]
+    assert not [*(tmp_path / "corpus" / ".staging").iterdir()]
+
+
+def test_a_capture_that_changes_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = tmp_path / "growing.pcap"
+    shutil.copy(CAPTURES / "maexchen-head-tiny.pcap", capture)
+
+    def written(*given: Any) -> None:
+        write_capture(*given)
+        with capture.open("ab") as file:
+            file.write(b"more")
+
+    monkeypatch.setattr(adding, "write_capture", written)
+    (outcome,) = add_here(tmp_path / "corpus", [capture])
+    assert outcome.failed == "growing.pcap was changed while it was read: add it again when it is complete"
+    assert not [*(tmp_path / "corpus").glob("capture=*")]
+
+
+def test_a_fault_of_ours_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*given: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(adding, "write_capture", raises)
+    (outcome,) = add_here(tmp_path / "corpus", [CAPTURES / GAMES["okey"]])
+    assert outcome.failed is not None
+    assert "this is a fault of Kiebitz itself" in outcome.failed
+    assert outcome.stops is None
+
+
+def test_a_full_disk_stops_all(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "100k") as disk:
+        outcomes = add_here(disk / "corpus", [CAPTURES / "maexchen-head-odd.pcap"])
+        assert "the disk is full" in str(outcomes[0].stops)
+        assert not [*(disk / "corpus").glob("capture=*")]
+        assert not [*(disk / "corpus" / ".staging").iterdir()]
+
+
+def test_two_who_add_the_same_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = CAPTURES / GAMES["okey"]
+
+    def written(*given: Any) -> None:
+        write_capture(*given)
+        monkeypatch.setattr(adding, "write_capture", write_capture)
+        assert [outcome.is_new for outcome in add_here(tmp_path / "corpus", [capture])] == [True]
+
+    monkeypatch.setattr(adding, "write_capture", written)
+
+    assert [outcome.is_new for outcome in add_here(tmp_path / "corpus", [capture])] == [False]
+    assert len([*(tmp_path / "corpus").glob("capture=*")]) == 1
+    assert len(ask("sessions", str(tmp_path / "corpus"), "--json").json) == 1
+
+
+def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
+    corpus = make(str(tmp_path / "corpus"))
+    program = (
+        "import os, signal; from kiebitz.storage.corpus.layout import opened;"
+        "from kiebitz.storage.corpus.runs import Run, Wanted;"
+        f"corpus = opened({corpus.path!r}); run = Run(corpus).__enter__();"
+        "run.asked([Wanted('/x/a.pcap', 'a.pcap')]); corpus.stage(run.name, 'ab');"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=False, cwd=ROOT)
+    left = [*(tmp_path / "corpus" / ".staging").glob("*/*")]
+    assert len(left) == 1
+    with Run(corpus) as run:
+        run.asked([Wanted("/x/b.pcap", "b.pcap")])
+        corpus.stage(run.name, "cd")
+        assert [one.reason for one in missing(corpus)] == [
+            "a.pcap: adding was ended before its turn came: add it again",
+            "b.pcap: it is being added",
+        ]
+        sweep_abandoned(corpus)
+        (staged,) = (tmp_path / "corpus" / ".staging").glob("*/*")
+        assert staged.name.startswith("cd-")
+    assert not [*(tmp_path / "corpus" / ".staging").iterdir()]
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("kiebitz.services.corpus.extra._NEEDED", ("duckdb", "no_such_engine"))
+    done = ask("sessions", str(tmp_path))
+    assert (done.status, done.out) == (1, "")
+    assert "no_such_engine" in done.err
+    assert "pip install 'kiebitz[corpus]'" in done.err

@@ -1,0 +1,353 @@
+"""One side of a recorded session, played to a live peer with the real command over real sockets."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command import kiebitz as in_this_process
+from inspected_captures import CAPTURES
+from maexchen_programs import Player, Server
+from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running
+from strength import a_few
+
+from kiebitz.dissectors.model import Transport
+
+RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
+PACED = {"maexchen-two-servers-restart.pcapng": ("--speed", "2")}
+"""Without its pauses a server that is started anew is one whose clients register again."""
+QUICK = ["maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"]
+TINY = str(CAPTURES / "maexchen-head-tiny.pcap")
+
+
+def kiebitz(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """The command, run to its end, which is to be this one."""
+    done = subprocess.run([*KIEBITZ, *arguments], capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, (arguments, done.stdout[-2000:], done.stderr[-2000:])
+    return done
+
+
+@contextmanager
+def playing(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A replay that serves; it is to end by itself in the block, or to be waited for."""
+    process = subprocess.Popen(
+        [*KIEBITZ, "replay", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        line = process.stderr.readline()
+        assert line.startswith("playing "), line + process.stderr.read()
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """How a replay that serves has ended: its status, what it showed, and what it said."""
+    out, err = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, out, err
+
+
+def servers_of(database: Path) -> list[tuple[Transport, str, str]]:
+    """Transport, address and protocol of the servers of a session."""
+    return rows(
+        database,
+        "SELECT transport, server, protocol FROM streams WHERE protocol IS NOT NULL GROUP BY server",
+    )
+
+
+@pytest.mark.parametrize("capture", a_few(RECORDED, QUICK))
+def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
+    capture: str, tmp_path: Path
+) -> None:
+    """Even where the recorded peers did all sorts of things wrong."""
+    recorded, relayed = tmp_path / "recorded.db", tmp_path / "relayed.db"
+    assert in_this_process("import", str(CAPTURES / capture), "-w", str(recorded)).status == 0
+    serve: list[str] = []
+    connect: list[str] = []
+    modes: list[str] = []
+    for transport, address, protocol in servers_of(recorded):
+        behind, before = free_port(transport), free_port(transport)
+        serve += ["--serve", f"{address}=127.0.0.1:{behind}"]
+        connect += ["--connect", f"{address}=127.0.0.1:{before}"]
+        modes += ["-m", f"reverse:{transport}://127.0.0.1:{behind}@{before}"]
+        modes += ["-d", f"{transport}.port=={behind},{protocol}"]
+    pace = PACED.get(capture, ())
+    with (
+        playing(str(recorded), *serve, *pace, "-q") as server,
+        running(*KIEBITZ, "relay", *modes, "-q", "-w", str(relayed), ready="listening on"),
+    ):
+        kiebitz("replay", str(recorded), *connect, *pace, "-q")
+        assert ended(server)[0] == 0
+    compared = in_this_process("diff", str(recorded), str(relayed))
+    assert compared.status == 0, compared.out
+    assert "are the same" in compared.out
+
+
+# The clients' side of a game that these tests' own server plays once more, with tokens of its own.
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three rounds of three players at the tests' own server, through a relay."""
+    database = tmp_path_factory.mktemp("played") / "played.db"
+    server = Server(expected=3, rounds=3)
+    port = free_port("udp")
+    mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
+    with running(*KIEBITZ, "relay", "-m", mode, "-q", "-w", str(database), ready="listening on"):
+        server.start()
+        players = [Player(name, ("127.0.0.1", port)) for name in ("alice", "bob", "carl")]
+        for player in players:
+            player.start()
+            time.sleep(0.05)
+        server.join(30)
+        for player in players:
+            player.stop()
+    assert len(rows(database, "SELECT id FROM games WHERE result IS NOT NULL")) == 3
+    return database
+
+
+def test_clients_played_to_another_server_with_the_same_dice_make_the_same_game(
+    played: Path, tmp_path: Path
+) -> None:
+    today = tmp_path / "today.db"
+    server = Server(expected=3, rounds=3)
+    server.start()
+    kiebitz("replay", str(played), "--connect", f"127.0.0.1:{server.port}", "-w", str(today), "-q")
+    server.join(30)
+    kiebitz("diff", str(played), str(today))
+    tokens = "SELECT json_extract(fields, '$.token') FROM messages WHERE name = 'JOIN'"
+    assert not {*rows(played, tokens)} & {*rows(today, tokens)}
+    assert rows(today, "SELECT kind FROM sessions") == [("replay",)]
+
+
+@pytest.mark.parametrize("roll", a_few([1, 3], [1]))
+def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll: int) -> None:
+    today = tmp_path / "today.db"
+    server = Server(expected=3, rounds=3, other_dice={roll: "3,1"})
+    server.start()
+    done = kiebitz(
+        "replay",
+        str(played),
+        "--connect",
+        f"127.0.0.1:{server.port}",
+        "--on-divergence",
+        "skip",
+        "--patience",
+        "0.5",
+        "-w",
+        str(today),
+        status=3,
+    )
+    server.join(30)
+    number, dice = rows(
+        played,
+        "SELECT id, json_extract(fields, '$.dice') FROM messages WHERE name = 'ROLLED'"
+        f" ORDER BY id LIMIT 1 OFFSET {roll - 1}",
+    )[0]
+    said = f'the server says ROLLED with dice "3,1" for "{dice}" (#{number})'
+    first = next(line for line in done.stdout.splitlines() if "warning[divergence]" in line)
+    assert first.endswith(said)
+    assert said in done.stderr
+    difference = json.loads(kiebitz("diff", str(played), str(today), "--json", status=3).stdout)
+    first_difference = difference["differences"][0]
+    assert [first_difference[side]["kind"] for side in "ab"] == ["rolled", "rolled"]
+    assert [first_difference[side]["data"]["dice"] for side in "ab"] == [dice, "3,1"]
+    # It is kept with the session, also when that is dissected anew.
+    found = "SELECT text, grp, blame, expected FROM diagnostics WHERE code = 'divergence' ORDER BY id LIMIT 1"
+    before = rows(today, found)
+    assert before[0][:3] == (said, "state", "server")
+    assert dice in before[0][3]
+    kiebitz("redissect", str(today))
+    assert rows(today, found) == before
+
+
+def test_one_player_alone_is_played(played: Path, tmp_path: Path) -> None:
+    """The others are live; their moves are their own, so this is only about who speaks."""
+    server = Server(expected=1, rounds=1)
+    server.start()
+    arguments = ["--connect", f"127.0.0.1:{server.port}", "--player", "bob", "--on-divergence", "skip"]
+    database = tmp_path / "bob.db"
+    kiebitz("replay", str(played), *arguments, "--patience", "0.5", "-w", str(database), "-q", status=3)
+    server.join(30)
+    said = rows(database, "SELECT fields FROM messages WHERE name = 'REGISTER'")
+    assert said == [('{"name":"bob"}',)]
+
+
+# A live client of a server that is played.
+
+
+class Client:
+    """A Mäxchen client by hand."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.settimeout(PATIENCE_S)
+        self._socket.connect(("127.0.0.1", port))
+
+    def say(self, text: str) -> None:
+        self._socket.send(text.encode())
+
+    def hear(self, beginning: str) -> str:
+        """The next datagram, which is to begin like this."""
+        text = self._socket.recv(65_535).decode()
+        assert text.startswith(beginning)
+        return text
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def one_player(tmp_path: Path) -> Path:
+    """A game of one player: he registers, joins, rolls and announces."""
+    database = tmp_path / "one.db"
+    server = Server(expected=1, rounds=1)
+    port = free_port("udp")
+    mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
+    with running(*KIEBITZ, "relay", "-m", mode, "-q", "-w", str(database), ready="listening on"):
+        server.start()
+        player = Player("alice", ("127.0.0.1", port))
+        player.start()
+        server.join(30)
+        player.stop()
+    return database
+
+
+def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Path) -> None:
+    port = free_port("udp")
+    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--patience", "2") as server:
+        client = Client(port)
+        client.say("REGISTER;zoë")
+        client.hear("REGISTERED")
+        client.say("JOIN;" + client.hear("ROUND STARTING;").split(";")[1])
+        assert client.hear("ROUND STARTED").endswith(";zoë")
+        token = client.hear("YOUR TURN;").split(";")[1]
+        # He does something else than recorded.
+        client.say(f"SEE;{token}")
+        status, out, err = ended(server)
+        client.close()
+    assert status == 3
+    recorded = rows(one_player, "SELECT id FROM messages WHERE name = 'ROLL' ORDER BY id LIMIT 1")[0][0]
+    assert re.search(rf"the client says SEE .*, where the record has ROLL .*\(#{recorded}\)", err)
+    assert "zoë joins the round" in out
+
+
+def test_a_client_who_says_nothing_is_not_waited_for_longer_than_asked(one_player: Path) -> None:
+    port = free_port("udp")
+    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--patience", "0.2", "-q") as server:
+        # Before the first client has come, there is no limit.
+        time.sleep(0.5)
+        assert server.poll() is None
+        client = Client(port)
+        client.say("REGISTER;alice")
+        client.hear("REGISTERED")
+        status, out, err = ended(server)
+        client.close()
+    assert status == 3
+    assert out == ""
+    assert "the client says nothing, where the record has JOIN" in err
+
+
+def test_an_interrupted_replay_keeps_what_was_recorded(one_player: Path, tmp_path: Path) -> None:
+    port, database = free_port("udp"), tmp_path / "half.db"
+    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "-w", str(database)) as server:
+        client = Client(port)
+        client.say("REGISTER;alice")
+        client.hear("REGISTERED")
+        server.send_signal(signal.SIGINT)
+        status, _, err = ended(server)
+        client.close()
+    assert status == 130
+    assert f"-> {database}:1" in err
+    assert rows(database, "SELECT name FROM messages ORDER BY id LIMIT 2") == [("REGISTER",), ("REGISTERED",)]
+
+
+def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
+    """The tests' server waits 0.1 s for those who join, so the round cannot start before that."""
+    port = free_port("udp")
+    times: list[float] = []
+    with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--speed", "1", "-q"):
+        client = Client(port)
+        client.say("REGISTER;alice")
+        client.hear("REGISTERED")
+        client.say("JOIN;" + client.hear("ROUND STARTING;").split(";")[1])
+        times.append(time.monotonic())
+        client.hear("ROUND STARTED")
+        times.append(time.monotonic())
+        client.close()
+    assert times[1] - times[0] >= 0.08
+
+
+# What is refused, and how.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (["--serve", "1", "--connect", "2"], 2, "do not go together"),
+        (["--serve", "127.0.0.1:1", "--step"], 2, "--step is for the terminal"),
+        (["--connect", "127.0.0.1:1", "--from", "1s"], 2, "--from is for the terminal"),
+        (["--on-divergence", "skip"], 2, "--on-divergence is for a live peer: add --serve ADDR"),
+        (["-w", "x.db"], 2, "-w is for a live peer"),
+        (["--serve", "127.0.0.1:1", "--player", "bob"], 2, "--player goes with --connect"),
+        (["--serve", "nowhere"], 2, "'nowhere' is no address"),
+        (["--serve", "127.0.0.1:70000"], 2, "70000 is no port"),
+        (["--serve", "7=127.0.0.1:9000"], 2, "the record has no one server 7: it has 127.0.0.1:9000"),
+        (["--serve", "127.0.0.1:9001", "--serve", "127.0.0.1:9002"], 2, "neither says whose"),
+        (
+            ["--connect", "127.0.0.1:9000", "--player", "bop"],
+            1,
+            "there is no player bop in this session; did",
+        ),
+        (["--serve", "192.0.2.7:9000"], 1, "this machine does not have that address"),
+        (["--connect", "127.0.0.1:9000", "--on-divergence", "shout"], 2, "'shout' is not one of"),
+        (["--connect", "127.0.0.1:9000", "--patience", "0"], 2, "0.0 is not in the range"),
+        (["--connect", "127.0.0.1:9000", "-w", "/nowhere/x.db"], 1, "/nowhere/x.db: "),
+    ],
+)
+def test_refused(arguments: list[str], status: int, says: str) -> None:
+    done = in_this_process("replay", TINY, *arguments)
+    assert done.status == status
+    assert says in done.err
+    assert "Traceback" not in done.err
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    port = free_port("udp")
+    done = in_this_process("replay", TINY, "--connect", f"127.0.0.1:{port}")
+    assert done.status == 3
+    assert "the server cannot be reached (Connection refused)" in done.err
+    port = free_port("tcp")
+    lobby = str(CAPTURES / "catan-yaks-lobby.pcap.gz")
+    done = in_this_process("replay", lobby, "--connect", f"127.0.0.1:{port}")
+    assert done.status == 1
+    assert f"Cannot connect to tcp 127.0.0.1:{port}: Connection refused. Start the server first" in done.err
+
+
+def test_a_session_without_a_game_has_nothing_to_play(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.pcap"
+    empty.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+    done = in_this_process("replay", str(empty), "--serve", "127.0.0.1:9000")
+    assert done.status == 1
+    assert "there is nothing to play" in done.err
+
+
+def test_the_other_servers_ports_are_as_far_as_recorded() -> None:
+    """CGML's three: of one address the others follow; what is in the way is said."""
+    tiny = str(CAPTURES / "cgml-tiny.pcap.gz")
+    done = in_this_process("replay", tiny, "--connect", "127.0.0.1:65534")
+    assert done.status == 2
+    assert "port 65536 for 127.0.0.1:7003 is none" in done.err
+    done = in_this_process("replay", tiny, "--serve", "7001=127.0.0.1:9000")
+    assert done.status == 2
+    assert "where is 127.0.0.1:7003? Add 127.0.0.1:7003=127.0.0.1:PORT" in done.err

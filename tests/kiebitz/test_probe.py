@@ -1,0 +1,275 @@
+"""`kiebitz probe`: right programs pass, planted faults are found by the right cases, nobody is bothered."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import ROOT, kiebitz
+from processes_and_rows import KIEBITZ, free_port, until
+from strength import a_few
+
+from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
+from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY
+from kiebitz.dissectors.protocols.schafkopf.legal import NICHTS
+from kiebitz.services.probing.program import Program, ProgramError
+
+WINDOW_S = 0.3
+"""So long the server of Mäxchen waits for an answer: a little longer than the specification says."""
+
+
+def server(port: int, fault: str = "", protocol: str = "maexchen") -> str:
+    """The shell command of a server with a planted fault."""
+    players = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}[protocol]
+    words = [sys.executable, str(ROOT / "tests" / "peers"), f"{protocol}-server", "--port", str(port)]
+    words += [
+        "--players",
+        str(players),
+        "--points",
+        "5",
+        "--window",
+        str(WINDOW_S),
+        *(["--fault", fault] if fault else []),
+    ]
+    return shlex.join(words)
+
+
+def probed(*only: str, fault: str = "", protocol: str = "maexchen", more: tuple[str, ...] = ()) -> Any:
+    """The results of cases at a server."""
+    port = free_port("udp" if protocol == "maexchen" else "tcp")
+    arguments = ["probe", "server", str(port), "-d", protocol, "--restart", server(port, fault, protocol)]
+    arguments += [word for pattern in only for word in ("--only", pattern)]
+    done = kiebitz(*arguments, "--json", *more)
+    assert "Traceback" not in done.err
+    found = done.json
+    assert done.status == (3 if any(each["verdict"] == "FAILED" for each in found["results"]) else 0), (
+        done.err
+    )
+    return found["results"]
+
+
+def verdicts(results: Any) -> dict[str, str]:
+    return {each["case"].removeprefix("maexchen/"): each["verdict"] for each in results}
+
+
+# Verdicts.
+
+
+def test_a_right_server_passes() -> None:
+    names = ["JOIN/whole", "ROLL/whole", "ANNOUNCE/token/nobodys-token", "rubbish"]
+    results = probed(*(f"maexchen/{name}" for name in names))
+    assert sorted(verdicts(results).items()) == sorted(
+        {
+            "JOIN/whole": "OK",
+            "ROLL/whole": "OK",
+            "ANNOUNCE/token/nobodys-token": "OK",
+            "rubbish": "INFORMATIONAL",
+        }.items()
+    )
+    for each in results:
+        assert each["messages"], each
+        assert each["reactions"], each
+        assert bytes.fromhex(each["sent"][0]["hex"]), each
+
+
+@pytest.mark.parametrize("protocol", a_few(["maexchen", "schafkopf", "catan", "okey", "cgml"], ["okey"]))
+def test_what_is_sent_as_it_is_passes(protocol: str) -> None:
+    pattern = f"{protocol}/*/whole" if protocol != "okey" else "okey/JLOB/whole"
+    results = probed(pattern, protocol=protocol)
+    failed = [(each["case"], each["why"]) for each in results if each["verdict"] == "FAILED"]
+    assert not failed
+    assert any(each["verdict"] == "OK" for each in results)
+
+
+@pytest.mark.full
+def test_a_right_server_passes_all_that_must_be() -> None:
+    cases = [case.name for case in cases_of(MAEXCHEN, "server") if case.demand.level == "must"]
+    results = probed(*cases)
+    assert [each for each in results if each["verdict"] == "FAILED"] == []
+    tried = [each for each in results if each["verdict"] == "OK"]
+    assert len(tried) > 0.8 * len(cases)
+
+
+class _AsksAgain(socketserver.StreamRequestHandler):
+    """Serves no game of Schafkopf; one who has no name is asked for it again."""
+
+    def handle(self) -> None:
+        ask = SCHAFKOPF.encode("NAME", "s2c", {"name": EMPTY})
+        go_on = SCHAFKOPF.encode("ID", "s2c", {"id": 0}) + SCHAFKOPF.encode("MODUS", "s2c", {"modus": NICHTS})
+        self.wfile.write(ask)
+        while (flag := self.rfile.readline()) and (field := self.rfile.readline()):
+            is_named = field != b"!END\n" and self.rfile.readline()
+            if flag == b"!NAME\n":
+                self.wfile.write(go_on if is_named else ask)
+
+
+@pytest.mark.full
+def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _AsksAgain) as asking:
+        asking.daemon_threads = True
+        threading.Thread(target=asking.serve_forever, daemon=True).start()
+        port, only = str(asking.server_address[1]), "schafkopf/NAME/name/left-out"
+        done = kiebitz("probe", "server", port, "-d", "schafkopf", "--wait", "0.3", "--only", only, "--json")
+        asking.shutdown()
+    (result,) = done.json["results"]
+    assert [message["name"] for message in result["messages"]][:2] == ["NAME", "NAME"]
+    assert result["why"] == "it ignores it; the specification leaves that open"
+
+
+# What is told.
+
+
+def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
+    port = free_port("udp")
+    database, report, folder = (tmp_path / name for name in ("probe.db", "probe.html", "kept"))
+    start = ["--restart", server(port, "dies-on-an-unknown-word"), "--wait", "0.7"]
+    more = [*start, "-w", str(database)]
+    address = f"127.0.0.1:{port}"
+    done = kiebitz(
+        *("probe", "server", address, "-d", "maexchen", *more, "--report", str(report)),
+        *("--keep", str(folder), "--only", "maexchen/unknown-message", "--only", "maexchen/JOIN/whole"),
+    )
+    assert done.status == 3
+    assert "FAILED" in done.out
+    assert f"kiebitz probe server {address} -d maexchen" in done.out
+    assert "1 FAILED, 1 OK" in done.err
+    page = report.read_text()
+    assert "<script" not in page
+    assert 'id="maexchen/unknown-message"' in page
+    (capture,) = folder.iterdir()
+    assert capture.name == "maexchen-unknown-message.pcapng"
+    assert "unknown-message" in kiebitz("check", str(capture)).out
+    listed = kiebitz("sessions", str(database), "--json").json
+    assert {each["name"] for each in listed} >= {
+        "probe server maexchen/unknown-message: FAILED",
+        "probe server maexchen/JOIN/whole: OK",
+    }
+    again = kiebitz("probe", "server", address, "-d", "maexchen", *more, "--again", "failed", "--json")
+    (found,) = again.json["results"]
+    assert found["case"] == "maexchen/unknown-message"
+    told = shlex.split(found["command"])
+    assert told[1:] == ["probe", "server", address, "-d", "maexchen", *start, "--only", found["case"]]
+    assert kiebitz(*told[1:]).status == 3
+
+
+def test_cases_are_listed_without_being_tried() -> None:
+    done = kiebitz("probe", "server", "-d", "maexchen", "--list", "--json", "--only", "maexchen/JOIN/token")
+    assert done.status == 0
+    assert {each["case"] for each in done.json} >= {"maexchen/JOIN/token/left-out"}
+    assert all(each["level"] in ("must", "should", "open") for each in done.json)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["server"], "where is the server?"),
+        (["server", "--list"], "which protocol? Say -d PROTOCOL"),
+        (["server", "9000", "-d", "maexhen"], "there is no protocol maexhen; did you mean maexchen?"),
+        (["server", "9000", "-d", "maexchen", "--only", "maexchen/JION"], "no case of maexchen has the name"),
+        (["server", "9000", "-d", "maexchen", "--again", "failed"], "--again goes with -w"),
+        (["server", "127.0.0.1:0", "-d", "maexchen"], "0 is no port to probe"),
+        (["server", "9000", "-d", "maexchen", "--wait", "nan"], "write a number above 0"),
+        (["server", "192.0.2.7:9000", "-d", "maexchen"], "192.0.2.7 is another machine"),
+    ],
+)
+def test_wrong_usage_is_told(arguments: list[str], says: str) -> None:
+    done = kiebitz("probe", *arguments)
+    assert (done.status, done.out) == (2, "")
+    assert says in done.err
+
+
+def test_nothing_is_sent_before_the_protocol_is_known() -> None:
+    port = free_port("udp")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", port))
+        silent.setblocking(False)
+        done = kiebitz("probe", "server", str(port))
+        assert done.status == 2
+        assert "nothing is sent before that is clear" in done.err
+        with pytest.raises(BlockingIOError):
+            silent.recv(100)
+
+
+def test_a_server_that_is_not_there_is_told() -> None:
+    port = free_port("udp")
+    done = kiebitz("probe", "server", str(port), "-d", "maexchen", "--only", "maexchen/JOIN/whole")
+    assert (done.status, done.out) == (1, "")
+    assert f"udp 127.0.0.1:{port} does not answer. Start the server first" in done.err
+
+
+# The program that is started.
+
+
+def test_a_program_that_does_not_listen_is_told() -> None:
+    port = free_port("udp")
+    with pytest.raises(ProgramError, match=r"it has ended \(exit status 7\).*it says: no such table"):
+        Program("sh -c 'echo no such table; sleep 0.2; exit 7'", "udp", port).start()
+    with pytest.raises(ProgramError, match="No such file or directory"):
+        Program("/nowhere/server", "udp", port).start()
+
+
+def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
+    port = free_port("udp")
+    script = tmp_path / "server.py"
+    script.write_text(
+        "import socket, subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(61)'])\n"
+        "listening = socket.socket(type=socket.SOCK_DGRAM)\n"
+        f"listening.bind(('127.0.0.1', {port}))\n"
+        "time.sleep(60)\n"
+    )
+    program = Program(shlex.join([sys.executable, str(script)]), "udp", port)
+    program.start()
+    group = program.number
+    assert group is not None
+    assert len(living(group)) == 2
+    program.stop()
+    until(lambda: not living(group), "all of it has ended", 10)
+
+
+def living(group: int) -> list[str]:
+    """The processes of a group that are more than waiting to be forgotten."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, of_group, *_ = stat.read_text().rpartition(")")[2].split()
+            if int(of_group) == group and state != "Z":
+                found.append(stat.parent.name)
+    return found
+
+
+@pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
+def test_an_interrupted_probe_tells_what_it_knows_and_ends_the_program(number: int, tmp_path: Path) -> None:
+    port = free_port("udp")
+    command = [*KIEBITZ, "probe", "server", str(port), "-d", "maexchen", "--restart", server(port), "--json"]
+    with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
+        process = subprocess.Popen([*command, "-w", str(tmp_path / "probe.db")], stdout=out, stderr=err)
+        end = time.monotonic() + 30
+        while not (tmp_path / "probe.db").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(number)
+        status = process.wait(30)
+    said = (tmp_path / "err").read_text()
+    assert status == 130, said
+    assert "Traceback" not in said
+    told = json.loads((tmp_path / "out").read_text())
+    assert "interrupted" in told["left_out"]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", port))

@@ -1,0 +1,133 @@
+"""`kiebitz probe` finds planted faults by the right cases and by no other; right programs fail none."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from command import ROOT, kiebitz
+from games_in_memory import SEATS
+from peers.planted import FAULTS, PEERS
+from probe_faults import CONTROLS, FOUND, NOT_FOUND, PLAYED, Found
+from processes_and_rows import free_port
+from strength import a_few
+
+from kiebitz.dissectors.probing.case import Case
+from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.registry import dissector_of
+
+WINDOW_S = 0.3
+"""So long the server of Mäxchen waits for an answer: a little longer than the specification says."""
+
+WAIT_S = 0.5
+IN_PLAY_S = 6.0
+"""So long a row may take that shows in play: who stops in the midst of a game has shown what it does."""
+
+
+SLOW = ("slowly", "silence")
+"""Kinds of cases that take seconds each."""
+
+UNSAID = {
+    "maexchen": ("REGISTER_SPECTATOR", "UNREGISTER", "ECHO", "UNREGISTERED", "HEARTBEAT", "ECHOING"),
+    "schafkopf": ("HOCHZEIT", "BEENDEN", "KARTE"),
+    "catan": ("Erfindung",),
+    "okey": ("LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA", "+LLOB", "JOND", "LEFT", "NAMS"),
+    "cgml": ("load", "renonc", "newgroup"),
+}
+"""Messages that come up seldom or never: to wait for one takes seconds."""
+
+
+def started(peer: str, fault: str, port: int) -> str:
+    """The command that starts a program."""
+    protocol, role = peer.split("-")
+    words = [sys.executable, str(ROOT / "tests" / "peers"), peer, "--port", str(port)]
+    if role == "server":
+        players = 2 if protocol == "maexchen" else SEATS[protocol]
+        words += ["--players", str(players), "--points", "5", "--window", str(WINDOW_S)]
+    else:
+        words += ["--name", "Zoe"]
+    return shlex.join([*words, *(["--fault", fault] if fault else [])])
+
+
+def probed(peer: str, fault: str, cases: list[str], seconds: float = 600.0) -> list[dict[str, Any]]:
+    """What comes of these cases."""
+    protocol, role = peer.split("-")
+    port = free_port("udp" if protocol == "maexchen" else "tcp")
+    side = "server" if role == "server" else "client"
+    only = [word for case in dict.fromkeys(cases) for word in ("--only", f"{protocol}/{case}")]
+    done = kiebitz(
+        *("probe", side, str(port), "-d", protocol, "--restart", started(peer, fault, port), "--json"),
+        *("--wait", str(WAIT_S), "--rate", "1000", "--time", str(seconds), *only),
+    )
+    assert "Traceback" not in done.err
+    results: list[dict[str, Any]] = done.json["results"]
+    assert done.status == (3 if any(each["verdict"] == "FAILED" for each in results) else 0), done.err
+    return results
+
+
+def failed(results: list[dict[str, Any]]) -> dict[str, str]:
+    """The cases that failed, without their protocol, and why."""
+    return {each["case"].partition("/")[2]: each["why"] for each in results if each["verdict"] == "FAILED"}
+
+
+def tried(row: Found) -> list[str]:
+    """The cases that are tried for a row."""
+    named = [case for case in row.cases.split() if "*" not in case]
+    if row.alone:
+        return named
+    # A game of Catan takes as long as is given to it.
+    played = PLAYED if row.is_in_play or not row.peer.startswith("catan") else ()
+    return [*named, *played, *CONTROLS[row.peer].split()]
+
+
+QUICK = (
+    "maexchen-server takes-any-token",
+    "maexchen-player dies-on-bad-utf8",
+)
+
+
+@pytest.mark.parametrize(
+    "row", a_few(FOUND, lambda row: f"{row.peer} {row.fault}" in QUICK, lambda row: f"{row.peer} {row.fault}")
+)
+def test_a_fault_is_found_by_the_right_case_and_by_no_other(row: Found) -> None:
+    found = failed(probed(row.peer, row.fault, tried(row), IN_PLAY_S if row.is_in_play else 600.0))
+    assert found, "no case has failed"
+    others = {case: why for case, why in found.items() if not is_right(row, case)}
+    assert not others
+
+
+def is_right(row: Found, case: str) -> bool:
+    return any(fnmatchcase(case, pattern) for pattern in row.cases.split())
+
+
+def test_each_planted_fault_is_found_or_it_is_said_why_not() -> None:
+    found = {(row.peer, row.fault) for row in FOUND}
+    excused = {(peer, fault) for peer, faults in NOT_FOUND.items() for fault in faults}
+    assert len(found) == len(FOUND)
+    assert not found & excused
+    assert found | excused == {(fault.peer, fault.name) for fault in FAULTS}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("peer", sorted(PEERS))
+def test_a_right_program_fails_none_of_these_cases(peer: str) -> None:
+    names = [case for row in FOUND if row.peer == peer for case in tried(row)]
+    assert not failed(probed(peer, "", [*names, *PLAYED]))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("peer", sorted(PEERS))
+def test_a_right_program_fails_no_kind_of_case(peer: str) -> None:
+    kinds: dict[str, Case] = {}
+    protocol, role = peer.split("-")
+    dissector = dissector_of(protocol)
+    assert dissector is not None
+    for case in cases_of(dissector, "server" if role == "server" else "client"):
+        # The slow ones are tried where their protocol is.
+        if not case.is_in_play and case.message not in UNSAID[protocol] and case.kind not in SLOW:
+            kinds.setdefault(case.kind, case)
+    names = [case.name.partition("/")[2] for case in kinds.values()]
+    assert not failed(probed(peer, "", names))

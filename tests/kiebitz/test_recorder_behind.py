@@ -1,0 +1,163 @@
+"""A recorder that is behind says so; Ctrl-C tells what is left, and a second one puts that off."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from command import ROOT, TINY, kiebitz
+from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, rows, until
+
+MANY = 12_000
+"""Datagrams: more than a recorder takes at once."""
+
+AT_ONCE = 20
+"""So many are on their way: no buffer is too small for them."""
+
+SAID = b"REGISTER;alice"
+
+
+class Stopped:
+    """A relay whose recorder stands still, with many datagrams in the journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = folder / "game.db"
+        self._log = folder / "log"
+        port = free_port("udp")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+            server.bind(("127.0.0.1", 0))
+            server.settimeout(PATIENCE_S)
+            mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@{port}"
+            with self._log.open("wb") as log:
+                self.relay = subprocess.Popen(
+                    [*KIEBITZ, "relay", "-m", mode, "-w", str(self.database), "-q"],
+                    stderr=log,
+                    start_new_session=True,
+                    cwd=ROOT,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                )
+            self.says("listening on")
+            self.recorder = child_of(self.relay.pid)
+            os.kill(self.recorder, signal.SIGSTOP)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+                client.connect(("127.0.0.1", port))
+                for _ in range(MANY // AT_ONCE):
+                    for _ in range(AT_ONCE):
+                        client.send(SAID)
+                    for _ in range(AT_ONCE):
+                        server.recv(100)
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def says(self, words: str) -> None:
+        until(lambda: words in self.said, f"the relay says {words!r}", 3 * PATIENCE_S)
+
+    def interrupt(self) -> None:
+        self.relay.send_signal(signal.SIGINT)
+
+    def go_on(self) -> None:
+        os.kill(self.recorder, signal.SIGCONT)
+
+    def interrupt_twice(self) -> Path:
+        """Gives the folder in which the rest is kept."""
+        self.interrupt()
+        until(lambda: _waits(self.relay.pid), "it waits for its recorder")
+        # Sooner it would be the same one.
+        time.sleep(1.5)
+        self.interrupt()
+        assert self.relay.wait(PATIENCE_S) == 130
+        sentence = next(line for line in self.said.splitlines() if "ended at once" in line)
+        command = shlex.split(sentence.partition("; kiebitz ")[2].removesuffix(" records it"))
+        assert command[0] == "import"
+        return Path(command[1])
+
+    def recorded(self) -> int:
+        ((count,),) = rows(self.database, "SELECT count(*) FROM chunks WHERE data IS NOT NULL")
+        return int(count)
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Iterator[Stopped]:
+    relay = Stopped(tmp_path)
+    try:
+        yield relay
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(relay.relay.pid, signal.SIGKILL)
+        relay.relay.wait()
+
+
+def _waits(process: int) -> bool:
+    """Whether a relay has closed its UDP sockets."""
+    return str(process) not in subprocess.run(["ss", "-unap"], capture_output=True, text=True).stdout
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "log")
+
+
+def test_a_recorder_that_is_behind_says_so(stopped: Stopped) -> None:
+    # What came last has to be so old.
+    time.sleep(4)
+    stopped.go_on()
+    stopped.says("s behind: about")
+    stopped.says("the recorder has caught up")
+    stopped.interrupt()
+    assert stopped.relay.wait(PATIENCE_S) == 0
+    assert stopped.recorded() == MANY
+
+
+def test_ctrl_c_tells_what_is_left(stopped: Stopped, tmp_path: Path) -> None:
+    stopped.interrupt()
+    until(lambda: _waits(stopped.relay.pid), "it waits for its recorder")
+    stopped.go_on()
+    assert stopped.relay.wait(3 * PATIENCE_S) == 0
+    assert "messages are left to be recorded; Ctrl-C puts that off" in stopped.said
+    assert stopped.recorded() == MANY
+    assert left_in(tmp_path) == ["game.db"]
+
+
+def test_a_second_ctrl_c_puts_it_off(stopped: Stopped, tmp_path: Path) -> None:
+    folder = stopped.interrupt_twice()
+    assert stopped.recorded() < MANY
+    # Nothing else goes into the database before.
+    done = kiebitz("import", TINY, "-w", str(stopped.database))
+    assert done.status == 1
+    assert f"kiebitz import {folder} recovers it" in done.err
+    carried_on = subprocess.run(
+        [*KIEBITZ, "import", str(folder)], capture_output=True, text=True, cwd=ROOT, timeout=60
+    )
+    assert carried_on.returncode == 0, carried_on.stderr
+    assert stopped.recorded() == MANY
+    assert rows(stopped.database, "SELECT count(*), ended_ns IS NULL FROM sessions") == [(1, 0)]
+    assert left_in(tmp_path) == ["game.db"]
+
+
+def test_a_folder_in_which_nothing_was_left(tmp_path: Path) -> None:
+    done = kiebitz("import", str(tmp_path), "-w", str(tmp_path / "game.db"))
+    assert done.status == 1
+    assert "no recording was left in it" in done.err
+
+
+def test_a_signal_that_comes_twice_at_once_is_one(tmp_path: Path) -> None:
+    mode = f"reverse:udp://127.0.0.1:9@127.0.0.1:{free_port('udp')}"
+    relay = [*KIEBITZ, "relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-q"]
+    process = subprocess.Popen(relay, stderr=subprocess.PIPE, start_new_session=True)
+    with process:
+        assert process.stderr is not None
+        assert any(b"listening on" in line for line in process.stderr)
+        # As timeout does it: its child, and then the group that both are in.
+        os.kill(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
+    assert left_in(tmp_path) == ["game.db"]

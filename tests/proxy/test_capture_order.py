@@ -1,0 +1,431 @@
+"""Files out of order, clocks that are set, RSTs without effect, two captures merged: the same messages."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import struct
+from collections.abc import Callable
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from closing import closed_afterwards
+from command import ROOT, kiebitz
+from disordered import Packets, write_packets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strength import times
+from tcp_segments import MILLISECOND, SECOND, Sent, handshake, sent, told
+from test_tcp_flows import by_word
+
+from kiebitz.dissectors.model import Chunk, Item
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.flows import capture_order
+from kiebitz.proxy.flows.capture_order import LOOKAHEAD, CaptureOrder
+from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp_order import RESET_PATIENCE_NS, TcpOrder
+from kiebitz.proxy.flows.udp import UdpConversations
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import MEMORY
+
+DATA = ROOT / "tests" / "data" / "disorder"
+CAPTURES = ROOT / "captures"
+HOUR, YEAR = 3600 * SECOND, 365 * 86_400 * SECOND
+
+
+def packets_of(path: Path) -> Packets:
+    with open_capture(str(path)) as capture:
+        return list(capture)
+
+
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        ("clock-ahead-3h", 11),
+        ("one-direction-after-the-other", 27),
+        ("rst-not-obeyed", 15),
+        ("constant-identification", 7),
+        ("two-taps-120ms-apart", 5),
+    ],
+)
+def test_small_captures(name: str, messages: int, tmp_path: Path) -> None:
+    run = kiebitz("import", str(DATA / f"{name}.pcap"), "-w", str(tmp_path / "x.db"))
+    assert f"1 stream, {messages} messages" in run.err
+    assert "no errors, no warnings" in run.err
+
+
+def ordered(packets: Packets) -> Packets:
+    return sorted(packets, key=itemgetter(0))
+
+
+def is_first_way(packet: RawPacket) -> bool:
+    """By the ports, which are at the same place in UDP and TCP."""
+    return packet[2][34:36] < packet[2][36:38]
+
+
+def one_way_after_the_other(packets: Packets, first: bool = True) -> Packets:
+    return sorted(packets, key=lambda packet: is_first_way(packet) is not first)
+
+
+def in_blocks(packets: Packets) -> Packets:
+    """In blocks of seven packets of each direction, as a program writes the buffers of two interfaces."""
+    full: list[tuple[int, RawPacket]] = []
+    for way in (True, False):
+        block = [packet for packet in packets if is_first_way(packet) is way]
+        full += [(number // 7, packet) for number, packet in enumerate(block)]
+    return [packet for _, packet in sorted(full, key=itemgetter(0))]
+
+
+def later(packets: Packets, by_ns: int, jitter_ns: int = 1) -> Packets:
+    """The packets with times by another clock, and up to `jitter_ns` after that."""
+    chance = random.Random(by_ns)
+    return [
+        (ts_ns + by_ns + chance.randrange(jitter_ns), linktype, data, wirelen)
+        for ts_ns, linktype, data, wirelen in packets
+    ]
+
+
+def clock_set(packets: Packets, by_ns: int, at: float = 0.5) -> Packets:
+    place = int(len(packets) * at)
+    return packets[:place] + later(packets[place:], by_ns)
+
+
+def set_and_set_back(packets: Packets, by_ns: int) -> Packets:
+    return clock_set(clock_set(packets, by_ns, 0.3), -by_ns, 0.6)
+
+
+DISORDERS: dict[str, Callable[[Packets], Packets]] = {
+    "one way after the other": one_way_after_the_other,
+    "the other way first": lambda packets: one_way_after_the_other(packets, first=False),
+    "in blocks": in_blocks,
+    "5 s ahead": lambda packets: clock_set(packets, 5 * SECOND),
+    "5 s back": lambda packets: clock_set(packets, -5 * SECOND),
+    "3 h ahead": lambda packets: clock_set(packets, 3 * HOUR),
+    "3 h back": lambda packets: clock_set(packets, -3 * HOUR),
+    "20 years ahead": lambda packets: clock_set(packets, 20 * YEAR),
+    "8 years back": lambda packets: clock_set(packets, -8 * YEAR),
+    "ahead and back": lambda packets: set_and_set_back(packets, 7 * HOUR),
+    "back and ahead": lambda packets: set_and_set_back(packets, -7 * HOUR),
+}
+GAMES = {
+    "tcp": DATA / "one-direction-after-the-other.pcap",
+    "udp": CAPTURES / "maexchen-head-tiny.pcap",
+}
+
+
+def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], int]:
+    """The messages and streams of a file, and how many of its packets are out of order."""
+    path = folder / "captured.pcap"
+    write_packets(path, packets)
+    recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
+    connection = closed_afterwards(recording.recorder.connection)
+    return (
+        connection.execute("SELECT stream_id, direction, name, fields, offset FROM messages").fetchall(),
+        connection.execute("SELECT id, client, server, close_reason FROM streams").fetchall(),
+        recording.late,
+    )
+
+
+@pytest.mark.parametrize("disorder", DISORDERS.values(), ids=DISORDERS)
+@pytest.mark.parametrize("game", GAMES)
+def test_disorder_changes_nothing(game: str, disorder: Callable[[Packets], Packets], tmp_path: Path) -> None:
+    packets = ordered(packets_of(GAMES[game]))
+    messages, streams, late = found(packets, tmp_path)
+    assert late == 0
+    after = found(disorder(packets), tmp_path)
+    assert after[:2] == (messages, streams)
+    # That UDP goes back in the same flow proves nothing.
+    goes_back = "back" in next(name for name, other in DISORDERS.items() if other is disorder)
+    assert (after[2] > 0) == (game == "udp" and goes_back)
+
+
+def test_what_cannot_be_put_in_order_is_reported(tmp_path: Path) -> None:
+    packets = talk(3 * LOOKAHEAD, 23, counted, 1000)
+    write_packets(tmp_path / "long.pcap", sorted(packets, key=lambda packet: packet[2][12:16]))
+    run = kiebitz("import", str(tmp_path / "long.pcap"), "-w", str(tmp_path / "x.db"))
+    assert run.status == 0
+    assert "packets go back by over a second" in run.err
+    assert "reordercap" in run.err
+
+
+def test_the_queue_is_bounded() -> None:
+    order = CaptureOrder()
+    batch: list[capture_order.Sent]
+    number = 0
+    for size in (100, 100, 1 << 20):
+        for _ in range(10):
+            batch = [(number + place, (b"flow", b"%d" % place, 0, 0)) for place in range(1000)]
+            number += 1000
+            order.add(batch, 1000 * size)
+            assert len(order._waiting) <= (LOOKAHEAD if size == 100 else LOOKAHEAD // 2)
+    waiting = len(order._waiting)
+    assert len(order.close()) == waiting
+
+
+def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
+    """Two sides that speak in turns; each acknowledges all that it has received."""
+    segments = handshake()
+    at = {"c": 0, "s": 0}
+    for number in range(lines):
+        who, other = ("c", "s") if number % 3 else ("s", "c")
+        line = b"line %d\n" % number
+        ms = 1 + number * pause_ms
+        segments.append(sent(ms, who, "PA", line, at=at[who], ack=at[other]))  # type: ignore[arg-type]
+        at[who] += len(line)
+    ms = 1 + lines * pause_ms
+    segments.append(sent(ms, "c", "FA", at=at["c"], ack=at["s"]))
+    segments.append(sent(ms + 1, "s", "FA", at=at["s"], ack=at["c"] + 1))
+    return segments
+
+
+def items_of(segments: list[Sent], in_order: bool = False) -> list[Item]:
+    """The items of segments from a file, up to the end of its connections."""
+    tcp = TcpOrder(TcpConversations(itertools.count(1), by_word, frozenset({9000})), RESET_PATIENCE_NS)
+    items: list[Item] = []
+    if not in_order:
+        order = CaptureOrder()
+        segments = [*order.add(segments, 0), *order.close()]  # type: ignore[arg-type, list-item]
+    for ts_ns, segment in segments:
+        tcp.feed(segment, ts_ns, items)
+    tcp.close(segments[-1][0], items)
+    return items
+
+
+def said(items: list[Item]) -> dict[str, bytes]:
+    """All bytes of each direction, of all streams together."""
+    whole = {"c2s": b"", "s2c": b""}
+    for item in items:
+        if isinstance(item, Chunk):
+            whole[item.direction] += item.data
+    return whole
+
+
+@given(st.integers(1, 40), st.randoms(use_true_random=False))
+@settings(max_examples=times(200), deadline=None)
+def test_any_permutation_of_a_file(lines: int, chance: random.Random) -> None:
+    # Different times, so that they give the order.
+    segments = [(place * MILLISECOND, segment) for place, (_, segment) in enumerate(conversation(lines))]
+    mixed = list(segments)
+    chance.shuffle(mixed)
+    assert said(items_of(mixed)) == said(items_of(segments, in_order=True))
+
+
+def with_resets(segments: list[Sent], resets: list[tuple[int, str, str]]) -> list[Sent]:
+    """The segments, with a RST of a side behind some of them, of the number that its receiver expects."""
+    mixed: list[Sent] = []
+    follows = {"c": (0, 0), "s": (0, 0)}
+    for place, (ts_ns, segment) in enumerate(segments):
+        mixed.append((ts_ns, segment))
+        who = "c" if segment.flow == segments[0][1].flow else "s"
+        end = segment.seq + len(segment.payload) + bool(segment.flags & 3)
+        follows[who] = end % (1 << 32), segment.ack
+        for after, sender, flags in resets:
+            if after == place:
+                seq, ack = follows[sender]
+                flow = segments[0 if sender == "c" else 1][1].flow
+                bits = 4 | 16 * ("A" in flags)
+                mixed.append((ts_ns + 1000, Segment(flow, b"", 0, seq, ack * ("A" in flags), bits, 0)))
+    return mixed
+
+
+@pytest.mark.parametrize("pause_ms", [1, 300, 4000])
+@pytest.mark.parametrize(
+    "resets",
+    [
+        [(6, "s", "RA")],
+        [(6, "c", "R")],
+        [(3, "c", "RA"), (3, "s", "RA")],
+        [(6, "s", "R"), (6, "s", "R"), (6, "s", "R")],
+        [(4, "s", "RA"), (9, "c", "R")],
+    ],
+)
+def test_a_rst_that_nobody_obeys_ends_nothing(resets: list[tuple[int, str, str]], pause_ms: int) -> None:
+    segments = conversation(12, pause_ms)
+    assert told(items_of(with_resets(segments, resets))) == told(items_of(segments))
+
+
+@pytest.mark.parametrize("pause_ms", [1, 500, 16_000, 100_000])
+def test_a_rst_during_the_handshake(pause_ms: int) -> None:
+    segments = [*handshake()[:2], sent(1, "c", "R"), sent(1 + pause_ms, "c", "PA", b"hello")]
+    assert said(items_of(segments)) == {"c2s": b"hello", "s2c": b""}
+
+
+def test_acknowledgments_refute_a_rst_as_well() -> None:
+    """Of a client that only listens, seconds later; then nothing is sent for long."""
+    segments = handshake()
+    for number, ms in enumerate((1, 2, 1500, 1501, 3000, 90_000, 90_001)):
+        segments.append(sent(ms, "s", "PA", b"card", at=4 * number))
+        segments.append(sent(ms + 0.5, "c", "A", ack=4 * number + 4))
+    expected = told(items_of(segments))
+    for flags in ("R", "RA"):
+        assert told(items_of(with_resets(segments, [(6, "c", flags)]))) == expected
+
+
+PLACES = st.lists(
+    st.tuples(st.integers(2, 20), st.sampled_from("cs"), st.sampled_from(["R", "RA"])), max_size=4
+)
+
+
+@given(st.integers(8, 30), PLACES, st.sampled_from([1, 50, 900, 6000, 20_000]))
+@settings(max_examples=times(300), deadline=None)
+def test_a_rst_loses_no_bytes_that_go_on(
+    lines: int, resets: list[tuple[int, str, str]], pause_ms: int
+) -> None:
+    # The end without FINs: a RST behind the last bytes is obeyed.
+    segments = conversation(lines, pause_ms)[:-2]
+    assert said(items_of(with_resets(segments, resets), in_order=True)) == said(items_of(segments))
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ([], ["1 c2s @0 q", "1 reset 1"]),
+        # Under way when the other side was reset.
+        ([sent(20, "s", "PA", b"a", ack=1)], ["1 c2s @0 q", "1 s2c @0 a", "1 reset 1"]),
+        # Sent before the RST, captured after it.
+        ([sent(2, "c", "PA", b"q", at=0)], ["1 c2s @0 q", "1 reset 1"]),
+        # The same ports again at once.
+        (
+            [
+                sent(5, "c", "S", isn=9_000_000),
+                sent(6, "s", "SA", isn=7, peer_isn=9_000_000),
+                sent(7, "c", "PA", b"again", isn=9_000_000, peer_isn=7),
+                sent(8, "s", "PA", b"yes", ack=5, isn=7, peer_isn=9_000_000),
+            ],
+            ["1 c2s @0 q", "1 reset 1", "2 c2s @0 again", "2 s2c @0 yes", "2 end 8"],
+        ),
+    ],
+)
+def test_a_rst_that_is_obeyed_ends_the_stream(later: list[Sent], expected: list[str]) -> None:
+    for who, at, ack in (("c", 1, 0), ("s", 0, 1)):
+        if who == "s" and expected[1].startswith("1 s2c"):
+            continue
+        way: Literal["c", "s"] = "c" if who == "c" else "s"
+        reset = sent(1, way, "RA", at=at, ack=ack)
+        assert told(items_of([*handshake(), sent(1, "c", "PA", b"q"), reset, *later])) == expected
+
+
+@pytest.mark.parametrize(
+    ("segments", "expected"),
+    [
+        (
+            [*handshake(), sent(1, "c", "PA", b"hello"), sent(2, "s", "RA", b"denied", ack=5)],
+            ["1 c2s @0 hello", "1 s2c @0 denied", "1 reset 2"],
+        ),
+        ([sent(1, "s", "RA", b"who?")], ["1 s2c @0 gap ?", "1 s2c @0 who?", "1 reset 1"]),
+        (
+            [*handshake(), sent(1, "s", "R", b"forged"), sent(2, "s", "PA", b"genuine")],
+            ["1 s2c @0 forged", "1 s2c @0 retransmission-differs 6", "1 s2c @6 e", "1 end 2"],
+        ),
+    ],
+)
+def test_bytes_of_a_rst_are_given_as_by_tshark(segments: list[Sent], expected: list[str]) -> None:
+    assert told(items_of(segments)) == expected
+
+
+def datagram(ts_ns: int, to_server: bool, identification: int, payload: bytes, fragment: int) -> RawPacket:
+    """A UDP datagram between 10.0.0.1 and 10.0.0.9 in raw IPv4; `fragment` has DF."""
+    ends = [(b"\x0a\0\0\x01", 50_000), (b"\x0a\0\0\x09", 9000)]
+    (source, source_port), (destination, port) = ends if to_server else ends[::-1]
+    total = 28 + len(payload)
+    header = struct.pack(">BBHHHBBH", 0x45, 0, total, identification, fragment, 64, 17, 0)
+    udp = struct.pack(">HHHH", source_port, port, 8 + len(payload), 0)
+    return ts_ns, 101, header + source + destination + udp + payload, total
+
+
+Identify = Callable[[int], int]
+DF = 0x4000
+
+
+def talk(count: int, step_ms: int, identify: Identify, words: int, fragment: int = DF) -> Packets:
+    """Datagrams by turns with one of several payloads; `identify` gives the n-th its identification."""
+    return [
+        datagram(
+            SECOND + number * step_ms * MILLISECOND,
+            number % 2 == 0,
+            identify(number),
+            b"word %d" % (number % words),
+            fragment,
+        )
+        for number in range(count)
+    ]
+
+
+def payloads(packets: Packets, folder: Path) -> list[tuple[str, bytes]]:
+    path = folder / "captured.pcap"
+    write_packets(path, packets)
+    recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
+    connection = closed_afterwards(recording.recorder.connection)
+    return connection.execute("SELECT direction, data FROM chunks").fetchall()
+
+
+def counted(number: int) -> int:
+    return 60_000 + number & 0xFFFF or 1
+
+
+@pytest.mark.parametrize("skew_ms", [51, 120, 1234, 9000])
+@pytest.mark.parametrize(
+    "identify", [counted, lambda number: number * 40_503 % 65_521 + 1], ids=["counted", "random"]
+)
+@pytest.mark.parametrize("words", [2, 1000])
+def test_two_captures_with_other_clocks(skew_ms: int, identify: Identify, words: int, tmp_path: Path) -> None:
+    packets = talk(60, 23, identify, words)
+    copies = later(packets, skew_ms * MILLISECOND, 2 * MILLISECOND)
+    once = payloads(packets, tmp_path)
+    assert len(once) == 60
+    assert payloads(ordered(packets + copies), tmp_path) == once
+    # One file appended to the other.
+    assert payloads(packets + copies, tmp_path) == once
+
+
+@given(st.integers(8, 200), st.integers(5, 400), st.integers(51, 9900))
+@settings(max_examples=times(100), deadline=None)
+def test_a_capture_and_its_skewed_copy_are_one(count: int, step_ms: int, skew_ms: int) -> None:
+    decode = PacketDecoder().decode
+    packets = talk(count, step_ms, counted, 5)
+    merged = ordered(packets + later(packets, skew_ms * MILLISECOND, MILLISECOND))
+    decoded: list[capture_order.Sent] = []
+    for ts_ns, linktype, data, wirelen in merged:
+        received = decode(linktype, data, wirelen, ts_ns)
+        assert isinstance(received, tuple)
+        decoded.append((ts_ns, received))
+    order = CaptureOrder()
+    assert order.add(list(decoded), 0) == []
+    assert order.close() == decoded
+    (skew_ns,) = order.skews_ns
+    assert 0 <= skew_ns - skew_ms * MILLISECOND < MILLISECOND
+    udp = UdpConversations(itertools.count(1), lambda *_: None, frozenset())
+    udp.expect_copies(skew_ns)
+    items: list[Item] = []
+    for ts_ns, received in decoded:
+        assert isinstance(received, tuple)
+        udp.feed(received, ts_ns, items)
+    assert sum(isinstance(item, Chunk) for item in items) == count
+
+
+@pytest.mark.parametrize("step_ms", [60, 100, 1000, 2500])
+@pytest.mark.parametrize("words", [1, 2, 6])
+@pytest.mark.parametrize("fragment", [0, DF], ids=["may be fragmented", "DF"])
+@pytest.mark.parametrize(
+    "identify",
+    [
+        lambda number: 1,
+        lambda number: 0,
+        counted,
+        lambda number: 1 + number % 2,
+        lambda number: 1 + number % 4,
+    ],
+    ids=["constant", "none", "counted", "two by turns", "four by turns"],
+)
+def test_what_is_sent_again_is_no_copy(
+    identify: Identify, fragment: int, words: int, step_ms: int, tmp_path: Path
+) -> None:
+    assert len(payloads(talk(40, step_ms, identify, words, fragment), tmp_path)) == 40
+
+
+def test_a_constant_identification_proves_nothing(tmp_path: Path) -> None:
+    """Two payloads by turns, within the time in which copies come."""
+    assert len(payloads(talk(40, 10, lambda number: 1, 4), tmp_path)) == 40

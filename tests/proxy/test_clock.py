@@ -1,0 +1,210 @@
+"""The computer's clock is set back by an hour while a game is relayed, and in the middle of a capture."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import TINY, kiebitz
+from maexchen_programs import Player, Server, play
+from mitmproxy_live import assert_recorded
+from processes_and_rows import free_port, rows, running
+from strength import a_few
+from test_failures import recorded, relaying
+from test_recorder_restart import round_trips
+from test_relay_udp import eventually
+
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.journal.follower import start_child, start_copy
+from kiebitz.proxy.system.clock import adopt, now_ns, origin_ns
+
+HOUR_NS = 3600 * 10**9
+
+# Setting the real clock would set that of all who work on this machine. The relay asks for the time of day by
+# time.time_ns alone: that one goes back when the process gets a signal.
+SET_BACK = """
+import signal
+import sys
+import time
+
+from kiebitz.cli.main import run
+
+if __name__ == "__main__":
+    time_ns, back = time.time_ns, []
+    time.time_ns = lambda: time_ns() - sum(back)
+    signal.signal(signal.SIGUSR1, lambda number, frame: back.append(3600 * 10**9))
+    sys.exit(run(sys.argv[1:]))
+"""
+
+
+def test_while_a_game_is_relayed(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    script = tmp_path / "set_back.py"
+    script.write_text(SET_BACK)
+    server = Server(expected=3, rounds=4)
+    port = free_port("udp")
+    mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
+    players = [Player(name, ("127.0.0.1", port)) for name in ("alice", "bob", "carl")]
+    relay_command = (sys.executable, str(script), "relay", "-m", mode, "-w", str(database))
+
+    def set_back(relay: int) -> None:
+        eventually(lambda: rows(database, "SELECT count(*) FROM games") >= [(2,)])
+        os.kill(relay, signal.SIGUSR1)
+
+    with running(*relay_command, ready="listening on") as relay, ThreadPoolExecutor(1) as beside:
+        done = beside.submit(set_back, relay.pid)
+        play(server, players)
+        done.result(0)
+    assert_recorded(database, players)
+    for table, column in (("chunks", "ts_ns"), ("events", "ts_ns"), ("games", "started_ns")):
+        times = [time for (time,) in rows(database, f"SELECT {column} FROM {table} ORDER BY id")]
+        assert times == sorted(times)
+    # Copies of a broadcast are one event, each round has its verdict, and nobody is late.
+    assert rows(database, "SELECT count(*) FROM events WHERE kind = 'round_started'") == [(4,)]
+    assert rows(database, "SELECT count(*) FROM games WHERE result IS NOT NULL") == [(4,)]
+    assert rows(database, "SELECT * FROM diagnostics WHERE severity != 'note'") == []
+    assert rows(database, "SELECT closed_ns > opened_ns FROM streams") == [(1,)] * 3
+
+
+def report_time(to: Connection) -> None:
+    to.send(now_ns())
+
+
+@pytest.mark.parametrize("start", [start_child, start_copy])
+def test_a_child_goes_by_its_parents_clock(start: Callable[..., BaseProcess]) -> None:
+    """The time of day was set between the two starts."""
+    before = origin_ns()
+    adopt(before - 10 * 365 * 24 * HOUR_NS)
+    try:
+        ours, theirs = Pipe()
+        child = start(report_time, theirs)
+        assert abs(ours.recv() - now_ns()) < HOUR_NS
+        child.join()
+    finally:
+        adopt(before)
+
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+
+JUMPS = ["+1h", "+10y", "-1h", "-10y"]
+
+
+@pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
+@pytest.mark.parametrize("jump", a_few(JUMPS, ["+10y", "-1h"]))
+def test_the_clock_jumps_and_a_second_recorder_begins_behind_it(tmp_path: Path, jump: str) -> None:
+    """Relay and recorders go by one clock: times are in order, and no recorder claims to be late."""
+    offset = tmp_path / "offset"
+
+    def set_clock(by: str) -> None:
+        (tmp_path / "new").write_text(by)
+        (tmp_path / "new").replace(offset)
+
+    set_clock("+0")
+    faked = {
+        "LD_PRELOAD": str(FAKETIME),
+        "FAKETIME_TIMESTAMP_FILE": str(offset),
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_NO_CACHE": "1",
+    }
+    database = tmp_path / "game.db"
+    with relaying(database, faked) as echo:
+        begun_ns = time.time_ns()
+        said = round_trips(echo, 0, 10)
+        set_clock(jump)
+        said += round_trips(echo, 10, 10)
+        echo.kill_recorder()
+        said += round_trips(echo, 20, 200)
+        echo.wait_for("the recorder has caught up")
+        set_clock("+0")
+        said += round_trips(echo, 220, 10)
+        assert echo.stop() == 0
+    assert " s behind" not in echo.said
+    assert recorded(database) == said
+    times = [time for (time,) in rows(database, "SELECT ts_ns FROM chunks ORDER BY id")]
+    assert times == sorted(times)
+    assert begun_ns - HOUR_NS / 2 < times[0] <= times[-1] < time.time_ns() + HOUR_NS / 2
+    ((started, ended),) = rows(database, "SELECT started_ns, ended_ns FROM sessions")
+    assert started <= times[0] <= times[-1] <= ended
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A capture, and the same with all that was captured after its first half an hour earlier."""
+    folder = tmp_path_factory.mktemp("clock")
+    with open_capture(TINY) as capture:
+        packets = list(capture)
+    made = []
+    for name, back_ns in (("plain", 0), ("set-back", HOUR_NS)):
+        path = folder / f"{name}.pcap"
+        with path.open("wb") as file:
+            file.write(struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, packets[0][1]))
+            for number, (ts_ns, _, data, length) in enumerate(packets):
+                ts_ns -= back_ns if number >= len(packets) // 2 else 0
+                file.write(struct.pack("<IIII", *divmod(ts_ns, 10**9), len(data), length) + data)
+        made.append(str(path))
+    return made[0], made[1]
+
+
+def test_a_capture_is_told_in_the_order_of_its_packets(captures: tuple[str, str]) -> None:
+    def told(capture: str, listing: str) -> list[dict[str, Any]]:
+        return [{**row, "time": None} for row in kiebitz(listing, capture, "--json").json]
+
+    plain, set_back = captures
+    assert min(row["time"] for row in kiebitz("events", set_back, "--json").json) < 0
+    for listing in ("events", "messages"):
+        assert told(set_back, listing) == told(plain, listing)
+    assert kiebitz("diff", plain, set_back).status == 0
+    assert kiebitz("check", set_back).status == kiebitz("check", plain).status
+    # How long the round has taken that was on at that moment is not known.
+    assert kiebitz("games", plain, "--json").json[0]["seconds"] > 0
+    assert kiebitz("games", set_back, "--json").json[0]["seconds"] is None
+    end = kiebitz("state", plain, "--json").json[0]["state"]
+    assert kiebitz("state", set_back, "--json").json[0]["state"] == end
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("state", "CAPTURE", "--at", "0.5s"),
+        ("state", "CAPTURE", "--at", "3600s"),
+        ("state", "CAPTURE", "--at", "#20"),
+        ("events", "CAPTURE", "-Y", "time < 0"),
+        ("messages", "CAPTURE", "-Y", "time >= 0.1"),
+        ("replay", "CAPTURE", "--speed", "100"),
+        ("replay", "CAPTURE", "--from", "0.5", "--to", "end", "--speed", "100"),
+        ("sessions", "CAPTURE"),
+        ("games", "CAPTURE"),
+        ("streams", "CAPTURE"),
+        ("follow", "CAPTURE", "1"),
+    ],
+    ids=" ".join,
+)
+def test_each_command_takes_such_a_capture(captures: tuple[str, str], command: tuple[str, ...]) -> None:
+    done = kiebitz(*(captures[1] if part == "CAPTURE" else part for part in command))
+    assert done.status == 0
+    # Over UDP nothing tells a clock that was set from packets out of order.
+    assert done.err.count("\n") == 1
+    assert "unless the clock was set" in done.err
+
+
+def test_such_a_capture_is_exported_and_derived_again_as_it_is(
+    captures: tuple[str, str], tmp_path: Path
+) -> None:
+    database, exported = tmp_path / "game.db", tmp_path / "exported.pcapng"
+    assert kiebitz("import", captures[1], "-w", str(database)).status == 0
+    listed = kiebitz("events", str(database), "--json").json
+    assert kiebitz("export", str(database), "-T", "pcapng", "-o", str(exported)).status == 0
+    assert kiebitz("events", str(exported), "--json").json == listed
+    assert kiebitz("redissect", str(database)).status == 0
+    assert kiebitz("events", str(database), "--json").json == listed

@@ -1,0 +1,193 @@
+"""Private keys of mitmproxy's modes: made for us alone, mended where others could read them, else refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from command import ROOT, kiebitz
+from planted_files import folder_for_all, planted, strange
+from processes_and_rows import KIEBITZ, free_port, kill_all
+from strength import a_few
+
+MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+"""Where mitmproxy is loaded in this process, some of them use what is deprecated."""
+
+PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12", "wireguard.conf")
+
+
+def relay(folder: Path, mode: str, *settings: str, more: tuple[str, ...] = ()) -> tuple[int, str]:
+    """Start a relay, end it once it listens; its exit status, and what it said."""
+    command = [*KIEBITZ, "relay", "-m", mode, "-w", str(folder / "game.db"), "-q", *more]
+    for setting in settings:
+        command += ["--set", setting]
+    environment = {**os.environ, "HOME": str(folder)}
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT, start_new_session=True
+    )
+    try:
+        assert process.stderr is not None
+        said = ""
+        while "listening on" not in said:
+            assert select.select([process.stderr], [], [], 30)[0], "it does not start"
+            line = process.stderr.readline()
+            if not line:
+                break
+            said += line
+        process.send_signal(signal.SIGTERM)
+        return process.wait(30), said
+    finally:
+        kill_all(process)
+
+
+def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> str:
+    """What a relay says that refuses to start, in this process."""
+    monkeypatch.setenv("HOME", str(folder))
+    done = kiebitz("relay", "-m", mode, "-w", str(folder / "game.db"), "-q")
+    assert done.status == 1
+    return done.err
+
+
+def wireguard(key_file: Path | None = None) -> str:
+    return f"wireguard{f':{key_file}' if key_file else ''}@{free_port('udp')}"
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def keys(path: Path) -> dict[str, str]:
+    found: dict[str, str] = json.loads(path.read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that a relay has made for its keys."""
+    home = tmp_path_factory.mktemp("home")
+    assert relay(home, wireguard())[0] == 0
+    return home / ".mitmproxy"
+
+
+@pytest.fixture(params=a_few([0o000, 0o022], [0], lambda mask: f"umask {mask:03o}"))
+def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_new_keys_are_ours_alone(tmp_path: Path) -> None:
+    own = tmp_path / "new" / "keys.json"
+    status, said = relay(tmp_path, wireguard(), more=("-m", wireguard(own)))
+    assert status == 0, said
+    folder = tmp_path / ".mitmproxy"
+    assert mode_of(folder) == 0o700
+    assert {name: mode_of(folder / name) for name in PRIVATE} == dict.fromkeys(PRIVATE, 0o600)
+    made = keys(folder / "wireguard.conf")
+    assert len({made["server_key"], made["client_key"]}) == 2
+    assert relay(tmp_path, wireguard())[0] == 0
+    assert keys(folder / "wireguard.conf") == made
+    # In a file of one's own.
+    assert mode_of(own) == 0o600
+    assert keys(own).keys() == {"server_key", "client_key"}
+    assert not set(keys(own).values()) & set(made.values())
+
+
+@pytest.mark.full
+def test_what_others_could_read_is_mended_and_that_is_said_once(tmp_path: Path, made: Path) -> None:
+    folder = tmp_path / ".mitmproxy"
+    shutil.copytree(made, folder)
+    folder.chmod(0o777)
+    for name in PRIVATE:
+        (folder / name).chmod(0o644)
+    status, said = relay(tmp_path, wireguard())
+    assert status == 0, said
+    assert mode_of(folder) == 0o700
+    for name in PRIVATE:
+        assert mode_of(folder / name) == 0o600
+        assert said.count(f"{folder / name} let others on this machine read") == 1
+    assert keys(folder / "wireguard.conf") == keys(made / "wireguard.conf")
+    assert "let others" not in relay(tmp_path, wireguard())[1]
+
+
+@pytest.mark.full
+def test_a_folder_that_is_not_mitmproxys_alone_keeps_its_rights(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o755)
+    assert relay(tmp_path, wireguard(), f"confdir={folder}")[0] == 0
+    assert mode_of(folder) == 0o755
+    assert mode_of(folder / "wireguard.conf") == 0o600
+    folder.chmod(0o1777)
+    status, said = relay(tmp_path, wireguard(), f"confdir={folder}")
+    assert status == 1
+    assert "is open to all" in said
+    assert mode_of(folder) == 0o1777
+
+
+KEYS = json.dumps({"server_key": "QP" * 21 + "Q=", "client_key": "AB" * 21 + "A="})
+
+Make = Callable[[Path], object]
+PLANTED: dict[str, Make] = {
+    "a file": lambda path: path.write_text(KEYS),
+    "a pipe": lambda path: os.mkfifo(path, 0o666),
+    "a folder": Path.mkdir,
+    "a dangling link": lambda path: path.symlink_to("nowhere"),
+    "a link to a file of ours": lambda path: path.symlink_to(path.parent.parent / "ours"),
+}
+
+
+@pytest.mark.parametrize("kind", a_few(PLANTED, ["a file"]))
+@MITMPROXYS_LIBRARIES
+def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder_for_all(tmp_path / "shared") / "keys.json"
+    ours = tmp_path / "ours"
+    ours.write_text(KEYS)
+    ours.chmod(0o644)
+    planted(path, PLANTED[kind])
+    before = path.lstat()
+    assert "is another user's" in refused(tmp_path, monkeypatch, wireguard(path))
+    assert os.path.samestat(path.lstat(), before)
+    assert mode_of(ours) == 0o644
+
+
+NO_KEYS: dict[str, tuple[Make, str]] = {
+    "a pipe": (os.mkfifo, "is no file"),
+    "a folder": (Path.mkdir, "is no file"),
+    "a dangling link": (lambda path: path.symlink_to("nowhere"), "No such file"),
+    "a link to a device": (lambda path: path.symlink_to("/dev/zero"), "is no file"),
+}
+
+
+@pytest.mark.parametrize("kind", a_few(NO_KEYS, ["a pipe"]))
+@MITMPROXYS_LIBRARIES
+def test_what_is_no_key_file_is_not_waited_for(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, words = NO_KEYS[kind]
+    make(tmp_path / "keys.json")
+    said = refused(tmp_path, monkeypatch, wireguard(tmp_path / "keys.json"))
+    assert words in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "name", a_few(["mitmproxy-ca.pem", "mitmproxy-ca-cert.pem", "wireguard.conf", "."], ["mitmproxy-ca.pem"])
+)
+def test_what_is_another_users_in_mitmproxys_folder_is_refused(tmp_path: Path, made: Path, name: str) -> None:
+    folder = tmp_path / ".mitmproxy"
+    shutil.copytree(made, folder)
+    strange(folder / name)
+    status, said = relay(tmp_path, wireguard())
+    assert status == 1
+    assert "is another user's" in said
+    assert list(tmp_path.glob(".*spool*")) == []

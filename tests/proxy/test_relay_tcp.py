@@ -1,0 +1,634 @@
+"""The TCP relay with real sockets on the loopback: what one end sends the other gets, and the journal has."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import resource
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+import uvloop
+from processes_and_rows import KIEBITZ, free_port, rows, running
+from test_relay_udp import HOSTS, SECONDS, V4, V6, Echo, Running, eventually, mode_problem, relaying
+from test_relay_udp import ask as ask_udp
+from test_relay_udp import client_of as udp_client_of
+from test_relay_udp import to as to_udp
+
+from kiebitz.dissectors.model import Chunk, End, Fault, Transport
+from kiebitz.proxy.forwarder import Forwarder
+from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.proxy.relay import tcp as relay_tcp
+from kiebitz.proxy.relay.endpoints import endpoint_text
+from kiebitz.proxy.relay.modes import Reverse
+
+LOOPS = pytest.mark.parametrize(
+    "new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"]
+)
+MOSTLY_UVLOOP = pytest.mark.parametrize(
+    "new_loop",
+    [uvloop.new_event_loop, pytest.param(asyncio.new_event_loop, marks=pytest.mark.full)],
+    ids=["uvloop", "asyncio"],
+)
+"""For what takes its time, and does not depend on the loop but by mistake."""
+
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
+
+
+@contextmanager
+def serving(family: socket.AddressFamily = V4, port: int = 0) -> Iterator[socket.socket]:
+    """A listening socket; the tests play the server themselves."""
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.settimeout(SECONDS)
+        listener.bind((HOSTS[family], port))
+        listener.listen(4096)
+        yield listener
+
+
+@contextmanager
+def deaf() -> Iterator[socket.socket]:
+    """A server whose queue is full: what comes then is not even refused."""
+    with socket.socket(V4, socket.SOCK_STREAM) as listener, ExitStack() as stack:
+        listener.bind((HOSTS[V4], 0))
+        listener.listen(0)
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket(V4, socket.SOCK_STREAM))
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield listener
+
+
+def to(server: socket.socket, family: socket.AddressFamily = V4) -> Reverse:
+    host, port = server.getsockname()[:2]
+    return Reverse("tcp", host, port, HOSTS[family], 0)
+
+
+def connect(relay: Running, family: socket.AddressFamily = V4) -> socket.socket:
+    client = socket.socket(family, socket.SOCK_STREAM)
+    client.settimeout(SECONDS)
+    client.connect(relay.address())
+    return client
+
+
+@contextmanager
+def connected(
+    relay: Running, server: socket.socket, family: socket.AddressFamily = V4
+) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A client's socket and the server's, with the relay between them."""
+    with connect(relay, family) as client:
+        there, _ = server.accept()
+        with there:
+            there.settimeout(SECONDS)
+            yield client, there
+
+
+def receive(sock: socket.socket, count: int) -> bytes:
+    """So many bytes, or what came before the end."""
+    data = b""
+    while len(data) < count and (piece := sock.recv(count - len(data))):
+        data += piece
+    return data
+
+
+def until_end(sock: socket.socket) -> bytes:
+    """What comes before the other end says that nothing more will."""
+    return b"".join(iter(lambda: sock.recv(65_536), b""))
+
+
+def reset(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+def assert_reset(sock: socket.socket) -> None:
+    with pytest.raises(ConnectionResetError):
+        until_end(sock)
+
+
+def journaled(relay: Running, direction: str, client: str | None = None) -> bytes:
+    """All bytes of one direction; that no offset is wrong is checked, too."""
+    data = b""
+    for item in relay.items:
+        if isinstance(item, Chunk) and item.direction == direction and client in (None, item.stream.client):
+            assert item.offset == len(data)
+            data += item.data
+    return data
+
+
+def ends(relay: Running) -> list[str]:
+    return [item.reason for item in relay.items if isinstance(item, End)]
+
+
+def faults(relay: Running) -> list[Fault]:
+    return [item for item in relay.items if isinstance(item, Fault)]
+
+
+def on_disk(relay: Running) -> str:
+    """The journal as it is now."""
+    return (relay.directory / "00000001.journal").read_bytes().decode("latin-1")
+
+
+def send(sock: socket.socket, data: bytes, seed: int) -> threading.Thread:
+    """Send in pieces of all sizes, beside what the test does meanwhile."""
+    sizes = random.Random(seed)
+
+    def run() -> None:
+        at = 0
+        while at < len(data):
+            size = int(2 ** sizes.uniform(0, 18))
+            sock.sendall(data[at : at + size])
+            at += size
+        sock.shutdown(socket.SHUT_WR)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+@LOOPS
+@pytest.mark.parametrize(("ours", "theirs"), [(V4, V4), (V6, V6), (V4, V6), (V6, V4)])
+def test_bytes_of_both_ways_at_once_reach_the_other_end_and_the_journal(
+    tmp_path: Path, ours: socket.AddressFamily, theirs: socket.AddressFamily, new_loop: NewLoop
+) -> None:
+    up, down = os.urandom(3_000_000), os.urandom(3_000_001)
+    with (
+        serving(theirs) as server,
+        relaying(tmp_path, to(server, ours), new_loop=new_loop) as relay,
+        connected(relay, server, ours) as (client, there),
+    ):
+        threads = [send(client, up, 1), send(there, down, 2)]
+        got: list[bytes] = []
+        reader = threading.Thread(target=lambda: got.append(until_end(client)))
+        reader.start()
+        assert until_end(there) == up
+        for thread in (*threads, reader):
+            thread.join(SECONDS)
+        assert got == [down]
+        names = endpoint_text(client.getsockname()), endpoint_text(server.getsockname())
+    assert journaled(relay, "c2s") == up
+    assert journaled(relay, "s2c") == down
+    assert {(item.stream.transport, item.stream.client, item.stream.server) for item in relay.items} == {
+        ("tcp", *names)
+    }
+    assert ends(relay) == ["closed"]
+    assert relay.notices == []
+
+
+@LOOPS
+def test_small_messages_go_at_once_and_in_order(tmp_path: Path, new_loop: NewLoop) -> None:
+    with (
+        serving() as server,
+        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
+        connected(relay, server) as (client, there),
+    ):
+        for i in range(300):
+            client.sendall(b"!KONTRA\nNEIN\n!END\n%d" % i)
+            assert there.recv(100) == b"!KONTRA\nNEIN\n!END\n%d" % i
+            there.sendall(b"!DRAN\n%d\n!END\n" % i)
+            assert client.recv(100) == b"!DRAN\n%d\n!END\n" % i
+    chunks = [item for item in relay.items if isinstance(item, Chunk)]
+    assert [chunk.direction for chunk in chunks] == ["c2s", "s2c"] * 300
+    assert [chunk.ts_ns for chunk in chunks] == sorted(chunk.ts_ns for chunk in chunks)
+
+
+@LOOPS
+@pytest.mark.parametrize("first", ["client", "server"])
+def test_one_end_says_no_more_and_the_other_goes_on(tmp_path: Path, first: str, new_loop: NewLoop) -> None:
+    with (
+        serving() as server,
+        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
+        connected(relay, server) as (client, there),
+    ):
+        one, other = (client, there) if first == "client" else (there, client)
+        one.sendall(b"this is all")
+        one.shutdown(socket.SHUT_WR)
+        assert until_end(other) == b"this is all"
+        for _ in range(20):
+            other.sendall(b"and this")
+            assert receive(one, 8) == b"and this"
+        other.close()
+        assert until_end(one) == b""
+    assert ends(relay) == ["closed"]
+    assert faults(relay) == []
+
+
+@LOOPS
+def test_a_client_that_has_said_all_before_the_server_was_reached(tmp_path: Path, new_loop: NewLoop) -> None:
+    with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
+        for i in range(50):
+            with connect(relay) as client:
+                client.sendall(b"all at once %d" % i)
+                client.shutdown(socket.SHUT_WR)
+                there, _ = server.accept()
+                with there:
+                    there.sendall(b"so do I")
+                    there.shutdown(socket.SHUT_WR)
+                    assert until_end(there) == b"all at once %d" % i
+                    assert until_end(client) == b"so do I"
+    assert ends(relay) == ["closed"] * 50
+
+
+@LOOPS
+@pytest.mark.parametrize("first", ["client", "server"])
+@pytest.mark.parametrize("last_words", [b"", b"!BYE\n"])
+def test_a_reset_is_passed_on_with_what_came_before(
+    tmp_path: Path, first: str, last_words: bytes, new_loop: NewLoop
+) -> None:
+    with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
+        for i in range(20):
+            with connected(relay, server) as (client, there):
+                one, other = (client, there) if first == "client" else (there, client)
+                one.sendall(b"%2d" % i)
+                assert receive(other, 2) == b"%2d" % i
+                if i % 2:
+                    # The relay then finds the bytes and the reset at once.
+                    relay.loop.call_soon_threadsafe(time.sleep, 0.02)
+                one.sendall(last_words)
+                reset(one)
+                assert receive(other, len(last_words)) == last_words
+                assert_reset(other)
+    assert ends(relay) == ["reset"] * 20
+    assert faults(relay) == []
+    assert relay.notices == []
+    said = [item.data for item in relay.items if isinstance(item, Chunk)]
+    assert b"".join(said) == b"".join(b"%2d" % i + last_words for i in range(20))
+
+
+@LOOPS
+def test_last_words_beneath_a_flood(tmp_path: Path, new_loop: NewLoop) -> None:
+    """A client says goodbye and closes while the server talks: the system then resets the connection."""
+    with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
+        names = []
+        for _ in range(30):
+            with connected(relay, server) as (client, there):
+                names.append(endpoint_text(client.getsockname()))
+                flood = threading.Thread(target=_flood, args=(there,), daemon=True)
+                flood.start()
+                client.recv(1)
+                client.sendall(b"!BYE\n")
+                client.close()
+                flood.join(SECONDS)
+                assert not flood.is_alive()
+                assert receive(there, 5) == b"!BYE\n"
+    assert [journaled(relay, "c2s", name) for name in names] == [b"!BYE\n"] * 30
+    assert set(ends(relay)) == {"reset"}
+
+
+def _flood(sock: socket.socket) -> None:
+    with suppress(ConnectionError):
+        while True:
+            sock.sendall(b"!DRAN\n0\n!END\n" * 10)
+
+
+@LOOPS
+def test_a_client_that_vanishes_while_it_is_written_to(tmp_path: Path, new_loop: NewLoop) -> None:
+    with (
+        serving() as server,
+        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
+        connected(relay, server) as (client, there),
+    ):
+        client.close()
+        assert there.recv(1) == b""
+        eventually(lambda: _cannot_send(there))
+    assert ends(relay) == ["reset"]
+
+
+def _cannot_send(sock: socket.socket) -> bool:
+    try:
+        sock.sendall(b"are you there?")
+    except ConnectionError:
+        return True
+    return False
+
+
+@LOOPS
+@pytest.mark.parametrize("slow", ["client", "server"])
+def test_a_slow_reader_slows_its_peer_and_fills_no_memory(
+    tmp_path: Path, slow: str, new_loop: NewLoop
+) -> None:
+    with (
+        serving() as server,
+        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
+        connected(relay, server) as (client, there),
+    ):
+        reader, writer = (client, there) if slow == "client" else (there, client)
+        block = b"x" * (1 << 20)
+        before = _resident_bytes()
+        writer.setblocking(False)
+        sent, stuck_since = 0, time.monotonic()
+        while time.monotonic() - stuck_since < 0.5:
+            assert sent < 200 << 20, "nothing ever slows the writer"
+            try:
+                sent += writer.send(block)
+                stuck_since = time.monotonic()
+            except BlockingIOError:
+                time.sleep(0.005)
+        assert _resident_bytes() - before < 4 << 20
+        # The other direction is not slowed by it.
+        for _ in range(20):
+            reader.sendall(b"!DRAN\n0\n!END\n")
+            writer.settimeout(SECONDS)
+            assert receive(writer, 13) == b"!DRAN\n0\n!END\n"
+        writer.shutdown(socket.SHUT_WR)
+        assert sum(map(len, iter(lambda: reader.recv(1 << 20), b""))) == sent
+        reader.shutdown(socket.SHUT_WR)
+        assert writer.recv(1) == b""
+    assert len(journaled(relay, "c2s" if slow == "server" else "s2c")) == sent
+    assert ends(relay) == ["closed"]
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@LOOPS
+def test_a_target_that_refuses(tmp_path: Path, new_loop: NewLoop) -> None:
+    with serving() as server:
+        mode = to(server)
+    with relaying(tmp_path, mode, new_loop=new_loop) as relay:
+        for _ in range(3):
+            with connect(relay) as client:
+                assert client.recv(100) == b""
+        with serving(port=mode.port) as server, connected(relay, server) as (client, there):
+            client.sendall(b"now")
+            assert there.recv(100) == b"now"
+            client.close()
+            assert there.recv(100) == b""
+    assert {code for code, _ in relay.notices} == {"refused"}
+    assert relay.notices[0][1].endswith(
+        f" to 127.0.0.1:{mode.port}: nobody listens on that port. The connection was closed."
+    )
+    assert [(fault.direction, fault.offset, fault.code) for fault in faults(relay)] == [
+        ("c2s", 0, "refused")
+    ] * 3
+    assert ends(relay)[:3] == ["refused"] * 3
+    assert [type(item) for item in relay.items[:6]] == [Fault, End] * 3
+
+
+def test_a_target_that_cannot_be_reached(tmp_path: Path) -> None:
+    # An address of multicast is nobody's: the system refuses at once, and nothing leaves this machine.
+    with (
+        relaying(tmp_path, Reverse("tcp", "224.0.0.1", 9, "127.0.0.1", 0)) as relay,
+        connect(relay) as client,
+    ):
+        assert client.recv(100) == b""
+    assert [fault.code for fault in faults(relay)] == ["network-unreachable"]
+    assert ends(relay) == ["refused"]
+
+
+@LOOPS
+def test_a_target_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: NewLoop
+) -> None:
+    monkeypatch.setattr(relay_tcp, "CONNECT_SECONDS", 0.3)
+    with (
+        deaf() as server,
+        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
+        connect(relay) as client,
+    ):
+        client.sendall(b"unheard")
+        with pytest.raises(ConnectionResetError):
+            client.recv(100)
+    assert [(fault.code, fault.text) for fault in faults(relay)] == [("timeout", "no answer came")]
+    assert ends(relay) == ["refused"]
+    assert journaled(relay, "c2s") == b""
+
+
+def test_two_thousand_connections_at_once(tmp_path: Path) -> None:
+    count = 2000
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 4 * count + 200:
+        pytest.skip(f"both ends and the relay need {4 * count} open files here, the limit is {hard}")
+    with serving() as server, relaying(tmp_path, to(server)) as relay, ExitStack() as stack:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4 * count + 200), hard))
+        clients = [stack.enter_context(connect(relay)) for _ in range(count)]
+        theirs = [stack.enter_context(server.accept()[0]) for _ in range(count)]
+        for i, client in enumerate(clients):
+            client.sendall(b"%d" % i)
+        for there in theirs:
+            there.settimeout(SECONDS)
+            there.sendall(there.recv(100) * 2)
+        for i, client in enumerate(clients):
+            assert client.recv(100) == b"%d" % i * 2
+        names = [endpoint_text(client.getsockname()) for client in clients]
+    assert relay.notices == []
+    came: dict[tuple[str, str], bytes] = {}
+    for item in relay.items:
+        if isinstance(item, Chunk):
+            came[item.stream.client, item.direction] = item.data
+    for i, name in enumerate(names):
+        assert came[name, "c2s"] == b"%d" % i
+        assert came[name, "s2c"] == b"%d" % i * 2
+    assert len(ends(relay)) == count
+
+
+def test_clients_beyond_the_limit_are_turned_away(tmp_path: Path) -> None:
+    with (
+        serving() as server,
+        relaying(tmp_path, to(server), max_connections=2) as relay,
+        connected(relay, server) as (a, there_a),
+        connected(relay, server) as (b, there_b),
+    ):
+        for _ in range(3):
+            with connect(relay) as surplus:
+                assert surplus.recv(100) == b""
+        for client, there in ((a, there_a), (b, there_b)):
+            client.sendall(b"still here")
+            assert there.recv(100) == b"still here"
+        for sock in (a, there_a):
+            sock.shutdown(socket.SHUT_WR)
+        assert a.recv(1) == there_a.recv(1) == b""
+        with connected(relay, server) as (c, there_c):
+            c.sendall(b"a place is free")
+            assert there_c.recv(100) == b"a place is free"
+    assert {code for code, _ in relay.notices} == {"max-connections"}
+    assert len(relay.notices) == 3
+    assert "it has 2 connections. Allow more with --max-connections." in relay.notices[0][1]
+    assert len(ends(relay)) == 3
+
+
+def test_a_low_limit_of_open_files_lowers_the_limit_of_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kiebitz.proxy.forwarder.allow_open_files", lambda count: min(count, 74))
+    with serving() as server, relaying(tmp_path, to(server), max_connections=1000) as relay:
+        for _ in range(4):
+            with connected(relay, server) as (client, there):
+                client.sendall(b"x")
+                assert there.recv(1) == b"x"
+        with ExitStack() as stack:
+            for _ in range(4):
+                stack.enter_context(connected(relay, server))
+            with connect(relay) as surplus:
+                assert surplus.recv(1) == b""
+    first, last = relay.notices
+    assert first[0] == "open-files"
+    assert "allows this process 74 open files" in first[1]
+    assert "4 connections at once instead of 1000" in first[1]
+    assert last[0] == "max-connections"
+
+
+@LOOPS
+def test_nobody_can_be_let_in_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: NewLoop
+) -> None:
+    monkeypatch.setattr(relay_tcp, "_PAUSE_SECONDS", 0.1)
+    with (
+        serving() as server,
+        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
+        connected(relay, server) as (client, there),
+        ExitStack() as stack,
+    ):
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        waiting = stack.enter_context(socket.socket(V4, socket.SOCK_STREAM))
+        waiting.settimeout(SECONDS)
+        try:
+            with Path("/dev/null").open() as highest:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (highest.fileno(), before[1]))
+            waiting.connect(relay.address())
+            eventually(lambda: len(relay.notices) >= 2)
+            client.sendall(b"unhurt")
+            assert there.recv(100) == b"unhurt"
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        waiting.sendall(b"at last")
+        late = stack.enter_context(server.accept()[0])
+        late.settimeout(SECONDS)
+        assert late.recv(100) == b"at last"
+    assert {code for code, _ in relay.notices} <= {"accept", "no-socket"}
+    assert "Too many open files" in relay.notices[0][1]
+
+
+@LOOPS
+def test_a_connection_without_a_word(tmp_path: Path, new_loop: NewLoop) -> None:
+    with serving() as server, relaying(tmp_path, to(server), new_loop=new_loop) as relay:
+        with connected(relay, server) as (client, there):
+            client.close()
+            assert there.recv(1) == b""
+            there.close()
+        eventually(lambda: "closed" in on_disk(relay))
+    (end,) = relay.items
+    assert isinstance(end, End)
+    assert end.reason == "closed"
+
+
+@LOOPS
+def test_stopping_ends_all_streams(tmp_path: Path, new_loop: NewLoop) -> None:
+    with ExitStack() as stack:
+        server = stack.enter_context(serving())
+        with relaying(tmp_path, to(server), new_loop=new_loop) as relay:
+            pairs = [stack.enter_context(connected(relay, server)) for _ in range(3)]
+            for client, there in pairs:
+                client.sendall(b"x")
+                assert there.recv(1) == b"x"
+        for client, there in pairs:
+            assert client.recv(1) == there.recv(1) == b""
+    assert ends(relay) == ["end"] * 3
+
+
+def test_stopping_while_the_server_is_being_reached(tmp_path: Path) -> None:
+    with deaf() as server, ExitStack() as stack:
+        with relaying(tmp_path, to(server)) as relay:
+            client = stack.enter_context(connect(relay))
+            eventually(lambda: "tcp" in on_disk(relay))
+        assert client.recv(1) == b""
+    assert ends(relay) == ["end"]
+
+
+def test_both_transports_in_one_relay(tmp_path: Path) -> None:
+    with (
+        Echo() as echo,
+        serving() as server,
+        relaying(tmp_path, to_udp(echo), to(server)) as relay,
+        socket.create_connection(relay.address(0), SECONDS) as client,
+        udp_client_of(relay.address(1)) as datagrams,
+    ):
+        assert ask_udp(datagrams, b"one") == b"one"
+        there, _ = server.accept()
+        with there:
+            client.sendall(b"two")
+            assert there.recv(100) == b"two"
+        target = endpoint_text(server.getsockname())
+    transports: dict[Transport, str] = {item.stream.transport: item.stream.server for item in relay.items}
+    assert transports == {"udp": echo.name, "tcp": target}
+
+
+def test_why_it_cannot_start(tmp_path: Path) -> None:
+    with serving() as other:
+        port = other.getsockname()[1]
+        taken = mode_problem(f"reverse:tcp://127.0.0.1:9@{port}", tmp_path / "a")
+        assert f"tcp 127.0.0.1:{port}: the port is in use" in taken
+    circle = mode_problem("reverse:tcp://127.0.0.1:49001@49001", tmp_path / "b")
+    assert "The relay on tcp 127.0.0.1:49001 would be its own server" in circle
+    unknown = mode_problem("reverse:tcp://no.such.host.invalid:9@0", tmp_path / "c")
+    assert unknown.startswith("The host no.such.host.invalid cannot be resolved")
+
+
+def test_its_port_is_free_again_at_once(tmp_path: Path) -> None:
+    with serving() as server:
+        with relaying(tmp_path, to(server)) as relay, connected(relay, server):
+            port = relay.address()[1]
+        mode = Reverse("tcp", "127.0.0.1", server.getsockname()[1], "127.0.0.1", port)
+        Forwarder([mode], JournalWriter(tmp_path / "again", on_trouble=print), on_notice=print).close()
+
+
+def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    up, down = os.urandom(500_000), os.urandom(400_000)
+    with serving() as server:
+        port, target = free_port("tcp"), endpoint_text(server.getsockname())
+        mode = f"reverse:tcp://{target}@{port}"
+        with running(*KIEBITZ, "relay", "-m", mode, "-w", str(database), ready="listening on tcp"):
+            with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
+                there, _ = server.accept()
+                with there:
+                    threads = [send(client, up, 3), send(there, down, 4)]
+                    assert until_end(there) == up
+                    assert until_end(client) == down
+                    for thread in threads:
+                        thread.join(SECONDS)
+            with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
+                there, _ = server.accept()
+                with there:
+                    client.sendall(b"!BYE\n")
+                    assert there.recv(100) == b"!BYE\n"
+                    reset(client)
+                    assert_reset(there)
+    assert rows(database, "SELECT transport, server, close_reason FROM streams ORDER BY id") == [
+        ("tcp", target, "closed"),
+        ("tcp", target, "reset"),
+    ]
+    for direction, sent in (("c2s", up), ("s2c", down)):
+        chunks = rows(
+            database,
+            "SELECT offset, length, data FROM chunks"
+            f" WHERE stream_id = 1 AND direction = '{direction}' ORDER BY id",
+        )
+        assert b"".join(data for _, _, data in chunks) == sent
+        assert all(length == len(data) for _, length, data in chunks)
+    assert rows(database, "SELECT data FROM chunks WHERE stream_id = 2") == [(b"!BYE\n",)]
+
+
+def test_the_command_turns_away_who_is_too_many(tmp_path: Path) -> None:
+    with serving() as server:
+        port = free_port("tcp")
+        mode = f"reverse:tcp://{endpoint_text(server.getsockname())}@{port}"
+        options = ("-m", mode, "-w", str(tmp_path / "game.db"), "--max-connections", "1")
+        with (
+            running(*KIEBITZ, "relay", *options, ready="listening on tcp"),
+            socket.create_connection(("127.0.0.1", port), SECONDS) as client,
+            server.accept()[0] as there,
+            socket.create_connection(("127.0.0.1", port), SECONDS) as surplus,
+        ):
+            assert surplus.recv(1) == b""
+            client.sendall(b"x")
+            assert there.recv(1) == b"x"

@@ -1,0 +1,240 @@
+"""TCP against tshark: the bytes of each connection are those of its Follow Stream."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from copy import copy
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from closing import closed_afterwards
+from command import ROOT
+from strength import a_few, few_captures
+from tcp_segments import MILLISECOND, Sent, check_order, handshake, items_of_packets, sent, write_pcap
+
+from kiebitz.dissectors.model import Chunk, Direction, Gap, Item, Stream
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import MEMORY
+
+CAPTURES = ROOT / "captures"
+NAMES = sorted(
+    path.name for path in CAPTURES.iterdir() if re.search(r"\.pcap(ng)?(\.gz)?$", path.name) is not None
+)
+
+Talk = tuple[tuple[str, bytes], tuple[str, bytes]]
+"""Both ends of a connection with what each has sent, in order of the ends."""
+
+
+_HOLE = re.compile(rb"\[(\d+) bytes missing in capture file\]\0\Z")
+
+
+def talks(items: Iterable[Item]) -> list[Talk]:
+    """What was said in each stream, with holes told as tshark tells them."""
+    said: dict[Stream, dict[Direction, bytearray]] = {}
+    for item in items:
+        both = said.setdefault(item.stream, {"c2s": bytearray(), "s2c": bytearray()})
+        if isinstance(item, Chunk):
+            both[item.direction] += item.data
+        elif isinstance(item, Gap) and item.length is not None:
+            hole = both[item.direction]
+            # What was given up in two steps is one hole to tshark.
+            before = _HOLE.search(hole)
+            length = item.length
+            if before is not None:
+                length += int(before[1])
+                del hole[before.start() :]
+            hole += b"[%d bytes missing in capture file]\0" % length
+    found = []
+    for stream, both in said.items():
+        if both["c2s"] or both["s2c"]:
+            found.append(_talk(stream.client, bytes(both["c2s"]), stream.server, bytes(both["s2c"])))
+    return sorted(found)
+
+
+def followed(path: Path) -> list[Talk]:
+    """The same as tshark tells it."""
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("tshark is not installed")
+    command = [tshark, "-r", str(path), "-o", "tcp.desegment_tcp_streams:FALSE"]
+    numbers = _output([*command, "-Y", "tcp", "-T", "fields", "-e", "tcp.stream"]).split()
+    streams = max((int(number) for number in numbers), default=-1) + 1
+    requests = [part for number in range(streams) for part in ("-z", f"follow,tcp,raw,{number}")]
+    found = []
+    for text in _output([*command, "-q", *requests]).split("Follow: tcp,raw\n")[1:]:
+        lines = text.splitlines()
+        first, second = lines[1].removeprefix("Node 0: "), lines[2].removeprefix("Node 1: ")
+        here = bytearray()
+        there = bytearray()
+        for line in lines[3:]:
+            if not line.startswith("="):
+                (there if line.startswith("\t") else here).extend(bytes.fromhex(line))
+        if here or there:
+            found.append(_talk(first, bytes(here), second, bytes(there)))
+    return sorted(found)
+
+
+def _talk(first: str, here: bytes, second: str, there: bytes) -> Talk:
+    low, high = sorted(((first, here), (second, there)))
+    return low, high
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", few_captures(NAMES))
+def test_sample_captures(name: str) -> None:
+    items = items_of_packets(_packets_of(CAPTURES / name))
+    assert talks(items) == followed(CAPTURES / name)
+    assert not any(isinstance(item, Gap) for item in items)
+
+
+def _packets_of(path: Path) -> list[RawPacket]:
+    with open_capture(str(path)) as capture:
+        return list(capture)
+
+
+LINES = [b"line %d, which is so long\n" % number for number in range(400)]
+
+
+def _spoken() -> list[Sent]:
+    """Two sides that speak by turns, a segment a millisecond, each acknowledged by the next."""
+    segments = handshake()
+    at = {"c": 0, "s": 0}
+    for number, line in enumerate(LINES):
+        who, other = ("c", "s") if number % 3 else ("s", "c")
+        segments.append(sent(number + 1, who, "PA", line, at=at[who], ack=at[other]))  # type: ignore[arg-type]
+        at[who] += len(line)
+    last = len(LINES) + 1
+    segments.append(sent(last, "c", "FA", at=at["c"], ack=at["s"]))
+    segments.append(sent(last + 1, "s", "FA", at=at["s"], ack=at["c"] + 1))
+    segments.append(sent(last + 2, "c", "A", at=at["c"] + 1, ack=at["s"] + 1))
+    return segments
+
+
+def _untouched(segments: list[Sent], _chance: random.Random) -> list[Sent]:
+    return segments
+
+
+def _reordered(segments: list[Sent], chance: random.Random) -> list[Sent]:
+    """Each up to five places late; none acknowledges anything, or that would tell of losses."""
+    bare = [(ts_ns, copy(segment)) for ts_ns, segment in segments]
+    first = {segment.flow: segment.ack for _, segment in bare[1:3]}
+    for _, segment in bare[3:]:
+        segment.ack = first[segment.flow]
+    order = sorted(range(3, len(bare) - 3), key=lambda place: place + chance.randrange(5))
+    return bare[:3] + [bare[place] for place in order] + bare[-3:]
+
+
+def _sent_again(segments: list[Sent], chance: random.Random) -> list[Sent]:
+    """Some again at once, some later, some together with what follows them."""
+    more = list(segments)
+    for _ in range(60):
+        place = chance.randrange(3, len(segments) - 3)
+        more.insert(more.index(segments[place]) + chance.randrange(1, 20), segments[place])
+    return more
+
+
+def _overlapping(segments: list[Sent], chance: random.Random) -> list[Sent]:
+    """Each also has some of the bytes before it."""
+    said: dict[bytes, bytes] = {}
+    longer = []
+    for ts_ns, segment in segments:
+        before = said.get(segment.flow, b"")
+        back = chance.randrange(len(before) + 1) if segment.payload and before else 0
+        again = copy(segment)
+        again.payload = before[len(before) - back :] + segment.payload
+        again.seq = (segment.seq - back) % (1 << 32)
+        longer.append((ts_ns, again))
+        said[segment.flow] = (before + segment.payload)[-100:]
+    return longer
+
+
+def _lossy(segments: list[Sent], chance: random.Random) -> list[Sent]:
+    """The capture has lost some in the middle; that they had arrived is seen from what answers them."""
+    return segments[:20] + [one for one in segments[20:-20] if chance.random() > 0.1] + segments[-20:]
+
+
+def _without_beginning(segments: list[Sent], _chance: random.Random) -> list[Sent]:
+    return segments[100:]
+
+
+def _one_sided(segments: list[Sent], _chance: random.Random) -> list[Sent]:
+    return [one for one in segments if one[1].flow == segments[0][1].flow]
+
+
+def _snapped(segments: list[Sent], chance: random.Random) -> list[Sent]:
+    cut = [(ts_ns, copy(segment)) for ts_ns, segment in segments]
+    for _, segment in cut:
+        length = len(segment.payload)
+        segment.payload = segment.payload[: chance.randrange(1, 40)]
+        segment.missing = length - len(segment.payload)
+    return cut
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    a_few(
+        [
+            *(_untouched, _reordered, _sent_again, _overlapping),
+            *(_lossy, _without_beginning, _one_sided, _snapped),
+        ],
+        [_reordered, _overlapping, _lossy, _without_beginning],
+    ),
+)
+def test_troubles(trouble: Callable[[list[Sent], random.Random], list[Sent]], tmp_path: Path) -> None:
+    path = tmp_path / "made.pcap"
+    write_pcap(path, trouble(_spoken(), random.Random(7)))
+    items = items_of_packets(_packets_of(path))
+    said = talks(item for item in items if trouble is not _snapped or isinstance(item, Chunk))
+    assert said == followed(path)
+    gaps = [item.length for item in items if isinstance(item, Gap)]
+    if trouble is _without_beginning:
+        assert gaps == [None, None]
+    else:
+        assert bool(gaps) == (trouble in (_lossy, _snapped))
+    if not gaps:
+        (talk,) = said
+        texts = {text for _, text in talk}
+        assert (b"".join(line for number, line in enumerate(LINES) if number % 3)) in texts
+    check_order(items)
+
+
+@pytest.mark.parametrize("name", ["schafkopf-1.3-1human-tiny.pcap"])
+def test_a_byte_in_each_segment_gives_the_same_session(name: str, tmp_path: Path) -> None:
+    segments: list[Sent] = []
+    begun = set()
+    for item in items_of_packets(_packets_of(CAPTURES / name)):
+        client, server = item.stream.client, item.stream.server
+        ms = item.ts_ns / MILLISECOND
+        if item.stream.id not in begun:
+            begun.add(item.stream.id)
+            segments += handshake(ms, client, server)
+        if isinstance(item, Chunk):
+            who: Literal["c", "s"] = "c" if item.direction == "c2s" else "s"
+            for place in range(len(item.data)):
+                byte = item.data[place : place + 1]
+                at = item.offset + place
+                segments.append(sent(ms, who, "PA", byte, at=at, client=client, server=server))
+    write_pcap(tmp_path / "bytes.pcap", segments)
+    sessions = []
+    for path in (CAPTURES / name, tmp_path / "bytes.pcap"):
+        recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
+        connection = closed_afterwards(recording.recorder.connection)
+        bytes_of: dict[tuple[int, str], bytes] = {}
+        for stream, direction, data in connection.execute(
+            "SELECT stream_id, direction, data FROM chunks ORDER BY id"
+        ):
+            bytes_of[stream, direction] = bytes_of.get((stream, direction), b"") + data
+        messages = "SELECT stream_id, direction, name, fields, offset, length FROM messages ORDER BY id"
+        sessions.append((bytes_of, connection.execute(messages).fetchall()))
+    assert sessions[0] == sessions[1]
+    assert sessions[0][0]

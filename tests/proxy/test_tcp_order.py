@@ -1,0 +1,266 @@
+"""TCP captured in another order than it was sent: what comes of it, how long it waits, what stays a gap."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strength import times
+from tcp_segments import MILLISECOND, Sent, check_order, handshake, sent, told
+from test_tcp_flows import RUBBISH, TIMES, by_word
+
+from kiebitz.dissectors.model import Item
+from kiebitz.proxy.capture.packets import Segment
+from kiebitz.proxy.flows import tcp_order
+from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp_order import PATIENCE_NS, TcpOrder
+
+END_MS = 10_000_000
+OTHER = "10.0.0.2:40000"
+
+
+def order(streams: int = 100) -> TcpOrder:
+    return TcpOrder(TcpConversations(itertools.count(1), by_word, frozenset({9000}), max_streams=streams))
+
+
+def items_of(segments: Iterable[Sent], streams: int = 100) -> list[Item]:
+    """What comes of segments, up to an end at END_MS."""
+    sorter = order(streams)
+    items: list[Item] = []
+    for ts_ns, segment in segments:
+        sorter.feed(segment, ts_ns, items)
+    sorter.close(END_MS * MILLISECOND, items)
+    return items
+
+
+Q1 = sent(1, "c", "PA", b"q1")
+A1 = sent(1, "s", "PA", b"a1", ack=2)
+Q2 = sent(1, "c", "PA", b"q2", at=2, ack=2)
+A2 = sent(1, "s", "PA", b"a2", at=2, ack=4)
+TALK = ["1 c2s @0 q1", "1 s2c @0 a1", "1 c2s @2 q2", "1 s2c @2 a2"]
+UNENDED = [*TALK, f"1 end {END_MS}"]
+CLIENT_FIN = sent(2, "c", "FA", at=4, ack=4)
+SERVER_FIN = sent(2, "s", "FA", at=4, ack=5)
+CLOSED = [*TALK, "1 closed 2"]
+SYN, SYN_ACK, DONE = handshake()
+WAITING = [*handshake(0, OTHER), sent(1, "c", "PA", b"y", at=1, client=OTHER)]
+"""Another connection, which keeps what follows in line: it lacks its first byte."""
+
+NEVER_CAME = ["2 c2s @0 gap 1", "2 c2s @1 y"]
+
+CASES: list[tuple[str, list[Sent], list[str]]] = [
+    ("in order", [*handshake(), Q1, A1, Q2, A2], UNENDED),
+    ("answer before question", [*handshake(), A1, Q1, Q2, A2], UNENDED),
+    ("question before what it answers", [*handshake(), Q1, Q2, A1, A2], UNENDED),
+    ("all the wrong way round", [*handshake(), A2, Q2, A1, Q1], UNENDED),
+    ("acknowledged before it comes", [*handshake(), sent(1, "s", "A", ack=2), Q1, A1, Q2, A2], UNENDED),
+    ("bytes of one side", [*handshake(), Q2, Q1, A1, A2], UNENDED),
+    ("SYN after its answer", [SYN_ACK, SYN, DONE, Q1, A1, Q2, A2], UNENDED),
+    ("SYN after the first bytes", [Q1, SYN, SYN_ACK, A1, Q2, A2], UNENDED),
+    ("SYN-ACK after an answer to what follows it", [SYN, DONE, Q2, SYN_ACK, A1, Q1, A2], UNENDED),
+    (
+        "SYN-ACK after the first answer",
+        [SYN, DONE, Q1, A1, SYN_ACK, Q2, A2],
+        UNENDED,
+    ),
+    ("FIN before the last bytes", [*handshake(), Q1, A1, CLIENT_FIN, Q2, A2, SERVER_FIN], CLOSED),
+    ("FIN before what it acknowledges", [*handshake(), Q1, A1, Q2, CLIENT_FIN, A2, SERVER_FIN], CLOSED),
+    ("FIN before the FIN that it answers", [*handshake(), Q1, A1, Q2, A2, SERVER_FIN, CLIENT_FIN], CLOSED),
+    (
+        "RST before the last bytes of its sender",
+        [*handshake(), Q1, A1, sent(2, "c", "R", at=4), Q2],
+        ["1 c2s @0 q1", "1 s2c @0 a1", "1 c2s @2 q2", "1 reset 2"],
+    ),
+    (
+        "RST before the last bytes of the other side",
+        [*handshake(), Q1, A1, Q2, sent(2, "c", "R", at=4), A2],
+        [*TALK, "1 reset 2"],
+    ),
+    (
+        "the same ports again after a RST",
+        [
+            *[*handshake(), Q1, A1, Q2, sent(2, "c", "R", at=4)],
+            *[sent(3, "c", "S", isn=9_000_000), A2],
+            sent(4, "s", "SA", isn=7, peer_isn=9_000_000),
+            sent(5, "c", "PA", b"again", isn=9_000_000, peer_isn=7),
+        ],
+        [*TALK, "1 reset 2", "2 c2s @0 again", f"2 end {END_MS}"],
+    ),
+    (
+        "from the middle",
+        [A2, Q2],
+        ["1 c2s @0 gap ?", "1 c2s @0 q2", "1 s2c @0 gap ?", "1 s2c @0 a2", f"1 end {END_MS}"],
+    ),
+    (
+        "from the middle, bytes of one side",
+        [sent(0, "c", "A", b"lo", at=3, ack=9), sent(0, "c", "A", b"hel", ack=9)],
+        ["1 c2s @0 gap ?", "1 c2s @0 hel", "1 c2s @3 lo", f"1 end {END_MS}"],
+    ),
+    (
+        "sent again with other content meanwhile: what was captured first is kept",
+        [
+            *handshake(),
+            sent(1, "c", "PA", b"world", at=5),
+            sent(1, "c", "PA", b"helloWOR"),
+            sent(2, "s", "A"),
+        ],
+        [
+            *["1 c2s @0 hello", "1 c2s @5 world", "1 c2s @5 retransmission-differs 3"],
+            f"1 end {END_MS}",
+        ],
+    ),
+    (
+        "other connections keep their places",
+        [
+            *handshake(),
+            *handshake(0, OTHER),
+            A1,
+            sent(1, "c", "PA", b"x", client=OTHER),
+            Q1,
+            sent(1, "c", "PA", b"y", at=1, client=OTHER),
+            *[Q2, A2],
+        ],
+        [*TALK[:2], "2 c2s @0 x", "2 c2s @1 y", *TALK[2:], f"1 end {END_MS}", f"2 end {END_MS}"],
+    ),
+    (
+        "while another connection waits, bytes that are sent again acknowledge what came before",
+        [*handshake(), *WAITING, Q1, A1, Q2, A2, sent(1, "c", "PA", b"q1", ack=4)],
+        [*TALK, f"1 end {END_MS}", *NEVER_CAME, f"2 end {END_MS}"],
+    ),
+    (
+        "while another connection waits, each late segment is answered by a RST with an old number",
+        [
+            *[*handshake(), *WAITING, Q1, sent(1, "c", "PA", b"q2", at=2), sent(1, "c", "PA", b"q3", at=4)],
+            *[A1, sent(2, "c", "R", at=2), sent(2, "s", "PA", b"a2", at=2, ack=6)],
+            sent(2, "c", "R", at=6),
+        ],
+        [
+            *["1 c2s @0 q1", "1 c2s @2 q2", "1 c2s @4 q3", "1 s2c @0 a1", "1 s2c @2 a2", "1 reset 2"],
+            *[*NEVER_CAME, f"2 end {END_MS}"],
+        ],
+    ),
+    (
+        "what never comes is a gap, where it is missing, and nothing else changes places",
+        [
+            *handshake(),
+            *handshake(0, OTHER),
+            A1,
+            sent(1, "c", "PA", b"x", client=OTHER),
+            sent(102, "c", "PA", b"y", at=1, client=OTHER),
+            *[Q2, A2],
+        ],
+        [
+            *["1 c2s @0 gap 2", "1 s2c @0 a1", "2 c2s @0 x", "2 c2s @1 y", *TALK[2:]],
+            *[f"1 end {END_MS}", f"2 end {END_MS}"],
+        ],
+    ),
+    (
+        "however late, if it is the next packet",
+        [*handshake(), A1, sent(5000, "c", "PA", b"q1"), sent(5001, "c", "PA", b"q2", at=2, ack=2)],
+        [*TALK[:3], f"1 end {END_MS}"],
+    ),
+    (
+        "times that jump",
+        [
+            *handshake(),
+            sent(9000, "s", "PA", b"a1", ack=2),
+            Q1,
+            Q2,
+            sent(9001, "s", "PA", b"a2", at=2, ack=4),
+        ],
+        UNENDED,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("segments", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_cases(segments: list[Sent], expected: list[str]) -> None:
+    items = items_of(segments)
+    assert told(items) == expected
+    check_order(items)
+
+
+def fed(segments: Iterable[Sent]) -> tuple[TcpOrder, list[Item]]:
+    sorter, items = order(), list[Item]()
+    for ts_ns, segment in segments:
+        sorter.feed(segment, ts_ns, items)
+    return sorter, items
+
+
+def test_nothing_waits_where_nothing_is_lacking() -> None:
+    _, items = fed([*handshake(), Q1, A1, Q2, A2])
+    assert told(items) == TALK
+
+
+def test_what_never_comes_is_waited_for_so_long_and_once() -> None:
+    sorter, items = fed([*handshake(), A1])
+    sorter.expire(A1[0] + PATIENCE_NS - 1, items)
+    assert items == []
+    sorter.expire(A1[0] + PATIENCE_NS, items)
+    assert told(items) == ["1 c2s @0 gap 2", "1 s2c @0 a1"]
+    items.clear()
+    for ts_ns, segment in (
+        sent(200, "s", "PA", b"a2", at=2, ack=2),
+        sent(201, "s", "PA", b"a3", at=4, ack=2),
+    ):
+        sorter.feed(segment, ts_ns, items)
+    assert told(items) == ["1 s2c @2 a2", "1 s2c @4 a3"]
+
+
+def test_a_one_sided_capture_waits_once() -> None:
+    sorter, items = fed([SYN, sent(1, "c", "PA", b"a", ack=7)])
+    sorter.expire(101 * MILLISECOND, items)
+    assert told(items) == ["1 c2s @0 a"]
+    ts_ns, segment = sent(200, "c", "PA", b"b", at=1, ack=900)
+    sorter.feed(segment, ts_ns, items)
+    assert told(items) == ["1 c2s @0 a", "1 c2s @1 b"]
+
+
+def test_the_end_by_a_rst_is_told_after_the_patience() -> None:
+    sorter, items = fed([*handshake(), Q1, sent(2, "c", "R", at=2)])
+    sorter.expire(2 * MILLISECOND + PATIENCE_NS, items)
+    assert told(items) == ["1 c2s @0 q1", "1 reset 2"]
+
+
+def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp_order, "MOST_WAITING", 20)
+    sorter, items = fed([*handshake(), A1])
+    for number in range(100):
+        # Without a hole, and at the same time.
+        sorter.feed(sent(1, "s", "PA", b"x", at=2 + number, ack=2)[1], MILLISECOND, items)
+        assert len(sorter._line) <= 20
+    assert told(items)[:2] == ["1 c2s @0 gap 2", "1 s2c @0 a1"]
+
+
+def spoken(lines: int) -> list[Sent]:
+    """Two sides that say something by turns, then close; each acknowledges all that it has heard."""
+    segments = handshake()
+    at = {"c": 0, "s": 0}
+    for number in range(lines):
+        who, other = ("c", "s") if number % 3 else ("s", "c")
+        line = b"line %d\n" % number
+        segments.append(sent(1, who, "PA", line, at=at[who], ack=at[other]))  # type: ignore[arg-type]
+        at[who] += len(line)
+    segments.append(sent(1, "c", "FA", at=at["c"], ack=at["s"]))
+    segments.append(sent(1, "s", "FA", at=at["s"], ack=at["c"] + 1))
+    return segments
+
+
+@given(st.integers(1, 40), st.integers(2, 12), st.randoms(use_true_random=False))
+@settings(max_examples=times(200), deadline=None)
+def test_any_order_of_a_conversation_is_put_right(lines: int, places: int, chance: random.Random) -> None:
+    segments = spoken(lines)
+    mixed = sorted(range(len(segments)), key=lambda place: place + chance.randrange(places))
+    assert told(items_of(segments[place] for place in mixed)) == told(items_of(segments))
+
+
+@given(st.lists(st.tuples(TIMES, RUBBISH), max_size=40), st.sampled_from([1, 3, 100]))
+@settings(max_examples=times(300), deadline=None)
+def test_any_segments(segments: list[tuple[int, Segment]], streams: int) -> None:
+    check_order(items_of(((ms * MILLISECOND, segment) for ms, segment in segments), streams))

@@ -1,0 +1,568 @@
+"""The transparent relay on machines of the tests' own: clients who know nothing of it are recorded.
+
+What is recorded is compared with what tcpdump captures at the server.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from command import kiebitz
+from maexchen_programs import Player, Server, play
+from networks import (
+    CLIENT,
+    GATEWAY,
+    GATEWAY_INSIDE,
+    SERVER,
+    Network,
+    at,
+    inside,
+    network,
+    skip_unless_possible,
+)
+from processes_and_rows import KIEBITZ, PATIENCE_S, Said, rows, running, speak, story
+from schafkopf_script import Script
+from strength import a_few
+from test_relay_udp import mode_problem
+from test_relay_udp import relaying as forwarding
+
+from kiebitz.dissectors.model import Chunk
+from kiebitz.proxy.relay import tcp as relay_tcp
+from kiebitz.proxy.relay.modes import Transparent
+
+PORT = 9001
+UDP_PORT, TCP_PORT = 9000, 35555
+NOBODY = 65_534
+NAMES = ("alice", "bluff", "carl")
+TOOLS = ("nft", "iptables", "tcpdump", "setpriv")
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+
+
+def printed_rules(*options: str) -> dict[str, str]:
+    """The pieces of shell script that --print-rules prints, by their titles."""
+    pieces = kiebitz("relay", "--print-rules", *options).out.split("\n\n# ")[1:]
+    return {title: script for title, _, script in (piece.partition("\n") for piece in pieces)}
+
+
+def firewall(machine: str) -> str:
+    """All rules of a machine, and how it finds its way."""
+    commands = ("nft list ruleset", "ip -4 rule", "ip -6 rule", "ip -4 route show table all")
+    return "".join(
+        subprocess.run(at(machine, *command.split()), capture_output=True, text=True, check=True).stdout
+        for command in commands
+    )
+
+
+@contextmanager
+def redirecting(machine: str, way: str, *options: str, spoilt: tuple[str, str] = ("", "")) -> Iterator[None]:
+    """The printed rules hold on a machine; afterwards their undoing leaves nothing of them."""
+    scripts = printed_rules(*options)
+    subprocess.run(at(machine, "sh", "-e", "-c", scripts[way].replace(*spoilt)), check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(at(machine, "sh", "-e", "-c", scripts[f"{way}: undo"].replace(*spoilt)), check=True)
+        left = firewall(machine)
+        assert "kiebitz" not in left
+        assert str(PORT) not in left
+        assert "fwmark" not in left
+
+
+@contextmanager
+def relaying(
+    machine: str, database: Path, *options: str, rights: bool = True
+) -> Iterator[subprocess.Popen[str]]:
+    """A relay with the one right that it takes to be transparent, or with none."""
+    only = ["setpriv", "--bounding-set=-all,+net_admin" if rights else "--bounding-set=-all"]
+    command = at(machine, *only, *KIEBITZ, "relay", "-q", "-w", str(database), *options)
+    with running(*command, ready="listening on tcp") as process:
+        yield process
+
+
+def hears(process: subprocess.Popen[str], text: str) -> str:
+    """The next line of what a program says on stderr that has this text in it."""
+    assert process.stderr is not None
+    patience = threading.Timer(PATIENCE_S, process.kill)
+    patience.start()
+    try:
+        line = next((line for line in process.stderr if text in line), None)
+    finally:
+        patience.cancel()
+    assert line is not None, f"it never said '{text}'"
+    return line
+
+
+@contextmanager
+def capturing(machine: str, capture: Path) -> Iterator[None]:
+    # At once, and in small frames, of which more fit in its buffer.
+    command = at(machine, "tcpdump", "--immediate-mode", "-s", "2048", "-i", "eth0", "-U", "-w", str(capture))
+    with running(*command, ready="listening on"):
+        yield
+        # What it does not have yet when it is told to end is lost.
+        size = -1
+        while size < (size := capture.stat().st_size):
+            time.sleep(0.5)
+
+
+def play_maexchen(net: Network, version: int) -> Server:
+    """A game over UDP, whose players turn to the server itself; the server, with all that it got and sent."""
+    with inside(net.server):
+        server = Server(expected=len(NAMES), rounds=2, address=(SERVER[version], UDP_PORT))
+    with inside(net.client):
+        players = [
+            Player(name, (SERVER[version], UDP_PORT), bluffs=name == "bluff", host=CLIENT[version])
+            for name in NAMES
+        ]
+    play(server, players)
+    return server
+
+
+def play_schafkopf(net: Network, version: int) -> set[str]:
+    """A game over TCP, whose clients turn to the server itself; the addresses that the server saw."""
+    script = Script(11, ("Anna", "Bärbel", "Carl"))
+    script.round("WENZ")
+    script.leave()
+    said = [Said(step.client, step.direction, step.data) for step in script.steps]
+    seen: set[str] = set()
+
+    class Listener(socket.socket):
+        def accept(self) -> tuple[socket.socket, object]:
+            sock, address = super().accept()
+            seen.add(address[0])
+            return sock, address
+
+    with inside(net.server):
+        listener = Listener(FAMILIES[version], socket.SOCK_STREAM)
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((SERVER[version], TCP_PORT))
+        listener.listen()
+        listener.settimeout(PATIENCE_S)
+        with inside(net.client):
+            server = (SERVER[version], TCP_PORT)
+            speak(said, listener, partial(socket.create_connection, server, PATIENCE_S))
+    return seen
+
+
+def imported(capture: Path) -> Path:
+    database = capture.with_suffix(".db")
+    assert kiebitz("import", str(capture), "-w", str(database)).status == 0
+    return database
+
+
+def assert_same_story(one: Path, other: Path, games: int = 3) -> None:
+    """Both tell of the same games, in which nobody did anything wrong.
+
+    The order between what is said in two conversations at once, two observers may see otherwise.
+    """
+    told, compared = story(one), story(other)
+    assert told["messages"] == compared["messages"]
+    assert len(told["games"]) == games
+    diff = kiebitz("diff", str(one), str(other))
+    assert "are the same" in diff.out, diff.out
+    for database in (one, other):
+        assert rows(database, "SELECT text FROM diagnostics WHERE severity != 'note'") == []
+
+
+def ends(database: Path) -> set[tuple[str, str, str]]:
+    """Transport, client's address and server of each stream."""
+    return {
+        (transport, client.rpartition(":")[0].strip("[]"), server)
+        for transport, client, server in rows(database, "SELECT transport, client, server FROM streams")
+    }
+
+
+def endpoint(version: int, port: int) -> str:
+    return f"{SERVER[version]}:{port}" if version == 4 else f"[{SERVER[version]}]:{port}"
+
+
+@pytest.mark.parametrize(
+    ("tool", "version", "keep_source"),
+    a_few(
+        [
+            ("nftables", 4, False),
+            ("nftables", 4, True),
+            ("nftables", 6, False),
+            ("nftables", 6, True),
+            ("iptables", 4, True),
+            ("iptables", 6, False),
+        ],
+        [("nftables", 6, True)],
+    ),
+)
+def test_what_passes_a_gateway_is_recorded_as_the_server_gets_it(
+    tmp_path: Path, tool: str, version: int, keep_source: bool
+) -> None:
+    skip_unless_possible(*TOOLS)
+    flags = ["--keep-source"] if keep_source else []
+    relayed, capture = tmp_path / "relay.db", tmp_path / "server.pcap"
+    mode = f"transparent@{PORT}"
+    ports = ["--port", f"udp/{UDP_PORT}", "--port", f"tcp/{TCP_PORT}"]
+    with network() as net:
+        # A careful firewall lets nothing pass that seems to belong to no connection.
+        subprocess.run(
+            at(
+                net.gateway,
+                "iptables",
+                "-A",
+                "INPUT",
+                "-m",
+                "conntrack",
+                "--ctstate",
+                "INVALID",
+                "-j",
+                "DROP",
+            ),
+            check=True,
+        )
+        with (
+            redirecting(net.gateway, f"TPROXY by {tool}", "-m", mode, "-i", "players0", *ports, *flags),
+            relaying(net.gateway, relayed, "-m", mode, *flags),
+            capturing(net.server, capture),
+        ):
+            server = play_maexchen(net, version)
+            seen = play_schafkopf(net, version)
+    source = CLIENT[version] if keep_source else GATEWAY[version]
+    assert seen == {source}
+    assert {address[0] for address in server.log.received} == {source}
+    assert ends(relayed) == {
+        ("udp", CLIENT[version], endpoint(version, UDP_PORT)),
+        ("tcp", CLIENT[version], endpoint(version, TCP_PORT)),
+    }
+    assert_same_story(relayed, imported(capture))
+    if keep_source:
+        clients = "SELECT client FROM streams ORDER BY id"
+        assert rows(relayed, clients) == rows(capture.with_suffix(".db"), clients)
+
+
+@pytest.mark.parametrize(("tool", "version"), a_few([("nftables", 4), ("iptables", 6)], [("nftables", 4)]))
+def test_tcp_through_a_gateway_needs_no_rights_if_it_is_redirected(
+    tmp_path: Path, tool: str, version: int
+) -> None:
+    skip_unless_possible(*TOOLS)
+    relayed, capture = tmp_path / "relay.db", tmp_path / "server.pcap"
+    mode = f"transparent@0.0.0.0:{PORT}" if version == 4 else f"transparent@[::]:{PORT}"
+    rules = ("-m", mode, "-i", "players0", "--port", str(TCP_PORT))
+    with (
+        network() as net,
+        redirecting(net.gateway, f"REDIRECT by {tool}", *rules),
+        relaying(net.gateway, relayed, "-m", mode, rights=False),
+        capturing(net.server, capture),
+    ):
+        assert play_schafkopf(net, version) == {GATEWAY[version]}
+    assert ends(relayed) == {("tcp", CLIENT[version], endpoint(version, TCP_PORT))}
+    assert_same_story(relayed, imported(capture), games=1)
+
+
+@pytest.mark.parametrize(
+    ("tool", "version"), a_few([("nftables", 4), ("nftables", 6), ("iptables", 4)], [("nftables", 6)])
+)
+def test_programs_of_this_machine_are_relayed(tmp_path: Path, tool: str, version: int) -> None:
+    skip_unless_possible(*TOOLS)
+    relayed, capture = tmp_path / "relay.db", tmp_path / "server.pcap"
+    mode = f"transparent@{PORT}"
+    rules = ("-m", mode, "-i", "lo", "--port", str(UDP_PORT), "--port", f"tcp/{TCP_PORT - 1}-{TCP_PORT}")
+    with (
+        network() as net,
+        redirecting(net.client, f"TPROXY by {tool}", *rules),
+        relaying(net.client, relayed, "-m", mode),
+        capturing(net.server, capture),
+    ):
+        play_maexchen(net, version)
+        play_schafkopf(net, version)
+    assert_same_story(relayed, imported(capture))
+
+
+@pytest.mark.parametrize(("tool", "version"), a_few([("nftables", 6), ("iptables", 4)], [("iptables", 4)]))
+def test_programs_of_this_machine_are_redirected(tmp_path: Path, tool: str, version: int) -> None:
+    skip_unless_possible(*TOOLS)
+    relayed = tmp_path / "relay.db"
+    mode = f"transparent@{PORT}"
+    rules = ("-m", mode, "-i", "lo", "--port", f"tcp/{TCP_PORT}")
+    with (
+        network() as net,
+        redirecting(net.client, f"REDIRECT by {tool}", *rules),
+        relaying(net.client, relayed, "-m", mode),
+    ):
+        assert play_schafkopf(net, version) == {CLIENT[version]}
+    assert ends(relayed) == {("tcp", CLIENT[version], endpoint(version, TCP_PORT))}
+
+
+BY_USER = [
+    ("nftables", "meta mark != 0x4b", "meta skuid != 0"),
+    ("iptables", "-m mark ! --mark 0x4b", "-m owner ! --uid-owner 0"),
+]
+
+
+@pytest.mark.parametrize(("tool", "mark", "owner"), a_few(BY_USER, BY_USER[:1]))
+def test_a_relay_without_rights_is_known_by_its_user(
+    tmp_path: Path, tool: str, mark: str, owner: str
+) -> None:
+    skip_unless_possible(*TOOLS)
+    mode = f"transparent@{PORT}"
+    rules = ("-m", mode, "-i", "lo", "--port", "tcp/9000")
+    with (
+        network() as net,
+        redirecting(net.client, f"REDIRECT by {tool}", *rules, spoilt=(mark, owner)),
+        echoing(net.server, 9000),
+        relaying(net.client, tmp_path / "relay.db", "-m", mode, rights=False),
+    ):
+        assert ask(net.client, socket.SOCK_STREAM, SERVER[4], 9000, user=NOBODY) == [b"hello 9000"]
+    assert rows(tmp_path / "relay.db", "SELECT server FROM streams") == [(endpoint(4, 9000),)]
+
+
+@contextmanager
+def echoing(machine: str, *ports: int) -> Iterator[None]:
+    """Servers on a machine, over TCP and UDP, that send back what comes, once, and then their port."""
+    stop = threading.Event()
+
+    def serve(sock: socket.socket) -> None:
+        sock.settimeout(0.1)
+        own = str(sock.getsockname()[1]).encode()
+        while not stop.is_set():
+            with suppress(TimeoutError):
+                if sock.type == socket.SOCK_DGRAM:
+                    data, address = sock.recvfrom(100)
+                    sock.sendto(data + own, address)
+                else:
+                    client, _ = sock.accept()
+                    with client:
+                        client.settimeout(PATIENCE_S)
+                        if data := client.recv(100):
+                            client.sendall(data + own)
+
+    with ExitStack() as stack:
+        threads = []
+        for port in ports:
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                with inside(machine):
+                    sock = stack.enter_context(socket.socket(socket.AF_INET, kind))
+                sock.bind(("0.0.0.0", port))
+                if kind == socket.SOCK_STREAM:
+                    sock.listen()
+                threads.append(threading.Thread(target=serve, args=(sock,), daemon=True))
+        for thread in threads:
+            thread.start()
+        yield
+        stop.set()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+
+
+def ask(
+    machine: str,
+    kind: socket.SocketKind,
+    host: str,
+    *ports: int,
+    user: int = 0,
+    patience_s: float = PATIENCE_S,
+) -> list[bytes]:
+    """What servers answer to one user's client, who turns to all of them from one port; or nothing."""
+    answers = []
+    with inside(machine), ExitStack() as stack:
+        local: tuple[str, int] = ("", 0)
+        for port in ports:
+            # Whose a socket is was settled when it was made.
+            os.seteuid(user)
+            try:
+                sock = stack.enter_context(socket.socket(socket.AF_INET, kind))
+            finally:
+                os.seteuid(0)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.settimeout(patience_s)
+            sock.bind(local)
+            sock.connect((host, port))
+            local = sock.getsockname()
+            sock.send(b"hello ")
+            try:
+                answers.append(sock.recv(100))
+            except OSError:
+                answers.append(b"")
+    return answers
+
+
+KINDS = {socket.SOCK_STREAM: "tcp", socket.SOCK_DGRAM: "udp"}
+BOTH = pytest.mark.parametrize("kind", KINDS, ids=KINDS.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags"),
+    a_few(
+        [(kind, flags) for kind in KINDS for flags in ((), ("--keep-source",))],
+        [(socket.SOCK_STREAM, ()), (socket.SOCK_DGRAM, ("--keep-source",))],
+        lambda row: f"{KINDS[row[0]]}, {'kept' if row[1] else 'own'} source",
+    ),
+)
+def test_one_port_may_speak_to_several_servers(
+    tmp_path: Path, kind: socket.SocketKind, flags: tuple[str, ...]
+) -> None:
+    skip_unless_possible("nft", "setpriv")
+    mode = f"transparent@{PORT}"
+    rules = ("-m", mode, "-i", "players0", "--port", "9000-9002", *flags)
+    with (
+        network() as net,
+        redirecting(net.gateway, "TPROXY by nftables", *rules),
+        echoing(net.server, 9000, 9002),
+        relaying(net.gateway, tmp_path / "relay.db", "-m", mode, *flags),
+    ):
+        assert ask(net.client, kind, SERVER[4], 9000, 9002) == [b"hello 9000", b"hello 9002"]
+    recorded = rows(tmp_path / "relay.db", "SELECT DISTINCT client FROM streams")
+    assert len(recorded) == 1
+    servers = rows(tmp_path / "relay.db", "SELECT server FROM streams ORDER BY id")
+    assert servers == [(endpoint(4, 9000),), (endpoint(4, 9002),)]
+
+
+# Without the exemption of what the relay itself sends.
+LOOPING = ("meta mark != 0x4b ", "")
+
+
+@BOTH
+def test_a_loop_is_noticed_and_goes_no_further(tmp_path: Path, kind: socket.SocketKind) -> None:
+    skip_unless_possible("nft", "setpriv")
+    mode = f"transparent@{PORT}"
+    rules = ("-m", mode, "--port", "9000", "-i", "lo")
+    with (
+        network() as net,
+        redirecting(net.client, "TPROXY by nftables", *rules, spoilt=LOOPING),
+        echoing(net.server, 9000),
+        relaying(net.client, tmp_path / "relay.db", "-m", mode) as relay,
+    ):
+        assert ask(net.client, kind, SERVER[4], 9000, patience_s=1) == [b""]
+        said = hears(relay, "led back to it, and refused")
+    assert f"traffic to {KINDS[kind]} {endpoint(4, 9000)}" in said
+    assert len(rows(tmp_path / "relay.db", "SELECT id FROM streams")) == 1
+    assert len(rows(tmp_path / "relay.db", "SELECT id FROM chunks WHERE direction = 'c2s'")) <= 1
+
+
+@BOTH
+def test_a_loop_with_a_kept_source(
+    tmp_path: Path, kind: socket.SocketKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_unless_possible("nft", "setpriv")
+    monkeypatch.setattr(relay_tcp, "CONNECT_SECONDS", 0.5)
+    rules = ("-m", f"transparent@{PORT}", "--keep-source", "--port", "9000", "-i", "players0", "-i", "lo")
+    with (
+        network() as net,
+        redirecting(net.gateway, "TPROXY by nftables", *rules, spoilt=LOOPING),
+        echoing(net.server, 9000),
+        inside(net.gateway),
+        forwarding(tmp_path, Transparent(None, PORT), max_connections=9, keep_source=True) as relay,
+    ):
+        assert ask(net.client, kind, SERVER[4], 9000, patience_s=1) == [b""]
+    ((code, sentence),) = relay.notices
+    if kind == socket.SOCK_DGRAM:
+        assert code == "loop"
+    else:
+        # The kernel takes it for a packet of the client's own connection: nothing comes back.
+        assert code == "timeout"
+        assert "With --keep-source the server's answers must come by way of this machine" in sentence
+    assert sum(isinstance(item, Chunk) for item in relay.items) == (kind == socket.SOCK_DGRAM)
+
+
+@pytest.mark.parametrize("kind", a_few(KINDS, [socket.SOCK_STREAM], KINDS.__getitem__))
+def test_who_was_not_redirected_is_turned_away(tmp_path: Path, kind: socket.SocketKind) -> None:
+    skip_unless_possible("setpriv")
+    mode = f"transparent@0.0.0.0:{PORT}"
+    with network() as net, relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay:
+        assert ask(net.client, kind, GATEWAY_INSIDE[4], PORT, patience_s=1) == [b""]
+        assert f"own address, {GATEWAY_INSIDE[4]}:{PORT}" in hears(relay, "only what is redirected")
+    assert rows(tmp_path / "relay.db", "SELECT id FROM streams") == []
+
+
+def test_a_server_on_the_gateway_itself(tmp_path: Path) -> None:
+    skip_unless_possible("nft", "setpriv")
+    mode = f"transparent@{PORT}"
+    rules = ("-m", mode, "-i", "players0", "--port", "9000", "--keep-source")
+    with (
+        network() as net,
+        redirecting(net.gateway, "TPROXY by nftables", *rules),
+        echoing(net.gateway, 9000),
+        relaying(net.gateway, tmp_path / "relay.db", "-m", mode, "--keep-source") as relay,
+    ):
+        assert ask(net.client, socket.SOCK_STREAM, GATEWAY_INSIDE[4], 9000) == [b"hello 9000"]
+        assert "here --keep-source does not hold" in hears(relay, "is on this machine")
+        assert ask(net.client, socket.SOCK_DGRAM, GATEWAY_INSIDE[4], 9000, patience_s=1) == [b""]
+        assert "with -m reverse:udp://" in hears(relay, "only the server can answer")
+
+
+def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> None:
+    skip_unless_possible("nft", "setpriv")
+    mode = f"transparent@{PORT}"
+    rules = ("-m", mode, "-i", "players0", "--port", "9000")
+    with (
+        network() as net,
+        redirecting(net.gateway, "TPROXY by nftables", *rules),
+        relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay,
+    ):
+        assert ask(net.client, socket.SOCK_STREAM, SERVER[4], 9000, patience_s=1) == [b""]
+        assert endpoint(4, 9000) in hears(relay, "nobody listens on that port")
+        assert ask(net.client, socket.SOCK_DGRAM, SERVER[4], 9000, patience_s=1) == [b""]
+    codes = rows(tmp_path / "relay.db", "SELECT code, blame FROM diagnostics ORDER BY id")
+    assert codes == [("refused", "network"), ("port-unreachable", "network")]
+
+
+def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
+    skip_unless_possible("setpriv")
+    command = [*KIEBITZ, "relay", "-q", "-w", str(tmp_path / "relay.db"), "-m", f"transparent@{PORT}"]
+    with network() as net:
+        less = at(net.gateway, "setpriv", "--bounding-set=-all")
+        refused = subprocess.run(
+            [*less, *command, "--keep-source"], capture_output=True, text=True, timeout=20, check=False
+        )
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("kiebitz: --keep-source needs the right to send")
+        with running(*less, *command, ready="there is no UDP and no TPROXY") as relay:
+            hears(relay, f"listening on tcp [::1]:{PORT}, for what is redirected to it")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            ("-m", "reverse:udp://127.0.0.1:9@9001", "--keep-source"),
+            "--keep-source goes with a transparent mode",
+        ),
+        (("-m", "reverse:udp://127.0.0.1:9@9001", "--print-rules"), "is for transparent modes"),
+        (
+            ("-m", "transparent@9001", "--print-rules", "--port", "9"),
+            "the players come in: add -i wlan0",
+        ),
+        (("-m", "transparent@9001", "--print-rules", "-i", "lo"), "the servers' ports: add --port 9000"),
+        (("-m", "transparent@0", "--print-rules", "-i", "lo", "--port", "9"), "a port that is known before"),
+        (("-m", "transparent@9001", "--print-rules", "-i", "lo; reboot", "--port", "9"), "is no name of an"),
+        (("-m", "transparent@9001", "--print-rules", "-i", "lo", "--port", "9-8"), "not of the form 9000"),
+        (
+            ("-m", "transparent@9001", "--print-rules", "-i", "lo", "--port", "70000"),
+            "is not of the form 9000",
+        ),
+        (("-m", "transparent@9001", "-i", "lo"), "-i goes with --print-rules"),
+        (("-m", "transparent@9001", "--port", "9"), "--port goes with --print-rules"),
+    ],
+)
+def test_what_does_not_go_together(options: tuple[str, ...], says: str) -> None:
+    done = kiebitz("relay", *options)
+    assert done.status == 2
+    assert says in done.err
+
+
+def test_elsewhere_than_on_linux_a_sentence_points_to_other_modes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    problem = mode_problem(f"transparent@{PORT}", tmp_path / "journal")
+    assert "needs Linux. Here mitmproxy's modes serve: -m transparent, -m local or -m wireguard" in problem
+
+
+def test_a_name_is_no_listening_address(tmp_path: Path) -> None:
+    problem = mode_problem(f"transparent@localhost:{PORT}", tmp_path / "journal")
+    assert "it takes an address, not a name, as in transparent@0.0.0.0:9001" in problem

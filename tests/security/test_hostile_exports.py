@@ -1,0 +1,174 @@
+"""Files made of somebody else's database: well-formed, exact in value, and harmless where they are shown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import struct
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from command import kiebitz
+from pyarrow import parquet
+from spoilt_databases import FORGED, HOSTILE, SPOTS, Spot, spoil
+from test_hostile_database_text import CAPTURES_OF
+from test_hostile_text import is_harmless
+
+from kiebitz.cli.render.svg import draw
+from kiebitz.cli.render.svg.document import document
+from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.escaping import printable
+
+TOLD = [
+    spot
+    for spot in SPOTS
+    if (spot.kind in ("text", "values") and spot.column in ("name", "source", "kiebitz_version", "code"))
+    or (spot.column in ("text", "label", "actor", "close_reason", "clause", "expected"))
+    or (spot.kind == "values" and spot.column in ("fields", "data", "result", "changes", "state"))
+]
+"""What can be anything without a reader refusing it."""
+
+BEYOND_XML = "\ufffe\uffff\x00\x0b"
+"""Letters that no XML has, not even escaped; SQLite's text ends with the third."""
+
+
+def spoilt(protocol: str, folder: Path, spots: list[Spot] = TOLD, hostile: str = HOSTILE) -> Path:
+    path = folder / "game.db"
+    assert kiebitz("import", CAPTURES_OF[protocol], "-w", str(path)).status == 0
+    # A reason of which the exports make records is one of few.
+    spoil(str(path), [spot for spot in spots if spot.column != "close_reason"], hostile)
+    return path
+
+
+def _options(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(data):
+        code, length = struct.unpack_from("<HH", data, at)
+        if code == 0:
+            return
+        yield code, data[at + 4 : at + 4 + length]
+        at += 4 + length + -length % 4
+
+
+def comments_of(path: Path) -> list[str]:
+    """The comments of a pcapng file, and what it says has written it."""
+    data = path.read_bytes()
+    found = []
+    at = 0
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        body = data[at + 8 : at + length - 4]
+        if kind == 0x0A0D0D0A:
+            found += [text for code, text in _options(body[16:]) if code in (1, 4)]
+        elif kind == 6:
+            captured = struct.unpack_from("<I", body, 12)[0]
+            found += [text for code, text in _options(body[20 + captured + -captured % 4 :]) if code == 1]
+        at += length
+    return [text.decode() for text in found]
+
+
+@pytest.mark.parametrize("protocol", CAPTURES_OF)
+def test_each_comment_is_a_line_that_drives_nothing(protocol: str, tmp_path: Path) -> None:
+    target = tmp_path / "game.pcapng"
+    done = kiebitz("export", str(spoilt(protocol, tmp_path)), "-T", "pcapng", "-o", str(target))
+    assert done.status == 0, done.err
+    comments = comments_of(target)
+    assert sum(FORGED in comment for comment in comments) > 3
+    for comment in comments:
+        assert is_harmless(comment)
+        assert "\n" not in comment
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_tshark_shows_comments_that_drive_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "game.pcapng"
+    kiebitz("export", str(spoilt("maexchen", tmp_path)), "-T", "pcapng", "-o", str(target))
+    shown = subprocess.run(
+        ["tshark", "-r", str(target), "-T", "fields", "-e", "frame.comment"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert FORGED in shown
+    assert is_harmless(shown)
+    assert not any(line.startswith(FORGED) for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("protocol", CAPTURES_OF)
+def test_lines_of_json_have_the_texts_as_they_are(protocol: str, tmp_path: Path) -> None:
+    path = spoilt(protocol, tmp_path)
+    lines = kiebitz("export", str(path), "-T", "jsonl").out.removesuffix("\n").split("\n")
+    assert all(is_harmless(line) for line in lines)
+    records = [json.loads(line) for line in lines]
+    connection = sqlite3.connect(path)
+    for kind, table, columns in (
+        ("session", "sessions", ("name", "source", "kiebitz_version")),
+        ("message", "messages", ("name",)),
+        ("event", "events", ("actor",)),
+        ("diagnostic", "diagnostics", ("code", "text", "clause", "expected")),
+        ("game", "games", ("label",)),
+    ):
+        stored = connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
+        told = [tuple(record[column] for column in columns) for record in records if record["record"] == kind]
+        assert sorted(told) == sorted(stored)
+    for kind, table, column in (("message", "messages", "fields"), ("event", "events", "data")):
+        rows = connection.execute(f"SELECT {column} FROM {table} ORDER BY id")
+        values = {record["id"]: record[column] for record in records if record["record"] == kind}
+        assert [values[number] for number in sorted(values)] == [json.loads(text) for (text,) in rows]
+    connection.close()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+@pytest.mark.parametrize("protocol", CAPTURES_OF)
+def test_parquet_has_the_texts_as_they_are(protocol: str, tmp_path: Path) -> None:
+    path = spoilt(protocol, tmp_path)
+    target = tmp_path / "game.parquet"
+    assert kiebitz("export", str(path), "-T", "parquet", "-o", str(target)).status == 0
+    told = parquet.read_table(target).to_pydict(maps_as_pydicts="strict")
+    connection = sqlite3.connect(path)
+    stored = connection.execute("SELECT name, fields FROM messages ORDER BY id").fetchall()
+    connection.close()
+    assert told["name"] == [name for name, _ in stored]
+    # A place for each field is there in every message of its name: null where it has none.
+    for (name, text), fields in zip(stored, told["fields"], strict=True):
+        texts = Counter(_texts(json.loads(text)))
+        assert not texts - Counter(_texts((fields or {}).get(name)))
+    assert all(sentence is None or is_harmless(sentence) for sentence in told["sentence"])
+
+
+@pytest.mark.parametrize("hostile", [HOSTILE, BEYOND_XML, "<&]]>\"'"], ids=["hostile", "beyond", "markup"])
+@pytest.mark.parametrize("protocol", CAPTURES_OF)
+def test_a_picture_is_xml(protocol: str, hostile: str, tmp_path: Path) -> None:
+    spots = [spot for spot in SPOTS if spot.kind == "values" and spot.column in ("state", "changes", "data")]
+    path = spoilt(protocol, tmp_path, spots, hostile)
+    target = tmp_path / "table.svg"
+    done = kiebitz("state", str(path), "--svg", str(target))
+    # Of some states that nobody writes there is no picture.
+    if done.status == 0:
+        root = ElementTree.parse(target).getroot()
+        assert all(is_harmless(text) for text in root.itertext())
+    else:
+        assert is_harmless(done.err)
+
+
+@pytest.mark.parametrize("hostile", [HOSTILE, BEYOND_XML, "<&]]>\"'"], ids=["hostile", "beyond", "markup"])
+@pytest.mark.parametrize("protocol", CAPTURES_OF)
+def test_a_picture_with_a_spoilt_title_is_xml(protocol: str, hostile: str) -> None:
+    drawing = draw(protocol, Scene({}, [], []), "wide")
+    text = "".join(ElementTree.fromstring(document(drawing, f"a{hostile}", f"b{hostile}")).itertext())
+    assert is_harmless(text)
+    assert f"a{printable(hostile)}"[:20] in text

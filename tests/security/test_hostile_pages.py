@@ -1,0 +1,137 @@
+"""Databases whose pages refer to one another so that reading never ends: it ends, with a sentence.
+
+A file of 150 KB says here that it holds more rows than there are atoms in a cup; no schema and no value in it
+is odd.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from command import ODD, ROOT, TINY, kiebitz
+from processes_and_rows import KIEBITZ
+from strength import a_few
+
+PAGE = 4096
+CHILDREN = 200
+LEVELS = 9
+MEMORY = 2 << 30
+
+COMMANDS = [
+    *(["sessions"], ["streams"], ["games"], ["messages", "--nl"], ["events", "--nl"], ["check"], ["state"]),
+    *(["follow", "1"], ["replay", "--speed", "100000"], ["diff", ODD], ["whatif", "--drop", "#3"]),
+    *(
+        ["export", "-T", "jsonl"],
+        ["export", "-T", "csv"],
+        ["messages", "--nl", "-Y", "maexchen.points > 1000"],
+    ),
+    *(["messages", "--nl", "-Y", 'name matches "b$"'], ["redissect"]),
+]
+
+QUICK = [COMMANDS[number] for number in (3, 8, 11)]
+"""Others read for seconds what has no end."""
+
+OTHERS = ["sessions", "streams", "chunks", "events", "games", "snapshots"]
+"""Tables that are tried with some of the commands."""
+
+
+def interior(child: int, at: int) -> bytes:
+    """A page of a table's tree (SQLite's file format, 1.6) all of whose children are one page."""
+    page = bytearray(PAGE)
+    offsets = []
+    end = PAGE
+    for number in range(1, CHILDREN + 1):
+        # The key is a number of seven bits a byte, the page's four bytes stand before it.
+        key = bytes([0x80 | number >> 7, number & 0x7F]) if number > 0x7F else bytes([number])
+        cell = struct.pack(">I", child) + key
+        end -= len(cell)
+        page[end : end + len(cell)] = cell
+        offsets.append(end)
+    page[at : at + 12] = struct.pack(">BHHHBI", 5, 0, CHILDREN, end, 0, child)
+    page[at + 12 : at + 12 + 2 * CHILDREN] = struct.pack(f">{CHILDREN}H", *offsets)
+    return bytes(page)
+
+
+def bomb(source: Path, target: Path, table: str) -> None:
+    """A copy of a database in which a table's rows come again and again."""
+    shutil.copy(source, target)
+    with closing(sqlite3.connect(target)) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    data = bytearray(target.read_bytes())
+    pages = len(data) // PAGE
+    start = (root - 1) * PAGE
+    leaf = data[start : start + PAGE]
+    if leaf[0] == 5:
+        child = struct.unpack(">I", leaf[8:12])[0]
+        leaf = data[(child - 1) * PAGE : child * PAGE]
+    data += leaf
+    for level in range(LEVELS):
+        data += interior(pages + 1 + level, 0)
+    data[start : start + PAGE] = interior(pages + 1 + LEVELS, 0)
+    data[28:32] = struct.pack(">I", len(data) // PAGE)
+    target.write_bytes(data)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "game.db"
+    assert kiebitz("import", TINY, "-w", str(path)).status == 0
+    return path
+
+
+def _with_little_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+@pytest.mark.parametrize(
+    ("table", "command"),
+    a_few(
+        [
+            *(("messages", command) for command in COMMANDS),
+            *((table, command) for table in OTHERS for command in COMMANDS[::3]),
+        ],
+        lambda row: row[1] in (QUICK if row[0] == "messages" else COMMANDS[:1]),
+    ),
+)
+def test_reading_ends(table: str, command: list[str], sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.db"
+    bomb(sound, path, table)
+    done = subprocess.run(
+        [*KIEBITZ, command[0], str(path), *command[1:]],
+        capture_output=True,
+        timeout=100,
+        cwd=ROOT,
+        preexec_fn=_with_little_memory,
+    )
+    assert done.returncode in (0, 1, 3), done.stderr[-2000:]
+    if done.returncode == 1:
+        assert b"this database is damaged" in done.stderr, done.stderr[-2000:]
+        assert b"fault of Kiebitz" not in done.stderr
+    assert len(done.stdout) < 10_000_000
+
+
+def test_ctrl_c_ends_a_statement(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.db"
+    bomb(sound, path, "messages")
+    # So large that its size explains any number of steps.
+    with path.open("r+b") as file:
+        file.truncate(1 << 40)
+    sessions = subprocess.Popen(
+        [*KIEBITZ, "sessions", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT
+    )
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            sessions.wait(3)
+        sessions.send_signal(signal.SIGINT)
+        assert sessions.wait(10) == 130
+    finally:
+        sessions.kill()
+        sessions.communicate()

@@ -1,0 +1,208 @@
+"""A database whose schema somebody has spoilt: nothing of it runs, and nothing recorded is lost.
+
+It may be read where plain selects read plain tables. Nothing is ever written into it; its recorded bytes can
+be read into a new database.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from command import ODD, TINY, kiebitz
+from processes_and_rows import free_port
+from strength import a_few
+from test_sniff import may_capture
+
+LOSE = "BEGIN DELETE FROM chunks; DELETE FROM messages; END"
+FILL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+
+READABLE = {
+    "a trigger": f"CREATE TRIGGER t AFTER INSERT ON sessions {LOSE}",
+    "a trigger on deleting": "CREATE TRIGGER t BEFORE DELETE ON messages BEGIN DELETE FROM chunks; END",
+    "a trigger without end": f"CREATE TRIGGER t AFTER INSERT ON events BEGIN INSERT INTO games(label)"
+    f" SELECT hex(randomblob(1000)) FROM ({FILL} SELECT i FROM n); END",
+    "an index of an expression": "CREATE INDEX i ON messages (abs(length(hex(name))))",
+    "an index of some rows": "CREATE INDEX i ON messages (name) WHERE length(fields) > 0",
+    "an index more": "CREATE INDEX i ON events (kind)",
+    "an index in disguise": "DROP INDEX idx_messages_name;"
+    " CREATE INDEX idx_messages_name ON messages (lower(name))",
+    "a unique index": "DROP INDEX idx_events_game_id; CREATE UNIQUE INDEX idx_events_game_id ON events (id)",
+    "a view more": f"CREATE VIEW v AS {FILL} SELECT i FROM n",
+    "a table more": "CREATE TABLE more (x)",
+    "a virtual table more": "CREATE VIRTUAL TABLE more USING fts5(x)",
+    "statistics": "ANALYZE",
+    "a column more": "ALTER TABLE games ADD COLUMN more TEXT DEFAULT 'x'",
+}
+"""What plain selects do not run."""
+
+REMADE = {
+    "a constraint": ("name TEXT", "name TEXT CHECK (length(hex(zeroblob(100000000))) > 0)"),
+    "a constraint that fails": ("kind TEXT", "kind TEXT CHECK (kind = 'import' AND id < 2)"),
+    "a collation": ("name TEXT", "name TEXT COLLATE NOCASE"),
+    "a collation of nobody's": ("name TEXT", "name TEXT COLLATE nobodys"),
+    "a default": ("name TEXT", "name TEXT DEFAULT (hex(randomblob(9)))"),
+    "conflicts that replace": ("id INTEGER PRIMARY KEY", "id INTEGER PRIMARY KEY ON CONFLICT REPLACE"),
+    "a reference": ("name TEXT", "name TEXT REFERENCES games(id) ON DELETE CASCADE"),
+}
+"""What is in the table `sessions` itself; those, too, can be read."""
+
+UNREADABLE = {
+    "a view for a table": "ALTER TABLE games RENAME TO g; CREATE VIEW games AS SELECT * FROM g",
+    "a view without end": f"DROP TABLE games; CREATE VIEW games AS {FILL} SELECT i AS id, 1 AS table_id,"
+    " 1 AS session_id, '' AS protocol, '' AS label, 1 AS started_ns, 1 AS ended_ns, '{}' AS result FROM n",
+    "a table that is computed": "ALTER TABLE messages ADD COLUMN more TEXT"
+    " GENERATED ALWAYS AS (hex(zeroblob(1e9))) VIRTUAL",
+    "a virtual table": "DROP TABLE games; CREATE VIRTUAL TABLE games USING fts5(id, label)",
+    "a column less": "ALTER TABLE streams DROP COLUMN transport",
+    "a table less": "DROP TABLE snapshots",
+}
+"""What is not even read."""
+
+READING = [
+    *(["sessions"], ["streams"], ["games"], ["messages"], ["events"], ["check"], ["state"], ["follow", "1"]),
+    *(["replay", "--speed", "100000"], ["diff", ODD], ["whatif", "--drop", "#3"]),
+    *(["export", "-T", form] for form in ("jsonl", "csv")),
+]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "game.db"
+    assert kiebitz("import", TINY, "-w", str(path)).status == 0
+    return path
+
+
+def spoilt(sound: Path, folder: Path, statements: str) -> str:
+    path = shutil.copy(sound, folder / "spoilt.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(statements)
+        connection.commit()
+    return str(path)
+
+
+def remade(old: str, new: str) -> str:
+    """Statements that write another text for the table `sessions` into the schema."""
+    text = new.replace("'", "''")
+    return (
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(replace(sql, '\"', ''),"
+        f" '{old}', '{text}') WHERE name = 'sessions'; PRAGMA writable_schema = OFF"
+    )
+
+
+def respelt(statements: str) -> str:
+    """The same objects, called by their kinds in another spelling: SQLite runs them all the same."""
+    return (
+        f"{statements}; PRAGMA writable_schema = ON;"
+        " UPDATE sqlite_schema SET type = upper(type) WHERE type <> 'table'; PRAGMA writable_schema = OFF"
+    )
+
+
+SPOILT = {
+    **READABLE,
+    **{
+        f"{kind}, respelt": respelt(READABLE[kind])
+        for kind in READABLE
+        if "trigger" in kind or "view" in kind
+    },
+    **{kind: remade(*texts) for kind, texts in REMADE.items()},
+}
+
+
+def chunks(path: str) -> list[bytes]:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        return [data for (data,) in connection.execute("SELECT data FROM chunks ORDER BY id")]
+
+
+def writing(path: str) -> list[list[str]]:
+    """Commands that write into a database."""
+    port = free_port("udp")
+    return [
+        ["redissect", path],
+        ["import", ODD, "-w", path],
+        ["relay", "-m", f"reverse:udp://127.0.0.1:{port}@0", "-w", path],
+        # Without the right to capture it says only that.
+        *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
+        ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
+    ]
+
+
+@pytest.mark.parametrize("kind", a_few(SPOILT, [*SPOILT][::6]))
+def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tmp_path: Path) -> None:
+    path = spoilt(sound, tmp_path, SPOILT[kind])
+    before = Path(path).read_bytes()
+    for command in writing(path):
+        done = kiebitz(*command)
+        assert done.status == 1, done
+        assert "nothing is written to it" in done.err
+        assert f"kiebitz import {path} -w" in done.err
+    assert Path(path).read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["spoilt.db"]
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path: Path) -> None:
+    path = spoilt(sound, tmp_path, SPOILT[kind])
+    new = str(tmp_path / "new.db")
+    done = kiebitz("import", path, "-w", new)
+    assert done.status == 0, done.err
+    assert chunks(new) == chunks(str(sound))
+    assert kiebitz("diff", new, str(sound)).status == 0
+    assert kiebitz("redissect", new).status == 0
+
+
+@pytest.mark.parametrize("command", a_few(READING, READING[::2], " ".join))
+def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tmp_path: Path) -> None:
+    expected = kiebitz(command[0], str(sound), *command[1:])
+    for kind, statements in SPOILT.items():
+        if kind == "a column more" and "jsonl" in command:
+            continue
+        (tmp_path / kind).mkdir()
+        path = spoilt(sound, tmp_path / kind, statements)
+        before = Path(path).read_bytes()
+        done = kiebitz(command[0], path, *command[1:])
+        assert done.status == expected.status, (kind, done.err)
+        assert done.out.replace(path, str(sound)) == expected.out, kind
+        assert Path(path).read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_what_is_no_table_is_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
+    path = spoilt(sound, tmp_path, UNREADABLE[kind])
+    reading = [[command[0], path, *command[1:]] for command in READING]
+    for command in [*reading, *writing(path), ["import", path, "-w", str(tmp_path / "new.db")]]:
+        done = kiebitz(*command)
+        assert (done.status, done.out) == (1, ""), command
+        assert "no database that Kiebitz has made" in done.err or "no session database" in done.err
+
+
+def test_tables_that_share_their_pages_are_not_written_to(sound: Path, tmp_path: Path) -> None:
+    path = spoilt(
+        sound,
+        tmp_path,
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage ="
+        " (SELECT rootpage FROM sqlite_schema WHERE name = 'chunks') WHERE name = 'games'",
+    )
+    before = Path(path).read_bytes()
+    for command in writing(path):
+        done = kiebitz(*command)
+        assert done.status == 1
+        assert "has the pages of another table" in done.err
+    assert Path(path).read_bytes() == before
+
+
+def test_what_an_older_sqlite_utils_has_made_is_ours(sound: Path, tmp_path: Path) -> None:
+    path = shutil.copy(sound, tmp_path / "old.db")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql <> ''").fetchall():
+            # Before version 4 names stood in brackets.
+            bracketed = re.sub(r'"(\w+)"', r"[\1]", sql)
+            assert bracketed != sql
+            connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (bracketed, name))
+    done = kiebitz("redissect", str(path))
+    assert done.status == 0, done.err

@@ -1,0 +1,317 @@
+"""What lies at a database's path, and beside it: SQLite would follow it, and is not let near it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from command import ODD, ROOT, TINY, kiebitz
+from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, kill_all, until
+from strength import a_few, times
+from test_sniff import may_capture
+
+IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+NOBODY = 65534
+
+READING = [
+    *(["sessions"], ["streams"], ["games"], ["messages"], ["events"], ["check"], ["state"], ["follow", "1"]),
+    *(["replay", "--speed", "100000"], ["diff", ODD], ["whatif", "--drop", "#3"]),
+    *(["export", "-T", form] for form in ("jsonl", "csv")),
+]
+
+
+def writing(path: str) -> list[list[str]]:
+    """Commands that write into a database."""
+    return [
+        ["import", TINY, "-w", path],
+        ["relay", "-m", f"reverse:udp://127.0.0.1:{free_port('udp')}@0", "-w", path],
+        # Without the right to capture it says only that.
+        *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
+        ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
+    ]
+
+
+def commands(path: str) -> list[list[str]]:
+    reading = [[command[0], path, *command[1:]] for command in READING]
+    return [*reading, *writing(path), ["redissect", path], ["import", path, "-w", f"{path}.new"]]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sound") / "game.db"
+    assert kiebitz("import", TINY, "-w", str(path)).status == 0
+    return path
+
+
+@pytest.fixture
+def game(sound: Path, tmp_path: Path) -> Path:
+    """A database of one's own."""
+    return Path(shutil.copy(sound, tmp_path / "game.db"))
+
+
+def super_journal(game: Path, victim: Path) -> bytes:
+    """A journal that is to be rolled back and then has SQLite delete `victim`; see its file format, 3.
+
+    It changes nothing of the database.
+    """
+    sector, page = 512, 4096
+    head = struct.pack(
+        ">8sIIIII", bytes.fromhex("d9d505f920a163d7"), 0, 1, game.stat().st_size // page, sector, page
+    )
+    name = bytes(victim)
+    # The page in which locks are has the name of the super-journal.
+    tail = struct.pack(">I", 0x40000000 // page + 1) + name
+    tail += struct.pack(">II8s", len(name), sum(name), bytes.fromhex("d9d505f920a163d7"))
+    return head.ljust(sector, b"\0") + tail
+
+
+def test_no_command_deletes_what_a_journal_names(game: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim.txt"
+    victim.write_text("all my work")
+    journal = Path(f"{game}-journal")
+    journal.write_bytes(super_journal(game, victim))
+    for command in commands(str(game)):
+        done = kiebitz(*command)
+        assert (done.status, done.out) == (1, ""), command
+        assert f"SQLite would delete the file that this names, {victim}: move it away" in done.err
+        assert victim.read_text() == "all my work"
+    assert journal.exists()
+    # It is as dangerous as it is meant to be.
+    with closing(sqlite3.connect(game)) as connection:
+        connection.execute("SELECT count(*) FROM chunks").fetchone()
+    assert not victim.exists()
+
+
+BESIDE: dict[str, Callable[[Path], None]] = {
+    "a pipe": os.mkfifo,
+    "a link": lambda path: path.symlink_to("/etc/hostname"),
+    "a link to nothing": lambda path: path.symlink_to("nothing"),
+    "a folder": Path.mkdir,
+}
+SUFFIXES = ["-wal", "-shm", "-journal"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    a_few(
+        [(kind, suffix) for kind in BESIDE for suffix in SUFFIXES],
+        lambda row: [*BESIDE].index(row[0]) % 3 == SUFFIXES.index(row[1]),
+    ),
+)
+def test_what_is_no_file_is_not_opened_beside_a_database(kind: str, suffix: str, game: Path) -> None:
+    BESIDE[kind](Path(f"{game}{suffix}"))
+    for command in (["events", str(game)], ["redissect", str(game)], *writing(str(game))):
+        done = kiebitz(*command)
+        assert done.status == 1, done
+        assert f"game.db{suffix}: " in done.err
+
+
+@IS_ROOT
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_another_users_file_is_not_used_beside_a_database(suffix: str, game: Path) -> None:
+    beside = Path(f"{game}{suffix}")
+    beside.touch()
+    os.chown(beside, NOBODY, NOBODY)
+    for command in (["redissect", str(game)], *writing(str(game))):
+        done = kiebitz(*command)
+        assert done.status == 1
+        assert "it is no file of yours" in done.err
+
+
+def _another_users(path: Path) -> None:
+    os.chown(path, NOBODY, NOBODY)
+
+
+def _linked_by_another(path: Path) -> None:
+    path.rename(path.with_name("real.db"))
+    path.symlink_to("real.db")
+    os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def _replaced(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return spoil
+
+
+TARGETS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "which anybody may write": (lambda path: path.chmod(0o666), "other users may write into it"),
+    "which a group may write": (lambda path: path.chmod(0o660), "other users may write into it"),
+    "a link to nothing": (_replaced(lambda path: path.symlink_to("nothing")), "this is a link to nothing"),
+    "a link to nothing elsewhere": (
+        _replaced(lambda path: path.symlink_to("/tmp/made-by-kiebitz")),
+        "this is a link to /tmp/made-by-kiebitz",
+    ),
+    "a pipe": (_replaced(os.mkfifo), "a folder, a pipe or a device"),
+    "a folder": (_replaced(Path.mkdir), "a folder, a pipe or a device"),
+    "a device": (_replaced(lambda path: path.symlink_to("/dev/null")), "a folder, a pipe or a device"),
+}
+OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "another user's file": (_another_users, "this file belongs to another user"),
+    "another user's link": (_linked_by_another, "this is another user's link"),
+}
+
+
+@pytest.mark.parametrize("kind", [*TARGETS, *(pytest.param(kind, marks=IS_ROOT) for kind in OTHERS)])
+def test_what_is_not_ones_own_is_not_recorded_into(kind: str, game: Path) -> None:
+    spoil, sentence = {**TARGETS, **OTHERS}[kind]
+    spoil(game)
+    before = game.read_bytes() if game.is_file() else None
+    for command in writing(str(game)):
+        done = kiebitz(*command)
+        assert done.status == 1, done
+        assert sentence in done.err
+    assert not Path("/tmp/made-by-kiebitz").exists()
+    if before is not None:
+        assert game.read_bytes() == before
+
+
+def test_ones_own_link_leads_to_ones_own_database(game: Path, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(game)
+    assert kiebitz("import", ODD, "-w", str(link)).status == 0
+    assert len(kiebitz("sessions", str(game), "--json").json) == 2
+    assert [path.name for path in link.parent.iterdir()] == ["link.db"]
+
+
+def test_reading_leaves_a_folder_as_it_was(game: Path, tmp_path: Path) -> None:
+    before = game.read_bytes(), game.stat().st_mtime_ns
+    for command in READING:
+        assert kiebitz(command[0], str(game), *command[1:]).status in (0, 3)
+    assert (game.read_bytes(), game.stat().st_mtime_ns) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Let nothing be written in a folder, not even by root."""
+    subprocess.run(["mount", "--bind", folder, folder], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@IS_ROOT
+@pytest.mark.parametrize("log", ["none", "empty", "some"])
+def test_where_nothing_may_be_written(log: str, game: Path, tmp_path: Path) -> None:
+    """A database that was closed is read there; one with a log says what to do."""
+    with suppress(FileNotFoundError), closing(sqlite3.connect(game)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("UPDATE sessions SET name = 'in the log'")
+        connection.commit()
+        if log == "some":
+            for suffix in ("", "-wal"):
+                shutil.copy(f"{game}{suffix}", tmp_path / f"copy.db{suffix}")
+    if log == "some":
+        for suffix in ("", "-wal"):
+            os.replace(tmp_path / f"copy.db{suffix}", f"{game}{suffix}")
+    elif log == "empty":
+        Path(f"{game}-wal").touch()
+    with read_only(tmp_path):
+        # Not in this process, which may have files open there.
+        command = [*KIEBITZ, "sessions", str(game)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    if log == "some":
+        assert done.returncode == 1
+        assert "some of it is in" in done.stderr
+        assert "copy both" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+        assert "in the log" in done.stdout
+
+
+def test_a_database_that_changes_while_it_is_read(game: Path) -> None:
+    """Whatever is recorded, dissected anew or removed meanwhile: an answer, or a sentence."""
+    rounds = " ".join(map(str, range(times(2, quick=1))))
+    changing = subprocess.Popen(
+        [
+            "sh",
+            "-c",
+            f'for i in {rounds}; do "$@" import {ODD} -w {game}; "$@" redissect {game}; done',
+            "sh",
+            *KIEBITZ,
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=ROOT,
+    )
+    try:
+        while changing.poll() is None:
+            done = kiebitz("events", f"{game}:1", "--json")
+            assert done.status == 0, done.err
+            assert done.json[0]["kind"]
+            assert kiebitz("export", f"{game}:1", "-T", "jsonl").status == 0
+        assert changing.returncode == 0, changing.stderr and changing.stderr.read()
+    finally:
+        kill_all(changing)
+
+
+@pytest.mark.parametrize("new", [b"", b"SQLite format 3\0" + bytes(5000), os.urandom(100_000)])
+def test_a_database_that_is_written_over_while_it_is_followed(new: bytes, game: Path) -> None:
+    with closing(sqlite3.connect(game)) as connection, connection:
+        connection.execute("UPDATE sessions SET ended_ns = NULL")
+    following = subprocess.Popen(
+        [*KIEBITZ, "messages", str(game), "-F", "--nl"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=ROOT,
+    )
+    try:
+        assert following.stdout is not None
+        assert following.stderr is not None
+        assert following.stdout.readline().startswith("{")
+        game.write_bytes(new)
+        assert following.wait(PATIENCE_S * 2) == 1
+        said = following.stderr.read()
+        assert said.startswith("kiebitz: ")
+        assert "fault of Kiebitz" not in said
+        following.stdout.close()
+    finally:
+        kill_all(following)
+
+
+def test_the_recorder_leaves_one_file(tmp_path: Path) -> None:
+    game = tmp_path / "game.db"
+    mode = f"reverse:udp://127.0.0.1:{free_port('udp')}@0"
+    relay = subprocess.Popen(
+        [*KIEBITZ, "relay", "-m", mode, "-w", str(game)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=ROOT,
+    )
+    try:
+        until(lambda: Path(f"{game}-wal").exists(), "it records into a log")
+        # A reader that stays does not keep what is recorded from the file.
+        with closing(sqlite3.connect(f"file:{game}?mode=ro", uri=True)) as reader:
+            until(lambda: bool(_sessions(reader)), "there is a session")
+            relay.terminate()
+            assert relay.wait(PATIENCE_S) == 0
+            wal = Path(f"{game}-wal")
+            assert not wal.exists() or wal.stat().st_size == 0
+    finally:
+        kill_all(relay)
+    assert len(kiebitz("sessions", str(game), "--json").json) == 1
+
+
+def _sessions(connection: sqlite3.Connection) -> list[tuple[int]]:
+    with suppress(sqlite3.Error):
+        return connection.execute("SELECT id FROM sessions").fetchall()
+    return []

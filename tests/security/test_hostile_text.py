@@ -1,0 +1,290 @@
+"""What peers call themselves, and what stands in arguments and paths, drives no terminal and means nothing.
+
+One table of names goes through one table of commands, into a pipe and onto a terminal. A name is in all that
+its player's server tells of him: the names of recorded players are replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+from altered_sessions import recorded
+from command import TINY, Done, kiebitz
+from corpora import put_sessions
+from strength import a_few
+from test_diff import replaced
+
+from kiebitz.cli.main import run
+from kiebitz.dissectors.escaping import printable
+
+NAMES = {
+    "controls": "\x1b[2J\x1b]0;x\x07\x9b5m\x85\x08\u202e\u2066\u200d\ufeff\x7f",
+    "markup": "[red]:smile:[/][link=file:///]{0.__class__}%s%n$(id)`id`<b>&amp;]]>",
+    "piled up": "e" + "\u0301" * 3000,
+    "formula": "=1+1",
+}
+"""Names that do something where they are not only shown."""
+
+PLAYERS = {
+    "maexchen": ("maexchen-head-tiny.pcap", "alice"),
+    "schafkopf": ("schafkopf-1.3-badcard.pcap", "Falsch"),
+    "catan": ("catan-yaks-lobby.pcap.gz", "King DirectHand (AI)"),
+    "okey": ("okey-head-game-win.pcap.gz", "boran"),
+    "cgml": ("cgml-tiny.pcap.gz", "wampaire"),
+}
+"""Protocol -> a capture and a player in it."""
+
+COMMANDS = [
+    *(
+        ["messages"],
+        ["messages", "--json"],
+        ["messages", "--nl"],
+        ["messages", "--csv"],
+        ["messages", "--tsv"],
+    ),
+    *(["events"], ["events", "--json"], ["events", "--nl"], ["events", "--csv"], ["events", "--tsv"]),
+    *(
+        ["check"],
+        ["check", "--json"],
+        ["check", "--summary"],
+        ["check", "--at", "#2"],
+        ["games"],
+        ["games", "--json"],
+        ["games", "--csv"],
+    ),
+    *(["streams"], ["streams", "--tsv"], ["sessions"], ["sessions", "--json"], ["sessions", "--csv"]),
+    *(["stats"], ["stats", "--json"]),
+    *(["state"], ["state", "--json"], ["replay", "--speed", "100000"], ["whatif", "--drop", "#2"]),
+    *(["check", "--summary"], ["check", "--at", "#2"], ["show", "#1", "#2"], ["show", "#2", "--json"]),
+    *(["follow", "1"], ["follow", "1", "--hex"], ["export", "-T", "jsonl"], ["export", "-T", "csv"]),
+]
+"""Commands that print a session; its place is behind the first word."""
+
+
+def each_name(*without: str) -> pytest.MarkDecorator:
+    """Each name in each protocol by each command but those `without`; in `make test` by some."""
+    commands = [command for command in COMMANDS if command[0] not in without]
+    protocols, kinds = [*PLAYERS], [*NAMES]
+
+    def is_quick(row: tuple[str, str, list[str]]) -> bool:
+        protocol, kind, command = row
+        at = protocols.index(protocol) + kinds.index(kind) + commands.index(command)
+        return (protocol == "maexchen" or kind == "controls") and at % 4 == 0
+
+    return pytest.mark.parametrize(
+        ("protocol", "kind", "command"),
+        a_few(
+            [(protocol, kind, command) for protocol in protocols for kind in kinds for command in commands],
+            is_quick,
+            lambda row: f"{row[0]}-{row[1]}-{' '.join(row[2])}",
+        ),
+    )
+
+
+def spelt(name: str, protocol: str) -> str:
+    """A name as it stands in a message; of what cannot stand there the rest."""
+    if protocol == "catan":
+        return json.dumps(name)[1:-1]
+    if protocol == "cgml":
+        # XML has no such letters.
+        return escape("".join(letter for letter in name if letter >= " "))
+    ends = {"maexchen": ";,:", "schafkopf": "\r", "okey": '\r" '}[protocol]
+    return "".join(letter for letter in name if letter not in ends)
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
+    """A database for each protocol and name, in a folder whose name is hostile, too."""
+    made = {}
+    for protocol, (capture, player) in PLAYERS.items():
+        known = recorded(capture)
+        for kind, name in NAMES.items():
+            folder = tmp_path_factory.mktemp(protocol) / "a\x1b[2J\u202e[b]"
+            folder.mkdir()
+            said = replaced({player: spelt(name, protocol)})([*known.said])
+            made[protocol, kind] = known.with_said(said).write(folder / "game.db")
+    return made
+
+
+def is_harmless(text: str) -> bool:
+    """Whether nothing is in a text but what can be seen, line ends and the tabs of a listing."""
+    return all(letter.isprintable() or letter in "\n\t" for letter in text) and "\u0301" * 9 not in text
+
+
+@each_name()
+def test_no_name_drives_a_pipe(
+    protocol: str, kind: str, command: list[str], sessions: dict[tuple[str, str], str]
+) -> None:
+    done = kiebitz(command[0], sessions[protocol, kind], *command[1:])
+    assert done.status in (0, 3), done.err
+    assert is_harmless(done.out)
+    assert is_harmless(done.err)
+
+
+CORPUS = [
+    *(["games"], ["events"], ["messages"], ["messages", "--csv"], ["sessions"], ["check"], ["check", "--nl"]),
+    *(["stats"], ["query", "SELECT * FROM events"], ["query", "SELECT * FROM streams", "--tsv"]),
+]
+
+
+@pytest.mark.parametrize("command", a_few(CORPUS, CORPUS[1::3], " ".join))
+def test_no_name_in_a_corpus_drives_anything(
+    command: list[str],
+    corpus: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for columns in (None, "100"):
+        monkeypatch.setenv("COLUMNS", columns or "80")
+        show = kiebitz if columns is None else on_a_terminal
+        done = show("corpus", command[0], corpus, *command[1:])
+        assert done.status in (0, 3), done.err
+        assert is_harmless(RICHS_OWN.sub("", done.out))
+        assert is_harmless(done.err)
+
+
+@pytest.fixture(scope="module")
+def corpus(sessions: dict[tuple[str, str], str], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """These sessions in one corpus, of each name and of each protocol some."""
+    folder = tmp_path_factory.mktemp("corpus") / "a\x1b[2J\u202e[b]'"
+    chosen = [path for at, path in sessions.items() if at[0] == "maexchen" or at[1] == "controls"]
+    put_sessions(folder, chosen)
+    return str(folder)
+
+
+class Terminal(io.TextIOWrapper):
+    """Says that it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def on_a_terminal(*arguments: str) -> Done:
+    """Run a command in this process as on a terminal."""
+    written = io.BytesIO()
+    out = Terminal(written, encoding="utf-8", newline="")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        status = run(arguments)
+        out.flush()
+    return Done(status, written.getvalue().decode(), "")
+
+
+RICHS_OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r")
+"""Colours, and what moves a progress bar. No name here holds these."""
+
+
+@each_name("replay")
+def test_no_name_drives_a_terminal(
+    protocol: str,
+    kind: str,
+    command: list[str],
+    sessions: dict[tuple[str, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    done = on_a_terminal(command[0], sessions[protocol, kind], *command[1:])
+    assert done.status in (0, 3), done.out
+    assert is_harmless(RICHS_OWN.sub("", done.out))
+
+
+def test_a_formula_is_a_text_in_a_spreadsheet(sessions: dict[tuple[str, str], str]) -> None:
+    session = sessions["maexchen", "formula"]
+    for command, column, delimiter in (
+        (["events", session, "--csv"], "actor", ","),
+        (["events", session, "--tsv"], "actor", "\t"),
+        (["export", session, "-T", "csv"], "sentence", ","),
+    ):
+        listed = csv.DictReader(io.StringIO(kiebitz(*command).out, newline=""), delimiter=delimiter)
+        cells = [row[column] for row in listed]
+        assert any(cell.startswith("'=1+1") for cell in cells), command
+        assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells), command
+    # Programs take JSON, where it is what was said.
+    assert "=1+1" in {event["actor"] for event in kiebitz("events", session, "--json").json}
+
+
+ODD = "o\x1b[2J\x9b5m\u202ed[bold]{0}%s"
+FAILING = [
+    *(
+        ["events", ODD],
+        ["events", f"{ODD}:3"],
+        ["import", ODD],
+        [ODD],
+        ["events", f"--{ODD}"],
+        ["protocols", ODD],
+        ["help", ODD],
+    ),
+    *(["events", "DB", "-Y", f'msg == "{ODD}'], ["events", "DB", "-Y", ODD], ["state", "DB", "--at", ODD]),
+    *(
+        ["events", "DB", "--as", ODD],
+        ["whatif", "DB", "--edit", f"#1 name{ODD}=3"],
+        ["export", "DB", "-T", ODD],
+    ),
+    *(["export", "DB", "-T", "csv", "-o", f"no/{ODD}/x"], ["whatif", "DB", "--insert", f"#1 {ODD}"]),
+    *(["import", TINY, "-d", f"udp.port=={ODD},maexchen"], ["import", TINY, "-d", f"udp.port==1,{ODD}"]),
+    *(
+        ["relay", "-m", ODD],
+        ["relay", "-m", f"reverse:udp://{ODD}:1"],
+        ["sniff", "-i", ODD],
+        ["follow", "DB", ODD],
+    ),
+    *(["diff", "DB", ODD], ["redissect", ODD], ["completion", ODD], ["replay", "DB", "--connect", ODD]),
+    *(
+        ["import", TINY, "-w", f"no/{ODD}"],
+        ["state", "DB", "--svg", f"no/{ODD}"],
+        ["replay", "DB", "--player", ODD],
+    ),
+]
+"""Commands that refuse what they are given; DB is a session."""
+
+
+@pytest.mark.parametrize("command", FAILING, ids=lambda command: printable(" ".join(command)))
+def test_no_argument_drives_the_terminal_by_way_of_an_error(command: list[str], tmp_path: Path) -> None:
+    database = str(tmp_path / "game.db")
+    assert kiebitz("import", TINY, "-w", database).status == 0
+    done = kiebitz(*(database if argument == "DB" else argument for argument in command))
+    assert done.status in (1, 2)
+    assert "fault of Kiebitz" not in done.err
+    assert is_harmless(done.out)
+    assert is_harmless(done.err)
+
+
+def test_a_file_with_a_hostile_name_is_told_of_in_words(tmp_path: Path) -> None:
+    whole = Path(TINY).read_bytes()
+    (tmp_path / f"{ODD}.pcap").write_bytes(whole[:-5])
+    (tmp_path / f"{ODD}.txt").write_bytes(b"no capture")
+    for name in (f"{ODD}.pcap", f"{ODD}.txt", f"{ODD}.pcab"):
+        for command in (["import", name, "-w", str(tmp_path / f"{ODD}.db")], ["events", name]):
+            with contextlib.chdir(tmp_path):
+                for done in (kiebitz(*command), on_a_terminal(*command)):
+                    text = RICHS_OWN.sub("", done.out + done.err)
+                    assert is_harmless(text)
+                    assert "[bold]{0}%s" in text or done.status == 0
+
+
+def test_a_file_whose_name_is_not_utf_8_is_read_and_called_by_escapes(tmp_path: Path) -> None:
+    capture, database = str(tmp_path / "caf\udce9.pcap"), str(tmp_path / "caf\udce9.db")
+    Path(capture).write_bytes(Path(TINY).read_bytes())
+    with contextlib.chdir(tmp_path):
+        for command in (["import", "-w", database], ["events"], ["corpus", "add", "c"]):
+            assert kiebitz(*command, capture).status == 0
+    (session,) = kiebitz("sessions", database, "--json").json
+    (source,) = kiebitz("corpus", "sessions", str(tmp_path / "c"), "--json").json
+    assert session["name"] == r"caf\udce9.pcap"
+    assert [*kiebitz("export", database, "-T", "datasette").json["databases"]] == [r"caf\udce9"]
+    assert source["source"].endswith(r"caf\udce9.pcap")
+
+
+def test_a_corpus_whose_path_is_not_utf_8_is_refused_in_words(tmp_path: Path) -> None:
+    folder = str(tmp_path / "caf\udce9")
+    for command in (["add", folder, TINY], ["sessions", folder]):
+        done = kiebitz("corpus", *command)
+        assert (done.status, done.out) == (1, "")
+        assert done.err.endswith(r"caf\udce9: this folder's path is not UTF-8: name another one" "\n")
+    assert not (tmp_path / "caf\udce9").exists()

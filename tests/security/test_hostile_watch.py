@@ -1,0 +1,89 @@
+"""Each text of somebody else's database drives nothing in any pane of `kiebitz watch`, and forges no line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from command import kiebitz
+from spoilt_databases import FORGED, SPOTS, Spot, spoil
+from strength import a_few
+from test_hostile_database_text import CAPTURES_OF
+from test_hostile_text import is_harmless
+from watch_driver import Sight, watch
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.services.damage import damaged_database
+
+_LINE = re.compile(rf"^ *{FORGED}", re.MULTILINE)
+
+
+async def everything(sight: Sight) -> None:
+    """Look at all panes, here and there, with each dialog."""
+    for keys in (["end"], ["home"], ["n"], ["question_mark"], ["escape"], ["a"], ["down", "enter"], ["end"]):
+        await sight.press(*keys)
+        safe(sight)
+    for _ in range(6):
+        await sight.press("tab")
+        safe(sight)
+        for _ in range(2):
+            await sight.press("down")
+        safe(sight)
+    await sight.press("y")
+    safe(sight)
+    await sight.press("t")
+    safe(sight)
+
+
+def safe(sight: Sight) -> None:
+    assert is_harmless(sight.text)
+    assert not _LINE.search(sight.text)
+
+
+def spoilt(protocol: str, folder: Path, spots: list[Spot]) -> str:
+    path = str(folder / "game.db")
+    assert kiebitz("import", CAPTURES_OF[protocol], "-w", path).status == 0
+    spoil(path, spots)
+    return path
+
+
+def look(path: str) -> None:
+    """Watch it, unless it is refused in a sentence: as no database of ours, or as a damaged one."""
+    try:
+        watch(path, everything, (100, 30))
+    except Exception as error:
+        # Of a damaged one the command says so then.
+        if not isinstance(error, KiebitzError) and damaged_database(["watch", path]) is None:
+            raise
+
+
+@pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[-3:-2], ".".join))
+def test_no_column_does_anything(spot: Spot, tmp_path: Path) -> None:
+    look(spoilt("maexchen", tmp_path, [spot]))
+
+
+@pytest.mark.parametrize("kind", a_few(["names", "values"], ["values"]))
+@pytest.mark.parametrize("protocol", a_few(CAPTURES_OF, ["catan"]))
+def test_nothing_that_is_told_of_a_game_does_anything(protocol: str, kind: str, tmp_path: Path) -> None:
+    words = {"protocol", "transport", "direction", "severity", "kind"}
+    look(
+        spoilt(
+            protocol,
+            tmp_path,
+            [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in words],
+        )
+    )
+
+
+def test_a_sound_one_is_shown_and_the_forged_words_with_it(tmp_path: Path) -> None:
+    """Else nothing of the above would show anything."""
+    path = spoilt(
+        "maexchen", tmp_path, [Spot("events", "actor", "text"), Spot("messages", "fields", "values")]
+    )
+
+    async def script(sight: Sight) -> None:
+        await sight.press("tab")
+        assert FORGED in sight.text
+
+    watch(path, script, (100, 30))

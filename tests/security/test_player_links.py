@@ -1,0 +1,539 @@
+"""Players' links and `--as`: no answer holds what only connections of others carried.
+
+What a player may see is worked out here from the recorded bytes alone: a text, a token, an address or a name
+that stands in messages of other connections, and nowhere on the player's own, is a secret. Only the names of
+those at the player's own table are none. Every address of the server is asked for every player of a session,
+as are the file and the commands.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Set
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from catan_play import Server as CatanServer
+from catan_wire import items
+from command import kiebitz
+from inspected_captures import CAPTURES
+from made_sessions import START_NS, Conversation, record
+from processes_and_rows import until
+from served_pages import QUICK_S, serving
+from stored import stored
+from strength import CAPTURES as CHOSEN
+from strength import a_few, times
+
+from kiebitz.cli.render.svg.svg_canvas import SIZES
+from kiebitz.cli.web.access import Keys, Reach
+from kiebitz.cli.web.event_stream import _tell_on
+from kiebitz.cli.web.html_export import write_html
+from kiebitz.cli.web.lists import stream_list
+from kiebitz.cli.web.reader import NotThereError, Reader, Served
+from kiebitz.cli.web.request_params import Asked
+from kiebitz.cli.web.routes import ADDRESSES, Address, session_info
+from kiebitz.dissectors.model import Chunk, End, Item
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.recording.rotation import RotatingRecorder
+
+GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
+
+MOST_PLAYERS = times(6, 3)
+MOST_MOMENTS = times(8, 3)
+LEAST_SECRET = 3
+"""Shorter texts stand in sentences by chance, as do numbers."""
+
+
+# Made sessions: names that change, are reused, stolen and come again.
+
+
+class Catan(CatanServer):
+    """A Catan server at which players take names as they like."""
+
+    def __init__(self, *names: str) -> None:
+        self.called: dict[int, str] = {}
+        super().__init__(*names)
+
+    def spieler(self, player: int, is_open: bool = True) -> dict[str, Any]:
+        return {**super().spieler(player, is_open), "Name": self.called.get(player, f"Spieler {player}")}
+
+    def name(self, player: int, name: str, colour: str) -> None:
+        with self.asked(player, "Spieler", {"Name": name, "Farbe": colour}):
+            self.called[player], self.colours[player] = name, colour
+
+    def ready(self, player: int, colour: str | None = None) -> None:
+        with self.asked(player, "Spiel starten", {}):
+            self.statuses[player] = "Wartet auf Spielbeginn"
+
+    def play(self) -> None:
+        """Begin a game, in which each player gets something that the others do not see."""
+        self.start(
+            (1, ((0, 0), (1, 0), (0, 1)), ((0, 0), (1, 0))),
+            (2, ((-1, 0), (-1, 1), (-2, 1)), ((-1, 0), (-1, 1))),
+            (3, ((0, -1), (1, -1), (1, -2)), ((0, -1), (1, -1))),
+        )
+        self.roll(1, (6, 2))
+        self.end_turn(1)
+        self.gain(2, {"Erz": 3}, shown_to=[2])
+        self.gain(1, {"Holz": 1}, shown_to=[1])
+        self.update()
+
+    def items(self) -> list[Item]:
+        found: list[Item] = []
+        for item in items(self.steps):
+            if isinstance(item, (Chunk, End)):
+                item.ts_ns += START_NS
+                item.stream.opened_ns = START_NS
+                found.append(item)
+        return found
+
+
+def reused() -> list[Item]:
+    """Mallory takes the name that alice had by default."""
+    server = Catan("mal")
+    server.name(1, "mallory", "Rot")
+    server.join("ali")
+    server.name(2, "alice", "Blau")
+    server.join("bob")
+    server.name(3, "bob", "Weiß")
+    server.name(1, "Spieler 2", "Rot")
+    server.play()
+    return server.items()
+
+
+def squatted() -> list[Item]:
+    """Mallory is called alice before alice comes, and then mallory again."""
+    server = Catan("mal")
+    server.name(1, "alice", "Rot")
+    server.join("ali")
+    server.name(2, "alice", "Blau")
+    server.join("bob")
+    server.name(3, "bob", "Weiß")
+    server.name(1, "mallory", "Rot")
+    server.play()
+    return server.items()
+
+
+def impersonated() -> list[Item]:
+    """Alice is gone, and Mallory comes with her name."""
+    server = Catan("mal")
+    server.name(1, "mallory", "Rot")
+    server.join("ali")
+    server.name(2, "alice", "Blau")
+    server.join("bob")
+    server.name(3, "bob", "Weiß")
+    server.play()
+    server.hang_up("ali")
+    server.join("eve", 4)
+    server.name(4, "alice", "Orange")
+    return server.items()
+
+
+def dice(*talks: Conversation) -> list[Item]:
+    """Mäxchen conversations, in the order of time."""
+    return sorted((item for talk in talks for item in talk.items), key=lambda item: item.ts_ns)
+
+
+def _later(talk: Conversation, seconds: float) -> Conversation:
+    return talk.waits_until(START_NS + int(seconds * 1e9))
+
+
+def returned() -> list[Item]:
+    """alice comes back from her own address, and eve from another with her name."""
+    bob = Conversation("10.0.0.2:4000", number=1).says(b"REGISTER;bob").hears(b"REGISTERED")
+    alice = Conversation("10.0.0.1:4000", number=2).says(b"REGISTER;alice").hears(b"REGISTERED")
+    alice.hears(b"ROUND STARTING;t0ken-alice-1").says(b"JOIN;t0ken-alice-1").ends()
+    again = _later(Conversation("10.0.0.1:4001", number=3), 10).says(b"REGISTER;alice").hears(b"REGISTERED")
+    again.hears(b"ROUND STARTING;t0ken-alice-2").says(b"JOIN;t0ken-alice-2").ends()
+    eve = _later(Conversation("10.0.0.9:4000", number=4), 20).says(b"REGISTER;alice").hears(b"REGISTERED")
+    eve.hears(b"ROUND STARTING;t0ken-eve").says(b"JOIN;t0ken-eve")
+    return dice(bob, alice, again, eve)
+
+
+def rejected() -> list[Item]:
+    """eve asks for alice's name, and does not get it."""
+    alice = Conversation("10.0.0.1:4000", number=1).says(b"REGISTER;alice").hears(b"REGISTERED")
+    alice.hears(b"ROUND STARTING;t0ken-alice").says(b"JOIN;t0ken-alice")
+    eve = _later(Conversation("10.0.0.1:5000", number=2), 1).says(b"REGISTER;alice").hears(b"REJECTED")
+    eve.says(b"REGISTER;eve").hears(b"REGISTERED").hears(b"ROUND STARTING;t0ken-eve")
+    return dice(alice, eve)
+
+
+def at_two_tables() -> list[Item]:
+    """Two players of one name, at two servers."""
+    one = Conversation("10.0.0.1:4000", number=1).says(b"REGISTER;alice").hears(b"REGISTERED")
+    one.hears(b"ROUND STARTING;t0ken-one").hears(b"SCORE;alice:1,Erster:2")
+    other = Conversation("10.0.0.2:4000", server="127.0.0.1:9001", number=2)
+    _later(other, 1).says(b"REGISTER;alice").hears(b"REGISTERED")
+    other.hears(b"ROUND STARTING;t0ken-other").hears(b"SCORE;alice:1,Zweiter:2")
+    return dice(one, other)
+
+
+MADE: dict[str, Callable[[], list[Item]]] = {
+    made.__name__: made for made in (reused, squatted, impersonated, returned, rejected, at_two_tables)
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """The database of a made session, by its name; each is recorded once."""
+    known: dict[str, str] = {}
+    folder = tmp_path_factory.mktemp("made")
+
+    def path(name: str) -> str:
+        if name not in known:
+            known[name] = record(folder / f"{name}.db", MADE[name]())
+        return known[name]
+
+    return path
+
+
+# What others' connections alone carried.
+
+
+def texts(value: Any) -> Iterator[str]:
+    """All texts in a JSON value, those of keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from texts(part)
+
+
+class Truth:
+    """A session's messages, and what each connection carried."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.streams: dict[int, str] = {}
+        self.secrets: dict[int, set[str]] = {}
+        self.names: dict[int, set[str]] = {}
+        self.servers = dict(timeline.connection.execute("SELECT id, server FROM streams"))
+        self.clients: dict[int, str] = {}
+        carried: dict[int, list[str]] = {}
+        for stream, client, protocol in timeline.connection.execute(
+            "SELECT id, client, protocol FROM streams"
+        ):
+            self.clients[stream] = client
+            carried[stream] = [client]
+            self.secrets[stream] = {client}
+            self.names[stream] = set()
+            dissector = dissector_of(protocol) if protocol is not None else None
+            for direction, name, stored_fields in timeline.connection.execute(
+                "SELECT direction, name, fields FROM messages WHERE stream_id = ?", (stream,)
+            ):
+                fields = json.loads(stored_fields)
+                carried[stream] += texts(fields)
+                row = dissector.row_of(name, direction, fields) if dissector is not None else None
+                if row is not None and dissector is not None:
+                    free = {field.name for field in row.fields if field.type.is_free_text}
+                    named = dissector.names(row, fields)
+                    self.names[stream].update(str(value) for handle, value in named if handle.of_player)
+                    found = [str(value) for handle, value in named if not handle.of_player]
+                    found += texts([value for key, value in fields.items() if key in free])
+                    self.secrets[stream].update(found)
+            for (data,) in timeline.connection.execute(
+                "SELECT data FROM chunks WHERE stream_id = ? AND data IS NOT NULL", (stream,)
+            ):
+                carried[stream].append(bytes(data).decode(errors="replace"))
+        self.streams = {stream: "\n".join(parts) for stream, parts in carried.items()}
+
+    def unknown_to(self, streams: Set[int]) -> list[str]:
+        """What no connection among these carried."""
+        own = "\n".join(self.streams[stream] for stream in streams)
+        here = {self.servers[stream] for stream in streams}
+        others = {
+            secret
+            for stream, server in self.servers.items()
+            if stream not in streams
+            for secret in self.secrets[stream] | (self.names[stream] if server not in here else set())
+        }
+        others -= {
+            name for stream, server in self.servers.items() if server in here for name in self.names[stream]
+        }
+        return sorted(
+            secret
+            for secret in others
+            if len(secret) >= LEAST_SECRET and not secret.isdecimal() and secret not in own
+        )
+
+
+def leaked(answer: str, secrets: list[str]) -> str | None:
+    """The first secret that stands in an answer as a word."""
+    return next(
+        (
+            secret
+            for secret in secrets
+            if secret in answer and re.search(rf"(?<![\w-]){re.escape(secret)}(?![\w-])", answer)
+        ),
+        None,
+    )
+
+
+def readable(body: Any) -> str:
+    """All texts of an answer, as they are read."""
+    if isinstance(body, bytes):
+        return body.decode()
+    return "\n".join(texts(msgspec.to_builtins(body)))
+
+
+# Every question.
+
+
+def questions(
+    address: Address, reader: Reader, words: list[str]
+) -> Iterator[tuple[dict[str, str], dict[str, int]]]:
+    """The queries of an address, and the numbers in it."""
+    timeline = reader.timeline
+    known = {parameter.name for parameter in address.parameters}
+    tables = [table.id for table in timeline.tables()]
+    for table in tables if "{table}" in address.path else [0]:
+        first, last = timeline.first_seq(table), timeline.last_seq(table)
+        moments: list[str | None] = [None]
+        if "at" in known and "{table}" in address.path:
+            moments += [str(at) for at in range(first, last + 1, max((last - first) // MOST_MOMENTS, 1))]
+        for at in moments:
+            query = {} if at is None else {"at": at}
+            if "limit" in known:
+                query |= {"limit": "500", "after": "0"}
+            if "{message}" in address.path:
+                (count,) = timeline.connection.execute("SELECT count(*) FROM messages").fetchone()
+                for number in range(1, count + 1, max(count // (4 * MOST_MOMENTS), 1)):
+                    yield query, {"message": number}
+                continue
+            if "shape" in known:
+                for shape in SIZES:
+                    yield query | {"shape": shape}, {"table": table}
+                continue
+            numbers = {"table": table} if table else {}
+            if address.path == "/api/complete":
+                yield {"text": words[0][:2] if words else "x"}, numbers
+                continue
+            yield query, numbers
+            if "filter" in known:
+                for word in words[:MOST_MOMENTS]:
+                    yield query | {"filter": f"named == {json.dumps(word, ensure_ascii=False)}"}, numbers
+            if "table" in known:
+                for number in tables:
+                    yield query | {"table": str(number)}, numbers
+
+
+def answers(reader: Reader, reach: Reach, secrets: list[str]) -> Iterator[tuple[str, str]]:
+    """What a link gives by every address of the server, live too, with the question."""
+    label = reader.label(reach)
+    for address in ADDRESSES:
+        for query, numbers in questions(address, reader, secrets):
+            asked = Asked(query, address.known, reach, numbers)
+            asked.player = label
+            try:
+                # A filter stands in the question, and nothing of it in the answer.
+                yield f"{address.path} {query} {numbers}", readable(address.ask(reader, asked))
+            except NotThereError as error:
+                yield f"{address.path} {query} {numbers}", str(error)
+    yield "sessions", readable(session_info(reader.served, reader, False, label))
+    news, _ = _tell_on(reader, (reach, None), 0, reader.timeline.last_event(), 0, {})
+    pushed = [json.loads(line[6:]) for line in news.decode().splitlines() if line.startswith("data: ")]
+    yield "live", "\n".join(texts(pushed))
+
+
+def page(reader: Reader, player: str) -> str:
+    """The texts of the file that is exported for a player."""
+    file = io.BytesIO()
+    write_html(reader, player, file, lambda _done, _all: None)
+    found = re.search(rb'id="kiebitz-data">([^<]*)<', file.getvalue())
+    assert found is not None
+    data = json.loads(gzip.decompress(base64.b64decode(found.group(1))))
+    # Bytes of messages are the player's own; a fragment is markup.
+    return "\n".join(texts(data))
+
+
+def opened(path: str) -> Reader:
+    return Reader(Served(1, path, 1, "game.db"))
+
+
+def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
+    """Ask everything for every player of a session; the number of answers.
+
+    The players' `connections` are given where they do not follow from one name each.
+    """
+    reader = opened(path)
+    truth = Truth(reader.timeline)
+    source = reader.timeline.session.source
+    seats = reader.seats()
+    asked = 0
+    for reach in seats[:: max(len(seats) // MOST_PLAYERS, 1)]:
+        label = reader.label(reach)
+        assert label is not None
+        streams = reader.hearers.streams_of(label) if connections is None else connections[label]
+        secrets = truth.unknown_to(streams)
+        own = {(stream.server, stream.protocol) for stream in _streams(reader, label)}
+        tables = {table.id for table in reader.timeline.tables() if (table.server, table.protocol) in own}
+        for question, answer in answers(reader, reach, secrets):
+            found = leaked(answer, secrets)
+            assert found is None, (label, question, found, answer[:2000])
+            assert source not in answer.split("\n"), question
+            number = re.search(r"'table': '?(\d+)", question)
+            if number is not None and int(number.group(1)) not in tables:
+                assert answer.startswith("there is no table"), question
+            asked += 1
+        found = leaked(page(opened(path), label), secrets)
+        assert found is None, (label, "html", found)
+        for command in (
+            ["events", path],
+            ["state", path],
+            ["state", path, "--json"],
+            ["replay", path, "--speed", "0"],
+        ):
+            found = leaked(kiebitz(*command, "--as", label).out, secrets)
+            assert found is None, (label, command, found)
+    return asked
+
+
+def _streams(reader: Reader, label: str) -> Any:
+    return stream_list(reader, label).streams
+
+
+QUICK = {*CHOSEN, "maexchen-two-servers-restart.pcapng"}
+"""The captures of the ordinary run: one of each protocol, and one with two servers."""
+
+
+@pytest.mark.parametrize("capture", a_few(GAMES, QUICK.__contains__))
+def test_no_answer_holds_what_only_others_were_told(capture: str) -> None:
+    check(stored(capture))
+
+
+# Names that change hands: whose connections a name stands for, also one that is borne no more.
+
+OWN: list[tuple[str, dict[str, set[int]]]] = [
+    ("reused", {"Spieler 2": {1}, "alice": {2}, "bob": {3}, "mallory": {1}, "Spieler 3": {3}}),
+    ("squatted", {"mallory": {1}, "alice": {2}, "bob": {3}, "alice (2)": {2}}),
+    # A name proves nothing where the server asks for no more.
+    ("impersonated", {"mallory": {1}, "alice": {2}, "bob": {3}, "alice (4)": {4}}),
+    # Here the server knows a player by the address.
+    ("returned", {"bob": {1}, "alice": {2, 3}, "alice (2)": {4}}),
+    ("rejected", {"alice": {1}, "eve": {2}}),
+    ("at_two_tables", {"alice": {1}, "alice (2)": {2}}),
+]
+
+
+@pytest.mark.parametrize(("name", "streams"), OWN, ids=[name for name, _ in OWN])
+def test_names_that_change_hands_give_nothing_away(
+    name: str, streams: dict[str, set[int]], made: Callable[[str], str]
+) -> None:
+    hearers = opened(made(name)).hearers
+    assert {label: set(hearers.streams_of(label)) for label in streams} == streams
+    assert {*hearers.labels()} <= streams.keys()
+    assert check(made(name), streams) > 20
+
+
+def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
+    """Whoever has a link to a name gets nothing of the one who has that name later."""
+    path = tmp_path / "game.db"
+    found = squatted()
+    begun = next(place for place, item in enumerate(found) if item.stream.id == 2)
+    recorder = Recorder(str(path), "relay", "made up", started_ns=START_NS)
+    recorder.record(found[:begun])
+    recorder.commit()
+    reader = opened(str(path))
+    (old,) = reader.seats()
+    assert (old.player, old.stream) == ("alice", 1)
+    for item in found[begun:]:
+        recorder.record([item])
+        recorder.commit()
+        reader.look()
+        label = reader.label(old)
+        assert label is not None
+        assert reader.hearers.streams_of(label) == {1}
+        (upto,) = reader.timeline.connection.execute("SELECT max(id) FROM events").fetchone()
+        news, _ = _tell_on(reader, (old, None), 0, upto, 0, {})
+        assert b'{"Erz":3}' not in news
+    recorder.close()
+    assert label == "mallory"
+    links = {reach.player: reach for reach in reader.seats()}
+    assert reader.hearers.streams_of("alice") == {2}
+    assert links["alice"] == Reach("alice", 1, 2)
+    assert reader.label(old) == "mallory"
+    keys = Keys()
+    assert keys.reach(keys.player(old)) == old
+    assert keys.player(old) != keys.player(links["alice"])
+
+
+def test_a_link_goes_on_in_the_next_database(tmp_path: Path) -> None:
+    """The names of players are in the database before; a new one has their streams."""
+    found = squatted()
+    recorder = RotatingRecorder(str(tmp_path / "one.db"), "relay", "made up", started_ns=START_NS)
+    half = len(found) - 8
+    recorder.record(found[:half])
+    recorder.commit()
+    served = Served(1, str(tmp_path / "one.db"), 1, "game.db")
+    reader = Reader(served)
+    links = {reach.player: reach for reach in reader.seats()}
+    board = reader.hearers.state("alice", 1, reader.timeline.last_seq(1))
+    rest = recorder.record_until_settled(found[half:])
+    recorder.go_on_in(str(tmp_path / "two.db"))
+    recorder.record(rest)
+    recorder.close()
+    served.path, served.session_id = recorder.path, recorder.session_id
+    reader.look()
+    assert {reach.player: reach for reach in reader.seats()} == links
+    first = reader.timeline.first_seq(1)
+    (game,) = reader.hearers.state("alice", 1, first)["games"].values()
+    assert game["private"].keys() <= {"alice"}
+    assert game["board"] == next(iter(board["games"].values()))["board"]
+
+
+def test_a_link_of_another_session_opens_nothing(made: Callable[[str], str]) -> None:
+    reader = opened(made("reused"))
+    for reach in (Reach("alice", 2, 2), Reach("alice", 1, 9), Reach("nobody", 0, 0)):
+        with pytest.raises(NotThereError, match="there is no player"):
+            reader.label(reach)
+
+
+def test_the_server_asks_for_the_key_of_a_connection(made: Callable[[str], str]) -> None:
+    """By the real command: the link of a former name of alice gives none of her cards."""
+    with serving(made("reused"), made("at_two_tables"), "--host", "127.0.0.1", "--player-links") as server:
+        names = {"alice", "bob", "Spieler 2", "alice (session 2)", "alice (2)"}
+        until(lambda: names <= server.links().keys(), "there are links", QUICK_S)
+        links = server.links()
+        mallory = links["Spieler 2"]
+        assert [row["id"] for row in server.well("api/streams", key=mallory)["streams"]] == [1]
+        wanted: dict[str, str | int | None] = {"filter": 'msg == "Ertrag"', "limit": 1000}
+        own = server.get("api/messages", None, "GET", key=mallory, **wanted).body
+        assert b'"Erz":3' not in own
+        assert b'"Erz":3' in server.get("api/messages", None, "GET", key=links["alice"], **wanted).body
+        for key, number in ((links["alice (session 2)"], 1), (links["alice (2)"], 2)):
+            (table,) = server.well("api/tables", key=key)["tables"]
+            assert table["table"] == number
+            (session,) = server.well("api/sessions", key=key)["sessions"]
+            assert (session["number"], session["source"]) == (2, None)
+            other = server.get(f"api/tables/{3 - number}/state", None, "GET", key=key)
+            assert (other.status, other.sentence) == (404, f"there is no table {3 - number} in this session")
+
+
+def test_a_player_s_state_is_made_of_what_the_player_saw(made: Callable[[str], str]) -> None:
+    """After the end of its connection nothing changes for it, and nothing of before is there."""
+    hearers = opened(made("impersonated")).hearers
+    table = 1
+    last = hearers.timeline.last_seq(table)
+    after = hearers.state("alice (4)", table, last)
+    assert "private" not in json.dumps(after)
+    alice = hearers.state("alice", table, last)
+    (game,) = alice["games"].values()
+    assert game["private"]["alice"]["resources"]["Erz"] == 3
+    assert "alice (4)" not in alice["players"]
+    # Asked for in any order, it is the same.
+    every = [hearers.state("alice", table, seq) for seq in range(last + 1)]
+    for seq in [*range(last, -1, -3), last]:
+        assert hearers.state("alice", table, seq) == every[seq]
+        assert hearers.passing_state("alice", table, seq) == every[seq]

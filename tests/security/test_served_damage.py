@@ -1,0 +1,195 @@
+"""A database from anybody, served: each address answers in JSON, or says in a sentence what is wrong.
+
+Nothing is called a fault of Kiebitz, and nothing that a page would take for markup is in a drawing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import kiebitz
+from served_pages import Serving, serving
+from spoilt_databases import SPOTS, Spot, spoil
+from strength import a_few
+from test_hostile_database import ROWS
+from test_hostile_database import spoilt as with_rows
+from test_hostile_database_text import CAPTURES_OF
+
+from kiebitz.cli.web.openapi import openapi
+
+PATHS = sorted(path[1:] for path in openapi()["paths"] if path not in ("/api/live", "/api/openapi.json"))
+
+MARKUP = "\n<script>alert(1)</script><img src=x onerror=alert(1)>]]>&amp;\x1b[2J\u2028\u202e" + "e\u0301" * 40
+"""Stands behind each text."""
+
+
+def ask_everything(server: Serving, sessions: int) -> int:
+    """Ask each address; how many answered well."""
+    well = 0
+    for session in range(1, sessions + 1):
+        for path in PATHS:
+            for query in _queries(path):
+                place = path.replace("{table}", "1").replace("{message}", "3")
+                if path != "api/sessions":
+                    query = {**query, "session": session}
+                answer = server.get(place, None, "GET", **query)
+                assert answer.status in (200, 400, 404, 503), (place, query, answer)
+                well += answer.status == 200
+                if answer.status != 200:
+                    assert answer.sentence
+                elif path.endswith(".svg"):
+                    harmless(answer.body.decode())
+                else:
+                    for markup in answer.json.get("fragments", {}).values():
+                        harmless(markup)
+        with server.live(session=session, after=0) as stream:
+            while (told := stream.next(0.3)) is not None:
+                pictures = told.data.get("picture") or {} if told.kind == "message" else {}
+                for markup in pictures.get("fragments", {}).values():
+                    harmless(markup)
+    return well
+
+
+def _queries(path: str) -> Iterable[dict[str, Any]]:
+    given = {part["name"] for part in openapi()["paths"][f"/{path}"]["get"]["parameters"]}
+    yield {"text": "x"} if "text" in given else {}
+    if "as" in given:
+        yield {"as_": "alice"}
+    if "filter" in given:
+        yield {"filter": 'named == "alice" || length > 3', "after": 0}
+    if "at" in given and "{table}" in path:
+        yield {"at": 9}
+
+
+def harmless(markup: str) -> None:
+    """A drawing has nothing in it that runs, or that asks anybody for anything."""
+    for element in ET.fromstring(f"<svg>{markup.partition('?>')[2] or markup}</svg>").iter():
+        assert not element.tag.lower().endswith(("script", "foreignobject", "img", "iframe", "a", "image"))
+        for name, value in element.attrib.items():
+            assert not re.match(r"on", name)
+            assert not name.endswith("href") or value.startswith("#")
+            assert "javascript:" not in value
+
+
+def made(folder: Path, protocol: str) -> str:
+    path = str(folder / f"{protocol}.db")
+    assert kiebitz("import", CAPTURES_OF[protocol], "-w", path).status == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(made(tmp_path_factory.mktemp("sound"), "maexchen"))
+
+
+def served(path: str) -> int:
+    """Serve a database and ask for everything, unless it is refused in a sentence; how much was answered."""
+    server = Serving(path, "--port", "0")
+    try:
+        try:
+            server.ready()
+        except AssertionError:
+            assert server.process.wait(10) in (1, 2)
+            assert server.err.startswith("kiebitz: ")
+            return -1
+        finally:
+            assert "Traceback" not in server.err
+        well = ask_everything(server, 1)
+        assert server.end() == 130
+        assert "fault" not in server.err
+        assert "Traceback" not in server.err
+        return well
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[9:10], ".".join))
+def test_each_spoilt_column_is_answered(spot: Spot, sound: Path, tmp_path: Path) -> None:
+    path = str(tmp_path / "game.db")
+    Path(path).write_bytes(sound.read_bytes())
+    spoil(path, [spot], MARKUP)
+    served(path)
+
+
+@pytest.mark.parametrize("protocol", a_few(CAPTURES_OF, ["catan"]))
+@pytest.mark.parametrize("kind", a_few(["names", "values"], ["values"]))
+def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
+    words = {"protocol", "transport", "direction", "severity", "kind"}
+    path = made(tmp_path, protocol)
+    spoil(path, [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in words], MARKUP)
+    served(path)
+
+
+@pytest.mark.parametrize("kind", a_few(ROWS, [*ROWS][:1]))
+def test_rows_that_kiebitz_never_writes_are_told(kind: str, sound: Path, tmp_path: Path) -> None:
+    served(with_rows({"maexchen": sound}["maexchen"], tmp_path, ROWS[kind]))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    a_few(
+        [
+            "UPDATE sessions SET started_ns = 1 << 61",
+            "UPDATE sessions SET started_ns = -(1 << 62), ended_ns = 1 << 62",
+            "UPDATE events SET data = '[]'",
+            "UPDATE events SET data = 'x' WHERE id = 9",
+            "UPDATE events SET changes = '[[[], 1]]' WHERE id = 9",
+            'UPDATE events SET data = \'{"dice": "\\ud800"}\' WHERE id = 9',
+            "UPDATE events SET kind = 'no such' WHERE id = 9",
+            "UPDATE events SET seq = seq * 1000000000",
+            "UPDATE messages SET fields = '3' WHERE id = 3",
+            "UPDATE messages SET stream_id = 99 WHERE id = 3",
+            "UPDATE messages SET length = 1 << 60, offset = 1 << 61 WHERE id = 3",
+            "UPDATE diagnostics SET stream_id = 99, ts_ns = 'x'",
+            "UPDATE snapshots SET state = '[]'",
+            "DELETE FROM streams",
+            "DELETE FROM tables",
+            "DELETE FROM events WHERE id < 9",
+            "UPDATE games SET result = '[1]', table_id = 7",
+        ],
+        lambda row: "length = 1" in row,
+    ),
+)
+def test_values_that_no_program_writes_are_told(statement: str, sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "game.db"
+    path.write_bytes(sound.read_bytes())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+    served(str(path))
+
+
+def test_a_damaged_one_is_called_so(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "game.db"
+    path.write_bytes(sound.read_bytes())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE events SET data = 'x' WHERE id = 9")
+    with serving(str(path)) as server:
+        answer = server.get("api/tables/1/events")
+        assert answer.status == 503
+        assert "this database is damaged" in answer.sentence
+        assert "kiebitz redissect makes all but the bytes anew" in answer.sentence
+        assert server.well("api/streams")["streams"]
+
+
+def test_export_writes_a_page_or_says_why_not(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "game.db"
+    path.write_bytes(sound.read_bytes())
+    spoil(str(path), [spot for spot in SPOTS if spot.table == "events" and spot.kind == "values"], MARKUP)
+    for number, more in enumerate([[], ["--as", "alice"]]):
+        page = tmp_path / f"{number}.html"
+        done = kiebitz("export", str(path), "-T", "html", "-o", str(page), *more)
+        assert done.status in (0, 1), done
+        assert "fault" not in done.err
+        if done.status == 0:
+            assert "alert(1)" not in page.read_text()
+        else:
+            json.dumps(done.err)
+            assert done.err.startswith("kiebitz: ")

@@ -1,0 +1,309 @@
+"""A session in which Kiebitz has altered messages: it is recorded, nobody is blamed, and it can be undone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+from altered_message import RULE, Deed, altered_session, bytes_of, some
+from command import CAPTURES, TINY, kiebitz
+from made_sessions import record
+from strength import GAMES, a_few, times
+from test_journal import plain
+
+from kiebitz.cli.live_view import LiveView
+from kiebitz.cli.options.session import open_session
+from kiebitz.cli.terminal.message_block import message_lines
+from kiebitz.dissectors.model import Altered, Item, Stream
+from kiebitz.storage.database.schema import TABLES
+from kiebitz.storage.derived.derived_session import as_sent, derived
+from kiebitz.storage.derived.item_edits import Splice
+from kiebitz.storage.diff import compare
+from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.message_queries import MessageRow, diagnostics, messages
+from kiebitz.storage.read.recorded_items import RecordedItems
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.recording.resuming import ResumedRecorder
+from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.session import Session
+
+SECOND = 1_000_000_000
+
+Making = Callable[[Timeline, MessageRow], Deed]
+
+DEEDS: dict[str, Making] = {
+    "drop": lambda _, row: Deed(row, "drop"),
+    "double": lambda timeline, row: Deed(row, "double", bytes_of(timeline, row), kept=True),
+    "change": lambda timeline, row: Deed(row, "change", bytes_of(timeline, _other(timeline, row))),
+    "delay": lambda timeline, row: Deed(row, "delay", bytes_of(timeline, row), late_ns=SECOND // 2),
+}
+
+
+def _other(timeline: Timeline, row: MessageRow) -> MessageRow:
+    """Another message of the same name and direction, if there is one; else any that goes this way."""
+    every = [other for other in some(timeline, 10_000) if other.direction == row.direction]
+    alike = [other for other in every if other.name == row.name and other.fields != row.fields]
+    return (alike or every)[0]
+
+
+def _accused(timeline: Timeline) -> set[tuple[str, str, str]]:
+    return {(d.severity, d.code, d.text) for d in diagnostics(timeline, "d.severity <> 'note'")}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "action"),
+    # Each action, and each protocol twice.
+    a_few(
+        [(protocol, action) for protocol in GAMES for action in DEEDS],
+        lambda row: ([*GAMES].index(row[0]) + [*DEEDS].index(row[1])) % 2 == 0,
+    ),
+)
+def test_nobody_is_blamed_and_all_can_be_undone(tmp_path: Path, protocol: str, action: str) -> None:
+    capture = str(CAPTURES / GAMES[protocol])
+    before = open_session(capture)
+    accused = _accused(before)
+    for number, row in enumerate(some(before, times(40, 2))):
+        deed = DEEDS[action](before, row)
+        after = altered_session(tmp_path / f"{number}.db", capture, [deed])
+        assert _accused(after) <= accused, row
+        sent = (None, None, None) if deed.kept else (row.ts_ns, bytes_of(before, row), row.name)
+        alterations = after.connection.execute("SELECT action, sent_ns, original, name FROM alterations")
+        assert alterations.fetchall() == [(action, *sent)]
+        undone = as_sent(after, lambda done, total: None)
+        assert compare(before, undone).equal, row
+        for timeline in (after, undone):
+            timeline.connection.close()
+    before.connection.close()
+
+
+# A session of Mäxchen in which an announcement is changed, another dropped, one doubled and a turn late.
+
+
+@pytest.fixture(scope="module")
+def altered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("altered") / "game.db"
+    before = open_session(TINY)
+    said = list(messages(before))
+    announced = [row for row in said if row.name == "ANNOUNCED"]
+    turn = [row for row in said if row.name == "YOUR TURN"][1]
+    deeds = [
+        Deed(announced[0], "change", b"ANNOUNCED;carl;5,1"),
+        Deed(announced[1], "drop"),
+        Deed(announced[2], "double", bytes_of(before, announced[2]), kept=True),
+        Deed(turn, "delay", bytes_of(before, turn), late_ns=SECOND // 10),
+    ]
+    before.connection.close()
+    altered_session(path, TINY, deeds).connection.close()
+    return path
+
+
+def test_items_come_out_as_they_came_in(altered: Path, tmp_path: Path) -> None:
+    timeline = open_session(str(altered))
+    items = [plain(item) for item in RecordedItems(timeline).items()]
+    again = record(tmp_path / "again.db", list(RecordedItems(timeline).items()))
+    other = open_session(again)
+    assert [plain(item) for item in RecordedItems(other).items()] == items
+    assert sum(item[0] == "Altered" for item in items) == 4
+    for one in (timeline, other):
+        one.connection.close()
+
+
+def test_messages_are_marked_and_the_dropped_one_is_listed(altered: Path) -> None:
+    done = kiebitz("messages", str(altered), "-Y", 'msg == "ANNOUNCED" && time < 1.39')
+    lines = done.out.splitlines()[1:]
+    assert [line.split()[0].isdecimal() and "." not in line.split()[0] for line in lines] == [
+        *(True, False),
+        *[True] * 4,
+    ]
+    assert lines[0].endswith("altered[change] · dice=5,1 name=carl")
+    assert lines[1].endswith("altered[drop] · dice=3,3 name=carl")
+    rows = kiebitz("messages", str(altered), "--json").json
+    # Each row of a program has a number: what came to nobody is told with --altered.
+    assert all(isinstance(row["id"], int) for row in rows)
+    assert [row["altered"] for row in rows if row["altered"]] == ["change", "double", "delay"]
+    assert len(kiebitz("messages", str(altered), "--json", "-Y", "altered").json) == 3
+
+
+def test_what_was_altered_is_listed(altered: Path) -> None:
+    rows = kiebitz("messages", str(altered), "--altered", "--json").json
+    assert [(row["action"], row["name"], row["fields"]) for row in rows] == [
+        ("change", "ANNOUNCED", {"dice": "3,3", "name": "carl"}),
+        ("drop", "ANNOUNCED", {"dice": "3,3", "name": "carl"}),
+        ("double", None, None),
+        ("delay", "YOUR TURN", rows[3]["fields"]),
+    ]
+    assert rows[0]["steps"] == [{"path": ["dice"], "before": "3,3", "after": "5,1"}]
+    assert [row["message"] is None for row in rows] == [False, True, False, False]
+    assert rows[3]["time"] - rows[3]["sent"] == pytest.approx(0.1)
+    dropped = kiebitz("messages", str(altered), "--altered", "--json", "-Y", 'altered == "drop"').json
+    assert [bytes.fromhex(row["original"]) for row in dropped] == [b"ANNOUNCED;carl;3,3"]
+    assert "dice: 3,3 → 5,1" in kiebitz("messages", str(altered), "--altered").out
+    nobody = kiebitz("messages", TINY, "--altered")
+    assert (len(nobody.out.splitlines()), nobody.err.count("altered nothing")) == (1, 1)
+
+
+def test_events_are_marked_but_no_player_knows(altered: Path) -> None:
+    rows = kiebitz("events", str(altered), "--json").json
+    marked = [(row["kind"], row["altered"]) for row in rows if row["altered"]]
+    assert marked == [("announced", "change"), ("announced", "double"), ("turn", "delay")]
+    assert "announces 5,1 · altered[change]" in kiebitz("events", str(altered)).out
+    rows = kiebitz("events", str(altered), "--as", "alice", "--json").json
+    assert rows
+    assert not any(row["altered"] for row in rows)
+
+
+def test_check_says_what_was_done(altered: Path) -> None:
+    done = kiebitz("check", str(altered))
+    assert done.status == 0
+    assert "(after Kiebitz has altered a message)" in done.out
+    assert f"= altered: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3 name=carl" in done.out
+    summary = "no errors, no warnings, 5 notes; Kiebitz has altered what passed 4 times"
+    assert done.out.splitlines()[-1] == summary
+    assert "Kiebitz has altered" not in kiebitz("check", TINY).out
+    assert all(row["altered"] is None for row in kiebitz("check", TINY, "--json").json)
+
+
+def test_one_message_in_full_has_what_was_sent(altered: Path) -> None:
+    timeline = open_session(str(altered))
+    number = next(Session(timeline).messages('altered == "change"')).id
+    shown = InFull(timeline).message(number)
+    assert shown is not None
+    assert shown.as_sent is not None
+    assert (shown.as_sent.name, shown.as_sent.data) == ("ANNOUNCED", b"ANNOUNCED;carl;3,3")
+    text = "\n".join(line.plain for line in message_lines(shown, 200))
+    assert f"altered[change]: changed by {RULE}" in text
+    assert "as it was sent at 1.385355 s: ANNOUNCED dice=3,3 name=carl" in text
+    # It is what alice was kept from.
+    kept = InFull(timeline).message(number, "alice")
+    assert kept is not None
+    assert kept.as_sent is None
+    assert kept.message.altered is None
+    timeline.connection.close()
+
+
+def test_follow_has_it_at_its_place(altered: Path) -> None:
+    out = kiebitz("follow", str(altered), "1").out.splitlines()
+    place = out.index(f"← [changed ANNOUNCED;carl;3,3: {RULE}]")
+    assert out[place + 1] == "← ANNOUNCED;carl;5,1"
+
+
+def test_exports_have_it(altered: Path, tmp_path: Path) -> None:
+    rows = kiebitz("export", str(altered), "-T", "csv").out.splitlines()
+    assert rows[0].endswith(",altered")
+    assert [row.rpartition(",")[2] for row in rows[1:] if row[-1] != ","] == ["change", "double", "delay"]
+    records = [json.loads(line) for line in kiebitz("export", str(altered), "-T", "jsonl").out.splitlines()]
+    assert [row["action"] for row in records if row["record"] == "alteration"] == [
+        *("change", "drop", "double", "delay")
+    ]
+    pcapng = tmp_path / "game.pcapng"
+    assert kiebitz("export", str(altered), "-T", "pcapng", "-o", str(pcapng)).status == 0
+    assert f"Kiebitz: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3".encode() in pcapng.read_bytes()
+    assert b"before this, on stream 2: Kiebitz: dropped by" in pcapng.read_bytes()
+    # What everybody got is the same there.
+    assert kiebitz("diff", str(altered), str(pcapng)).status == 0
+
+
+def test_what_it_led_to(altered: Path) -> None:
+    done = kiebitz("diff", "--alterations", str(altered))
+    assert done.status == 3
+    for words in (
+        "Kiebitz has altered what passed 4 times:",
+        "→ alice: changed ANNOUNCED dice: 3,3 → 5,1",
+        f"    {RULE}",
+        "A as it was sent   B as it was received",
+    ):
+        assert words in done.out
+    found = kiebitz("diff", "--alterations", "--json", str(altered)).json
+    assert [row["action"] for row in found["alterations"]] == ["change", "drop", "double", "delay"]
+    assert not found["equal"]
+
+
+def test_diff_of_one_session_that_nobody_altered() -> None:
+    done = kiebitz("diff", "--alterations", TINY)
+    assert (done.status, done.out) == (0, "Kiebitz has altered nothing in this session\n")
+    assert kiebitz("diff", "--alterations", TINY, TINY).status == 2
+    assert kiebitz("diff", TINY).status == 2
+
+
+def test_it_is_redissected_compared_replayed_and_made_another(altered: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    shutil.copy(altered, copy)
+    before = _rows(copy)
+    assert kiebitz("redissect", str(copy)).status == 0
+    assert _rows(copy) == before
+    assert kiebitz("diff", str(altered), str(copy)).status == 0
+    assert kiebitz("replay", str(altered), "--speed", "0").status == 0
+    # A message that was altered is dropped, and nobody's mark moves to another.
+    number = kiebitz("messages", str(altered), "--json", "-Y", 'altered == "change"').json[0]["id"]
+    timeline = open_session(str(altered))
+    (row,) = messages(timeline, "m.id = ?", [number])
+    gone = Splice(row.stream_id, row.direction, row.offset, row.length, row.ts_ns, b"")
+    derived_from = derived(timeline, [gone], lambda done, total: None)
+    assert [m.altered for m in Session(derived_from).messages("altered")] == ["double", "delay"]
+    for one in (timeline, derived_from):
+        one.connection.close()
+    assert kiebitz("whatif", str(altered), "--drop", f"#{number}").status == 3
+
+
+def _rows(path: Path) -> list[list[tuple[object, ...]]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [
+            connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table != "sessions"
+        ]
+
+
+# While it is recorded.
+
+
+def test_it_goes_through_the_journal_and_a_recorder_that_dies(altered: Path, tmp_path: Path) -> None:
+    """However much of it was committed, the rows are those of one recorder."""
+    timeline = open_session(str(altered))
+    items = list(RecordedItems(timeline).items())
+    timeline.connection.close()
+    marks = [number for number, item in enumerate(items) if isinstance(item, Altered)]
+    for number, cut in enumerate(cut for mark in marks for cut in (mark, mark + 1)):
+        path = str(tmp_path / f"{number}.db")
+        first = Recorder(path, "relay", "made up", started_ns=items[0].ts_ns)
+        first.record(_anew(items[:cut]))
+        first.commit()
+        first.release()
+        second = ResumedRecorder([path], 1)
+        assert second.items == cut
+        known = {stream.id: stream for stream in second.open_streams}
+        second.record(_anew(items[cut:], known))
+        second.close()
+        assert _rows(Path(path)) == _rows(altered)
+
+
+def _anew(items: Sequence[Item], known: dict[int, Stream] | None = None) -> list[Item]:
+    """The items on streams of their own, as another process would read them."""
+    streams = known if known is not None else {}
+    for item in items:
+        was = item.stream
+        streams.setdefault(was.id, Stream(was.id, was.transport, was.client, was.server, was.opened_ns))
+    return [msgspec.structs.replace(item, stream=streams[item.stream.id]) for item in items]
+
+
+def test_each_alteration_is_a_line_while_it_is_recorded(
+    altered: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    timeline = open_session(str(altered))
+    items = list(RecordedItems(timeline).items())
+    timeline.connection.close()
+    for text, expected in (
+        (None, ["changed ANNOUNCED to alice", "dropped ANNOUNCED to bob", "doubled ANNOUNCED to carl"]),
+        ('altered == "drop"', ["dropped ANNOUNCED to bob"]),
+    ):
+        recorder = Recorder(":memory:", "relay", "made up", started_ns=items[0].ts_ns)
+        view = LiveView(recorder, compile_wanted(text), quiet=False)
+        recorder.record(_anew(items))
+        view.show(recorder.close())
+        lines = [line[14:] for line in capsys.readouterr().out.splitlines() if "altered  " in line]
+        assert lines[: len(expected)] == [f"altered  {words}: {RULE}" for words in expected]

@@ -1,0 +1,645 @@
+"""Files that a killed or failed command has left: the next one that writes recovers from them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import signal
+import sqlite3
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from command import CAPTURES, ROOT, TINY, kiebitz, spawn
+from planted_files import strange
+from processes_and_rows import KIEBITZ, PATIENCE_S, until
+from stored import copy
+from strength import times
+from test_failures import small_disk
+
+from kiebitz.services.probing.previous_results import earlier
+from kiebitz.storage.database import opening
+from kiebitz.storage.recording.tap_progress import Collection
+
+SUFFIXES = ("", "-journal", "-wal", "-shm")
+MAGIC = bytes.fromhex("d9d505f920a163d7")
+FORMAT_2 = ROOT / "tests" / "data" / "of-format-2.db.gz"
+
+OTHER = str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap")
+
+
+@cache
+def events(capture: str) -> str:
+    return kiebitz("events", capture).out
+
+
+def files(database: Path) -> dict[str, bytes]:
+    """The database and all that SQLite has beside it."""
+    found = {}
+    for suffix in SUFFIXES:
+        with suppress(FileNotFoundError):
+            found[suffix] = Path(f"{database}{suffix}").read_bytes()
+    return found
+
+
+def put(found: dict[str, bytes], database: Path) -> None:
+    """Put a database, and what is beside it, into an empty folder."""
+    database.parent.mkdir()
+    for suffix, data in found.items():
+        path = Path(f"{database}{suffix}")
+        path.write_bytes(data)
+        path.chmod(0o600)
+
+
+def assert_sound(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def assert_recovered(database: Path, is_new: bool = False) -> None:
+    """Commands that read do so or say what to do; those that write do so, and nothing is lost."""
+    listed = kiebitz("sessions", str(database))
+    sentences = [f"kiebitz redissect {database} does so"]
+    if is_new:
+        sentences += ["there is nothing in", "there is no such file", "is empty: "]
+    assert listed.status == 0 or any(sentence in listed.err for sentence in sentences), listed
+    assert "fault of Kiebitz" not in listed.err
+    if not is_new:
+        done = kiebitz("redissect", str(database))
+        assert done.status == 0, done.err
+    done = kiebitz("import", TINY, "-w", str(database))
+    assert done.status == 0, done.err
+    assert not Path(f"{database}-journal").exists()
+    assert_sound(database)
+    names = {row["id"]: row["name"] for row in kiebitz("sessions", str(database), "--json").json}
+    assert is_new or 1 in names
+    for number, name in names.items():
+        if (CAPTURES / name).exists():
+            assert kiebitz("events", f"{database}:{number}").out == events(str(CAPTURES / name))
+
+
+# Killed at any moment.
+
+
+def two_sessions(path: Path) -> None:
+    path.write_bytes(_two_sessions())
+    path.chmod(0o600)
+
+
+@cache
+def _two_sessions() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "game.db"
+        for capture in (TINY, OTHER):
+            assert kiebitz("import", capture, "-w", str(path)).status == 0
+        return path.read_bytes()
+
+
+def old_format(path: Path) -> None:
+    path.write_bytes(gzip.decompress(FORMAT_2.read_bytes()))
+    path.chmod(0o600)
+
+
+class Case(NamedTuple):
+    """A command that writes into a database, and that database before."""
+
+    make: Callable[[Path], object]
+    command: tuple[str, ...]
+    is_new: bool = False
+
+
+KILLED = {
+    "redissect": Case(two_sessions, ("redissect", "DB")),
+    "redissect one": Case(two_sessions, ("redissect", "DB:2")),
+    "import": Case(two_sessions, ("import", OTHER, "-w", "DB")),
+    "import into a new file": Case(lambda path: None, ("import", TINY, "-w", "DB"), True),
+    "delete": Case(two_sessions, ("sessions", "DB", "--delete", "2", "--yes")),
+    "rename": Case(two_sessions, ("sessions", "DB", "--rename", "2", "x", "--note", "2", "y")),
+    "migration by redissect": Case(old_format, ("redissect", "DB")),
+    "migration by import": Case(old_format, ("import", OTHER, "-w", "DB")),
+    "migration by note": Case(old_format, ("sessions", "DB", "--note", "2", "y")),
+}
+
+
+def command_of(case: Case, database: Path) -> list[str]:
+    return [part.replace("DB", str(database)) for part in case.command]
+
+
+@contextmanager
+def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, bytes]]]:
+    """What a kill would leave at many moments of the statements that run in the block.
+
+    The cache is small, so that pages are written to the database before the transaction ends.
+    """
+    states: list[dict[str, bytes]] = []
+    distrust = opening._distrust
+
+    def look(_connection: object) -> bool:
+        found = files(database)
+        if not states or found != states[-1]:
+            states.append(found)
+        return False
+
+    def with_little_memory(connection: sqlite3.Connection) -> None:
+        distrust(connection)
+        connection.execute("PRAGMA cache_size = 4")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(opening, "_LOOK_EVERY", 1000)
+        patched.setattr(opening, "_distrust", with_little_memory)
+        patched.setattr(opening.Bounded, "_step", look)
+        yield states
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_whatever_a_statement_leaves_is_recovered(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = KILLED[name]
+    database = tmp_path / "game.db"
+    case.make(database)
+    with photographed(database, monkeypatch) as states:
+        assert kiebitz(*command_of(case, database)).status == 0
+    assert len(states) > 1
+    kinds = {(min(len(state.get("-journal", "x")), 600), state.get("-journal", b"x")[:1]) for state in states}
+    if name in ("delete", "migration by redissect", "migration by note"):
+        # One that SQLite rolls back.
+        assert any(first == MAGIC[:1] for _, first in kinds)
+    chosen = random.Random(name).sample(states, min(times(40, 2), len(states)))
+    hot = [state for state in states if state.get("-journal", b"")[:1] == MAGIC[:1]]
+    for number, state in enumerate([*hot[:1], *hot[-1:], *chosen]):
+        again = tmp_path / str(number) / "game.db"
+        put(state, again)
+        assert_recovered(again, case.is_new)
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_a_process_is_killed_as_it_writes(name: str, tmp_path: Path) -> None:
+    """At changes of its files that are drawn by lot."""
+    case = KILLED[name]
+    draw = random.Random(name)
+    most = 12
+    for number in range(times(20, 1)):
+        database = tmp_path / str(number) / "game.db"
+        database.parent.mkdir()
+        case.make(database)
+        wanted = draw.randint(1, most)
+        with spawn(*command_of(case, database)) as process:
+            changes, before = 0, _look(database)
+            while process.poll() is None and changes < wanted:
+                now = _look(database)
+                changes += now != before
+                before = now
+            process.kill()
+            process.communicate()
+        assert process.returncode in (0, -signal.SIGKILL)
+        assert_recovered(database, case.is_new)
+
+
+def _look(database: Path) -> list[tuple[int, int] | None]:
+    found: list[tuple[int, int] | None] = []
+    for suffix in SUFFIXES:
+        try:
+            stat = os.stat(f"{database}{suffix}")
+        except FileNotFoundError:
+            found.append(None)
+        else:
+            found.append((stat.st_size, stat.st_mtime_ns))
+    return found
+
+
+# Each kind of leftover.
+
+
+def hot_journal(database: Path) -> None:
+    """A journal that is to be rolled back: the transaction has changed the database."""
+    found: dict[str, bytes] = {}
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA cache_size = 2")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE chunks SET data = zeroblob(3000)")
+        connection.execute("UPDATE messages SET fields = '{}'")
+        found = files(database)
+        connection.rollback()
+    assert found["-journal"].startswith(MAGIC)
+    for suffix, data in found.items():
+        Path(f"{database}{suffix}").write_bytes(data)
+    Path(f"{database}-journal").chmod(0o600)
+
+
+def log(database: Path, shared: bool, cut: int = 0) -> None:
+    """A write-ahead log in which a committed transaction is, and perhaps the beginning of another one."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("UPDATE sessions SET note = 'in the log'")
+        connection.commit()
+        connection.execute("PRAGMA cache_size = 2")
+        connection.execute("UPDATE chunks SET data = zeroblob(3000)")
+        found = files(database)
+        connection.rollback()
+    with suppress(FileNotFoundError):
+        Path(f"{database}-wal").unlink()
+    found["-wal"] = found["-wal"][: len(found["-wal"]) - cut]
+    if not shared:
+        del found["-shm"]
+    for suffix, data in found.items():
+        Path(f"{database}{suffix}").write_bytes(data)
+        Path(f"{database}{suffix}").chmod(0o600)
+
+
+def another_file(ending: str, data: bytes) -> Callable[[Path], None]:
+    def leave(database: Path) -> None:
+        Path(f"{database}{ending}").write_bytes(data)
+        Path(f"{database}{ending}").chmod(0o600)
+
+    return leave
+
+
+def journal(data: bytes) -> Callable[[Path], None]:
+    return another_file("-journal", data)
+
+
+OWN: dict[str, Callable[[Path], None]] = {
+    "an empty journal": journal(b""),
+    "a journal without its magic bytes": journal(bytes(12) + b"x" * 500),
+    "a journal's first bytes": journal(MAGIC[:5]),
+    "half the head of a journal": journal(MAGIC + bytes(12)),
+    "a journal that is over": journal(bytes(512)),
+    "a journal to be rolled back": hot_journal,
+    "a log": lambda path: log(path, shared=False),
+    "a log with its index": lambda path: log(path, shared=True),
+    "a log that is cut": lambda path: log(path, shared=True, cut=1000),
+    "an empty log": another_file("-wal", b""),
+    "an unfinished file": another_file(".part", b"x"),
+}
+
+WRITING = [
+    ("redissect", "DB"),
+    ("redissect", "DB:1"),
+    ("import", TINY, "-w", "DB"),
+    ("sessions", "DB", "--note", "1", "x"),
+    ("sessions", "DB", "--rename", "1", Path(TINY).name),
+    ("sessions", "DB", "--delete", "2", "--yes"),
+]
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_what_was_left_is_recovered_by_any_command_that_writes(kind: str, tmp_path: Path) -> None:
+    few = WRITING[1:4] if kind == "a journal to be rolled back" else WRITING[1:2]
+    for number, command in enumerate(WRITING if times(2, 1) == 2 else few):
+        database = tmp_path / str(number) / "game.db"
+        database.parent.mkdir()
+        two_sessions(database)
+        OWN[kind](database)
+        before = files(database)
+        listed = kiebitz("sessions", str(database), "--json")
+        assert files(database)[""] == before[""]
+        if kind == "a journal to be rolled back":
+            assert (listed.status, listed.out) == (1, "")
+            assert f"kiebitz redissect {database} does so" in listed.err
+        elif kind not in ("a journal's first bytes", "half the head of a journal"):
+            assert listed.status == 0, listed.err
+            assert [row["note"] for row in listed.json] == ["in the log" if "a log" in kind else None] * 2
+        done = kiebitz(*(part.replace("DB", str(database)) for part in command))
+        assert done.status == 0, (command, done.err)
+        assert_recovered(database)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "only its head", "its creation is to be rolled back"])
+def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    database.touch(0o600)
+    if kind != "nothing":
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+    if kind == "its creation is to be rolled back":
+        # It had no pages before.
+        sizes = struct.pack(">IIIII", 0, 1, 0, 512, 4096)
+        journal((MAGIC + sizes).ljust(512, b"\0"))(database)
+    for command in (["sessions"], ["events"], ["redissect"]):
+        done = kiebitz(command[0], str(database))
+        assert (done.status, done.out) == (1, "")
+        assert "fault of Kiebitz" not in done.err
+    if kind == "its creation is to be rolled back":
+        assert database.stat().st_size == 0
+    assert_recovered(database, is_new=True)
+
+
+@pytest.mark.parametrize("kind", ["to be rolled back", "only its head"])
+def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> None:
+    """`collect`, which goes on with a session, and `probe --again`."""
+    for number, record in enumerate((_collects, _probes)):
+        database = tmp_path / str(number) / "game.db"
+        database.parent.mkdir()
+        if kind == "only its head":
+            with closing(sqlite3.connect(database)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+        else:
+            two_sessions(database)
+            hot_journal(database)
+        record(str(database))
+        assert_recovered(database, is_new=kind == "only its head")
+
+
+def _collects(database: str) -> None:
+    Collection(database, "nats://127.0.0.1:4222/x", "x", {}).recorder.close()
+
+
+def _probes(database: str) -> None:
+    assert list(earlier(database, "server", "failed")) == []
+
+
+def test_a_database_of_another_program_is_called_so(tmp_path: Path) -> None:
+    database = tmp_path / "places.db"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE places (x)")
+    for command in (["sessions", str(database)], ["import", TINY, "-w", str(database)]):
+        done = kiebitz(*command)
+        assert done.status == 1
+        assert "no session database of Kiebitz" in done.err
+
+
+# Foreign files.
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def foreign_text(path: Path) -> None:
+    path.write_text("my journal: slept well")
+    path.chmod(0o600)
+
+
+def enormous(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[16:20] = b"\x7f\xff\xff\xff"
+    path.write_bytes(data)
+
+
+def another_name(path: Path) -> None:
+    path.with_name("other").hardlink_to(path)
+
+
+def a_link(path: Path) -> None:
+    path.rename(path.with_name("real"))
+    path.symlink_to("real")
+
+
+def names_another(path: Path) -> None:
+    name = bytes(path.with_name("victim"))
+    with path.open("ab") as file:
+        file.write(name + len(name).to_bytes(4) + sum(name).to_bytes(4) + MAGIC)
+
+
+FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "another user's": (strange, "it is no file of"),
+    "which a group may write": (lambda path: path.chmod(0o620), "other users may write into it"),
+    "which anybody may write": (lambda path: path.chmod(0o602), "other users may write into it"),
+    "with another name": (another_name, "it has another name, too"),
+    "a link": (a_link, "no file"),
+    "a pipe": (a_pipe, "no file"),
+    "a folder": (a_folder, "no file"),
+    "of another program": (foreign_text, "no journal of this database"),
+    "for a database of terabytes": (enormous, "no journal of this database"),
+    "that names another": (names_another, "SQLite would delete the file that this names"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_journal_that_kiebitz_cannot_have_left_is_not_touched(kind: str, tmp_path: Path) -> None:
+    spoil, words = FOREIGN[kind]
+    database = tmp_path / "game.db"
+    two_sessions(database)
+    hot_journal(database)
+    beside = Path(f"{database}-journal")
+    spoil(beside)
+    (tmp_path / "victim").write_text("all my work")
+    before, entry = database.read_bytes(), beside.lstat()
+    for command in WRITING:
+        done = kiebitz(*(part.replace("DB", str(database)) for part in command))
+        assert done.status == 1, command
+        assert "game.db-journal: " in done.err
+        assert words in done.err
+    if kind != "of another program":
+        done = kiebitz("sessions", str(database))
+        assert (done.status, done.out) == (1, "")
+        assert words in done.err
+    assert database.read_bytes() == before
+    assert os.path.samestat(beside.lstat(), entry)
+    assert (tmp_path / "victim").read_text() == "all my work"
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+@pytest.mark.parametrize(
+    "kind", ["another user's", "which a group may write", "with another name", "a link", "a pipe", "a folder"]
+)
+def test_nor_is_a_foreign_log(kind: str, suffix: str, tmp_path: Path) -> None:
+    spoil, words = FOREIGN[kind]
+    database = tmp_path / "game.db"
+    two_sessions(database)
+    Path(f"{database}{suffix}").touch(0o600)
+    spoil(Path(f"{database}{suffix}"))
+    for command in WRITING if times(2, 1) == 2 else WRITING[:1]:
+        done = kiebitz(*(part.replace("DB", str(database)) for part in command))
+        assert done.status == 1
+        assert words in done.err
+
+
+def test_what_a_journal_restores_is_looked_at_before_anything_is_written(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    two_sessions(database)
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM chunks; END")
+        connection.commit()
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN")
+        connection.execute("DROP TRIGGER t")
+        connection.execute("UPDATE chunks SET data = zeroblob(3000)")
+        found = files(database)
+        connection.rollback()
+    for suffix, data in found.items():
+        Path(f"{database}{suffix}").write_bytes(data)
+    assert b"CREATE TRIGGER" in files(database)["-journal"]
+    for command in WRITING[2:3]:
+        done = kiebitz(*(part.replace("DB", str(database)) for part in command))
+        assert done.status == 1
+        assert "the trigger t is not its own" in done.err
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (2,)
+
+
+def test_a_database_of_another_user_is_recovered_by_its_owner(tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    two_sessions(database)
+    hot_journal(database)
+    for suffix in ("", "-journal"):
+        strange(Path(f"{database}{suffix}"))
+    done = kiebitz("events", str(database))
+    assert done.status == 1
+    assert "its owner does so" in done.err
+    # The advice holds.
+    mine = tmp_path / "mine" / "game.db"
+    put(files(database), mine)
+    assert_recovered(mine)
+
+
+def test_a_list_of_pseudonyms_may_be_written_after_a_kill(tmp_path: Path) -> None:
+    named, database = tmp_path / "who.txt", tmp_path / "game.db"
+    reader, writer = os.pipe()
+    with spawn(
+        "import", "-", "--anonymize", "--replaced", str(named), "-w", str(database), stdin=reader
+    ) as one:
+        until(named.exists, "it has begun")
+        # Another one that runs now may not have the same list.
+        done = kiebitz("import", TINY, "--anonymize", "--replaced", str(named), "-w", str(database))
+        assert (done.status, named.read_bytes()) == (1, b"")
+        assert "there is such a file already" in done.err
+        one.kill()
+        one.communicate()
+    os.close(reader)
+    os.close(writer)
+    command = ("import", TINY, "--anonymize", "--replaced", str(named), "-w", str(database))
+    assert kiebitz(*command).status == 0
+    assert "alice" in named.read_text()
+    assert kiebitz(*command).status == 1
+
+
+# Imports that fail.
+
+
+def limited(command: Sequence[str], size: int, out: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command that may write no larger file, in units of 1,024 bytes; its output goes into `out`."""
+    shell = ["bash", "-c", f'ulimit -f {size}; exec "$@" > {out}', "bash", *KIEBITZ, *command]
+    # Python would leave modules behind that are cut short, and fail over them later.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        shell, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT, env=environment
+    )
+
+
+def _fails_on_a_limit(database: Path) -> str:
+    command = ["import", str(CAPTURES / "okey-head-chat.pcap.gz"), "-w", str(database)]
+    done = limited(command, 160, database.with_name("out"))
+    assert done.returncode == 1
+    return done.stderr
+
+
+def _fails_on_a_full_disk(database: Path) -> str:
+    done = kiebitz("import", str(CAPTURES / "okey-head-chat.pcap.gz"), "-w", str(database))
+    assert done.status == 1
+    return done.err
+
+
+def _fails_on_damage(database: Path) -> str:
+    damaged = database.with_name("damaged.pcap")
+    # A packet of more bytes than any has.
+    damaged.write_bytes(Path(TINY).read_bytes()[:24] + b"\0" * 8 + b"\xff" * 8 + b"x" * 100)
+    done = kiebitz("import", str(damaged), "-w", str(database))
+    assert done.status == 1
+    return done.err
+
+
+def _fails_on_an_interrupt(database: Path) -> str:
+    reader, writer = os.pipe()
+    os.write(writer, Path(TINY).read_bytes()[:24])
+    with spawn("import", "-", "-w", str(database), stdin=reader) as process:
+        # It has a log as long as its recorder has it open.
+        until(Path(f"{database}-wal").exists, "it has begun")
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    os.close(reader)
+    os.close(writer)
+    assert process.returncode == 130
+    return said.decode()
+
+
+def _is_killed(database: Path) -> str:
+    reader, writer = os.pipe()
+    os.write(writer, Path(TINY).read_bytes()[:24])
+    with spawn("import", "-", "-w", str(database), stdin=reader) as process:
+        until(Path(f"{database}-wal").exists, "it has begun")
+        process.kill()
+        process.communicate()
+    os.close(reader)
+    os.close(writer)
+    return ""
+
+
+FAILING: dict[str, tuple[Callable[[Path], str], str]] = {
+    "a limit of files": (_fails_on_a_limit, "(ulimit -f)"),
+    "a full disk": (_fails_on_a_full_disk, "the disk is full"),
+    "a damaged capture": (_fails_on_damage, "damaged.pcap"),
+    "Ctrl-C": (_fails_on_an_interrupt, ""),
+    "kill -9": (_is_killed, ""),
+}
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["beside a session", "into a new file"])
+@pytest.mark.parametrize("kind", FAILING)
+def test_an_import_that_fails_leaves_no_empty_session(kind: str, is_new: bool, tmp_path: Path) -> None:
+    fail, words = FAILING[kind]
+    folder = tmp_path / "disk"
+    with small_disk(folder, "600k") if kind == "a full disk" else nullcontext():
+        folder.mkdir(exist_ok=True)
+        database = folder / "game.db"
+        if not is_new:
+            copy(Path(TINY).name, database)
+            database.chmod(0o600)
+        said = fail(database)
+        assert words in said
+        assert "Traceback" not in said
+        listed = kiebitz("sessions", str(database), "--json")
+        if is_new and listed.status:
+            assert (
+                "there is nothing in" in listed.err
+                or "is empty" in listed.err
+                or "no such file" in listed.err
+            )
+        else:
+            assert [(row["id"], row["messages"]) for row in listed.json] == ([] if is_new else [(1, 69)])
+        put(files(database), tmp_path / "other" / "game.db")
+    assert_recovered(tmp_path / "other" / "game.db", is_new)
+
+
+LIMITED: dict[str, tuple[str, ...]] = {
+    "import": ("import", str(CAPTURES / "okey-head-chat.pcap.gz"), "-w", "DB"),
+    "redissect": ("redissect", "DB"),
+    "delete": ("sessions", "DB", "--delete", "1", "--yes"),
+    "note": ("sessions", "DB", "--note", "1", "x" * 100_000),
+    "export": ("export", "DB", "-T", "html", "-o", "FOLDER/x"),
+    "picture": ("state", "DB", "--svg", "FOLDER/x"),
+    "standard output": ("messages", "DB", "--json"),
+}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_limit_of_files_is_called_so(name: str, tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    copy(Path(TINY).name, database)
+    database.chmod(0o600)
+    command = [part.replace("DB", str(database)).replace("FOLDER", str(tmp_path)) for part in LIMITED[name]]
+    done = limited(command, 4, tmp_path / "out")
+    assert done.returncode == 1, done
+    said = done.stderr.splitlines()
+    assert len(said) == 1
+    assert said[0].startswith("kiebitz: ")
+    assert "no more than 4,096 bytes here (ulimit -f): raise that limit" in said[0]
+    assert not (tmp_path / "x").exists()
+    assert_recovered(database)

@@ -1,0 +1,149 @@
+"""Moments of a session: how they are written, and that the state at each follows from the events."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from closing import for_all
+from command import ROOT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kiebitz.cli.options.session import open_session
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.storage.read.seek import (
+    END,
+    Moment,
+    MomentError,
+    Steps,
+    find_game,
+    first_event,
+    game_at,
+    last_event,
+    parse_moment,
+    tables_at,
+)
+from kiebitz.storage.read.timeline import Timeline
+
+CAPTURES = ROOT / "captures"
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Timeline:
+    with for_all():
+        return open_session(str(CAPTURES / "maexchen-head-tiny.pcap"))
+
+
+@pytest.fixture(scope="module")
+def long() -> Timeline:
+    """1,235 events, six snapshots."""
+    with for_all():
+        return open_session(str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap"))
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("12.5s", Moment(elapsed_ns=12_500_000_000)),
+        ("12.5", Moment(elapsed_ns=12_500_000_000)),
+        ("0", Moment(elapsed_ns=0)),
+        ("3.s", Moment(elapsed_ns=3_000_000_000)),
+        (" 0.000000001s ", Moment(elapsed_ns=1)),
+        ("#7", Moment(event=7)),
+        ("end", END),
+    ],
+)
+def test_moment_is_read(text: str, moment: Moment) -> None:
+    assert parse_moment(text) == moment
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1s", "1,5s", "nan", "inf", "7#", "#", "#1.5", "1e3", "END", "١s", "1m"]
+)
+def test_what_is_no_moment_is_told_what_is_understood(text: str) -> None:
+    with pytest.raises(MomentError, match=r"12\.5s .* #7 .* end"):
+        parse_moment(text)
+
+
+@given(st.text())
+def test_any_text_is_a_moment_or_a_clear_error(text: str) -> None:
+    with suppress(MomentError):
+        assert isinstance(parse_moment(text), Moment)
+
+
+def test_state_at_every_event_follows_from_the_beginning(long: Timeline) -> None:
+    state: State = {}
+    assert tables_at(long, Moment(elapsed_ns=0))[0].seq <= 1
+    for event in long.events():
+        apply(state, event.changes)
+        (found,) = tables_at(long, Moment(event=event.id))
+        assert (found.seq, found.state) == (event.seq, state)
+
+
+def test_a_time_is_the_last_event_until_then(tiny: Timeline) -> None:
+    events = list(tiny.events())
+    for event in events:
+        elapsed_ns = event.ts_ns - tiny.started_ns
+        latest = max(other.id for other in events if other.ts_ns <= event.ts_ns)
+        assert last_event(tiny, Moment(elapsed_ns=elapsed_ns)) == latest
+        earliest = min(other.id for other in events if other.ts_ns >= event.ts_ns)
+        assert first_event(tiny, Moment(elapsed_ns=elapsed_ns)) == earliest
+    assert last_event(tiny, Moment(elapsed_ns=10**15)) == events[-1].id == last_event(tiny, END)
+    assert first_event(tiny, END) == events[-1].id + 1
+
+
+def test_game_that_is_over_is_shown_at_its_last_event(tiny: Timeline) -> None:
+    for moment in (END, Moment(elapsed_ns=10**12), Moment(event=21), Moment(event=26)):
+        found = game_at(tiny, 1, moment)
+        assert found.event is not None
+        assert (found.event.id, found.event.kind) == (21, "score")
+        assert list(found.state["games"]) == ["1"]
+        assert found.state["games"]["1"]["lost"] == {"names": ["alice"], "reason": "ANNOUNCED_LOSING_DICE"}
+        assert found.state["scores"] == {"alice": 0, "bob": 1, "carl": 1, "dora": 1}
+
+
+def test_game_before_it_began_is_told_when_it_is_on(tiny: Timeline) -> None:
+    with pytest.raises(MomentError, match=r"game 2 .* from 1\.401s \(#22\) to 1\.404s \(#26\)"):
+        game_at(tiny, 2, Moment(event=21))
+    with pytest.raises(MomentError, match=r"no game 3 .* games 1 to 2"):
+        game_at(tiny, 3, END)
+    with pytest.raises(MomentError, match=r"no event #27 .* #1 to #26"):
+        tables_at(tiny, Moment(event=27))
+
+
+def test_every_game_ends_with_its_result(long: Timeline) -> None:
+    for game in long.games():
+        part = game_at(long, game.id, END).state["games"].get(str(game.id), {})
+        if game.result is not None and "losers" in game.result:
+            assert part["lost"] == {"names": game.result["losers"], "reason": game.result["reason"]}
+        elif game.result is not None:
+            assert part["phase"] == "canceled"
+
+
+def test_steps_have_the_states_of_their_moments(long: Timeline) -> None:
+    events = list(long.events("e.id BETWEEN 190 AND 420"))
+    steps = Steps(long, lambda event: True).between(190, 420)
+    for event, step in zip(events, steps, strict=True):
+        assert step.event.id == event.id
+        assert step.state == long.state_at(event.table_id, event.seq)
+
+
+def test_steps_of_a_game_have_its_states(long: Timeline) -> None:
+    game = find_game(long, 40)
+    steps = 0
+    for step in Steps(long, lambda event: True, game).between(0, long.last_event()):
+        steps += 1
+        expected = game_at(long, game.id, Moment(event=step.event.id)).state
+        assert json.dumps(step.state, sort_keys=True) == json.dumps(expected, sort_keys=True)
+    assert steps == sum(event.game_id == game.id for event in long.events())
+
+
+def test_unwanted_events_change_the_state_all_the_same(tiny: Timeline) -> None:
+    events = [event for event in tiny.events() if event.kind == "announced"]
+    steps = Steps(tiny, lambda event: event.kind == "announced").between(0, tiny.last_event())
+    times = [event.ts_ns for event in events[1:]] + [None]
+    for event, next_ns, step in zip(events, times, steps, strict=True):
+        assert (step.event.id, step.next_ns) == (event.id, next_ns)
+        assert step.state == tiny.state_at(event.table_id, event.seq)

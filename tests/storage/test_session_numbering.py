@@ -1,0 +1,138 @@
+"""Numbers count within a session: a session reads the same, whatever else is in its database."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import CAPTURES, ODD, TINY, Done, kiebitz, without_session
+from served_pages import serving
+from stored import stored
+from strength import GAMES, a_few
+
+import kiebitz as library
+
+_WORDS = "number == 5 || event == 6 || stream == 2 && game == 1 || number in {7, 9}"
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    *(("messages",), ("events",), ("games",), ("streams",), ("check",), ("state",)),
+    *(("messages", "-Y", _WORDS), ("events", "-Y", _WORDS), ("check", "-Y", _WORDS)),
+    *(("messages", "-Y", "!(number > 3) || game"), ("messages", "-Y", "number < 3.5 && number != 1")),
+    *(("state", "--at", "#7"), ("state", "--game", "1"), ("state", "--game", "1", "--at", "#1")),
+    *(("state", "--game", "99"), ("state", "--at", "#999999"), ("replay", "--speed", "0", "--game", "1")),
+    *(("replay", "--speed", "0", "--from", "#5", "--to", "#9"), ("whatif", "--drop", "#5")),
+    *(("whatif", "--drop", "#999999"), ("follow", "2"), ("follow", "99"), ("export", "-T", "csv")),
+    *(("show", "#5"), ("show", "#999999"), ("check", "--summary"), ("check", "--at", "#5"), ("stats",)),
+)
+"""After which each has its session; what they say of one must be what they say of its capture."""
+
+HAVE_JSON = ("messages", "events", "games", "streams", "check", "state", "whatif")
+"""Those that can say it in JSON."""
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with another session before those of each protocol, and one after them."""
+    path = tmp_path_factory.mktemp("numbers") / "several.db"
+    shutil.copyfile(stored("maexchen-head-odd.pcap"), path)
+    for capture in (*GAMES.values(), "maexchen-head-tiny.pcap"):
+        assert kiebitz("import", str(CAPTURES / capture), "-w", str(path)).status == 0
+    return path
+
+
+def _places() -> dict[str, int]:
+    """Protocol to the number of its session."""
+    return {protocol: number for number, protocol in enumerate(GAMES, 2)}
+
+
+def _without_ids(value: Any) -> Any:
+    """What JSON says but for the database's own numbers."""
+    if isinstance(value, dict):
+        return {key: _without_ids(part) for key, part in value.items() if key not in ("id", "table")}
+    return [_without_ids(part) for part in value] if isinstance(value, list) else value
+
+
+def _said(done: Done, session: str) -> tuple[int, str, str]:
+    err = "\n".join(line for line in done.err.splitlines() if "plug-in" not in line)
+    return done.status, without_session(done.out.replace(session, "SESSION")), err.replace(session, "SESSION")
+
+
+@pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen", "catan"]))
+def test_a_session_reads_as_its_capture(protocol: str, several: Path) -> None:
+    alone, among = str(stored(GAMES[protocol])), f"{several}:{_places()[protocol]}"
+    for command, *options in COMMANDS:
+        session = [alone, *options]
+        expected = _said(kiebitz(command, *session), alone)
+        session[0] = among
+        assert _said(kiebitz(command, *session), among) == expected, (command, options)
+        if command in HAVE_JSON and expected[0] in (0, 3):
+            found = kiebitz(command, among, *options, "--json").json
+            assert _without_ids(found) == _without_ids(kiebitz(command, alone, *options, "--json").json)
+
+
+def test_json_has_the_number_and_the_id(several: Path) -> None:
+    alone = kiebitz("events", str(stored(GAMES["maexchen"])), "--json").json
+    among = kiebitz("events", f"{several}:2", "--json").json
+    assert [one["number"] for one in among] == [one["id"] for one in alone]
+    assert among[0]["id"] > len(kiebitz("events", ODD, "--json").json)
+
+
+def test_a_difference_tells_of_each_side_by_its_own_numbers(several: Path) -> None:
+    expected = kiebitz("diff", ODD, TINY)
+    among = kiebitz("diff", f"{several}:1", f"{several}:2")
+    assert among.out.replace(f"{several}:1", ODD).replace(f"{several}:2", TINY) == expected.out
+
+
+@pytest.mark.parametrize("protocol", a_few(GAMES, ["maexchen"]))
+def test_the_library_tells_numbers_and_takes_them(protocol: str, several: Path) -> None:
+    def told(path: str) -> Iterator[Any]:
+        with library.open(path) as session:
+            assert session.timeline.session.name == GAMES[protocol]
+            for each in (session.streams(), session.games(), session.messages(after=4), session.events()):
+                yield [_without_ids(record) for record in json.loads(library_json(each))]
+            yield _without_ids(json.loads(library_json(session.diagnostics("event >= 3"))))
+            yield _without_ids(json.loads(library_json(session.state("#6"))))
+
+    assert [*told(f"{several}:{_places()[protocol]}")] == [*told(str(stored(GAMES[protocol])))]
+
+
+def library_json(records: Any) -> bytes:
+    import msgspec
+
+    return msgspec.json.encode([*records])
+
+
+def test_the_page_asks_by_numbers_and_is_told_them(several: Path) -> None:
+    with serving(str(stored(GAMES["maexchen"])), f"{several}:2") as server:
+        (tables,) = (
+            [one["table"] for one in server.get("api/tables", session=n).json["tables"]] for n in (1,)
+        )
+        (others,) = (
+            [one["table"] for one in server.get("api/tables", session=n).json["tables"]] for n in (2,)
+        )
+        for path, query in (
+            ("api/messages", {"after": 3, "limit": 9}),
+            ("api/messages", {"before": 20, "limit": 9, "filter": "event == 3 || number > 12"}),
+            ("api/messages", {"around": 30, "limit": 9}),
+            ("api/messages/23", {}),
+            ("api/messages/23", {"as_": "alice"}),
+            ("api/messages/999", {}),
+            ("api/diagnostics", {}),
+            ("api/streams", {}),
+            ("api/tables/T/events", {"game": 1}),
+            ("api/tables/T/events", {"filter": "event == 7 || game == 1", "as_": "bob"}),
+            ("api/tables/T/state", {"at": 15}),
+            ("api/tables/T/timeline", {}),
+            ("api/tables/T/picture", {"at": 15}),
+        ):
+            one, other = (
+                _without_ids(server.get(path.replace("T", str(table)), session=number, **query).json)
+                for number, table in ((1, tables[0]), (2, others[0]))
+            )
+            if "flaws" in one:
+                one["flaws"] = other["flaws"] = []
+            assert one == other, (path, query)

@@ -1,0 +1,193 @@
+"""Who was told what: `--as PLAYER` shows what that player's connections told, and what follows from it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+import pytest
+from command import kiebitz
+from inspected_captures import CAPTURES
+from stored import stored
+from strength import few_captures
+
+from kiebitz.cli.options.session import open_session
+from kiebitz.dissectors.model import Event
+from kiebitz.storage.read.visibility import Hearers
+
+GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
+MOST_PLAYERS = 12
+"""Of a capture with more, these are asked for."""
+
+
+class Told:
+    """A session, and on which streams each of its events was told."""
+
+    def __init__(self, capture: str) -> None:
+        self.timeline = open_session(stored(capture))
+        connection = self.timeline.connection
+        self.events = list(self.timeline.events())
+        self.protocols = {table.id: table.protocol for table in self.timeline.tables()}
+        self.streams: dict[int, set[int]] = defaultdict(set)
+        for event, stream in connection.execute(
+            "SELECT event_id, stream_id FROM messages WHERE event_id IS NOT NULL"
+        ):
+            self.streams[event].add(stream)
+        self.players = sorted({event.actor for event in self.events if event.actor is not None})
+
+    def beside(self, event: Event, streams: frozenset[int]) -> bool:
+        """Whether one that came out of the same message was told on these streams."""
+        return any(
+            (other.table_id, other.ts_ns) == (event.table_id, event.ts_ns)
+            and self.streams[other.id] & streams
+            for other in self.events
+        )
+
+    def in_game(self, event: Event, streams: frozenset[int]) -> list[Event]:
+        """The other events of its game that were told on these streams."""
+        return [
+            other
+            for other in self.events
+            if (other.table_id, other.game_id) == (event.table_id, event.game_id)
+            and other is not event
+            and self.streams[other.id] & streams
+        ]
+
+
+def _knows_the_order(told: Told, event: Event, streams: frozenset[int]) -> bool:
+    return any(other.seq < event.seq for other in told.in_game(event, streams))
+
+
+def _sees_the_stacks(told: Told, event: Event, streams: frozenset[int]) -> bool:
+    return event.data.get("valid") is not False and any(
+        other.kind in ("status", "won") and other.seq > event.seq for other in told.in_game(event, streams)
+    )
+
+
+FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool]] = {
+    ("maexchen", "turn"): _knows_the_order,
+    ("cgml", "turn"): _knows_the_order,
+    ("okey", "drew"): _sees_the_stacks,
+    ("okey", "put"): _sees_the_stacks,
+}
+"""What one client was told that the others can work out, and from what."""
+
+
+@pytest.mark.parametrize("capture", few_captures(GAMES))
+def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) -> None:
+    told = Told(capture)
+    hearers = Hearers(told.timeline)
+    for player in told.players[:MOST_PLAYERS]:
+        streams = hearers.streams_of(player)
+        found = hearers.player(player)
+        names = {name for claim in found.claims for _, name in claim.names} if found is not None else {player}
+        for event in told.events if streams else ():
+            shown = hearers.seen(event, player) is not None
+            by_message = bool(told.streams[event.id] & streams)
+            if shown and not by_message and (event.actor not in names or told.streams[event.id]):
+                follows = FOLLOWING.get((told.protocols[event.table_id], event.kind))
+                if follows is None:
+                    assert not told.streams[event.id], (player, event.id, hearers.sentence(event))
+                    assert told.beside(event, streams), (player, event.id, hearers.sentence(event))
+                else:
+                    assert follows(told, event, streams), (player, event.id, hearers.sentence(event))
+            if by_message:
+                assert shown, (player, event.id, hearers.sentence(event))
+
+
+@pytest.mark.parametrize("capture", few_captures(GAMES))
+def test_every_client_is_somebody(capture: str) -> None:
+    """No stream is nobody's on which a game was told, and none is two players'."""
+    told = Told(capture)
+    hearers = Hearers(told.timeline)
+    renamed = {
+        name
+        for event in told.events
+        if event.data.get("before") is not None
+        for name in (event.data["before"], event.data["name"])
+    }
+    of_stream: dict[int, set[str]] = defaultdict(set)
+    for player in told.players:
+        for stream in hearers.streams_of(player):
+            of_stream[stream].add(player)
+    for stream, players in of_stream.items():
+        assert len(players - renamed) <= 1 or _is_shared(told, stream), (stream, players)
+    playing = {
+        stream for event in told.events if event.game_id is not None for stream in told.streams[event.id]
+    }
+    spectators = {stream for stream in playing if stream not in of_stream}
+    assert not spectators, spectators
+
+
+def _is_shared(told: Told, stream: int) -> bool:
+    """Over UDP an address may register again under another name; a CGML server's connection is of several."""
+    protocol = told.timeline.connection.execute(
+        "SELECT protocol FROM streams WHERE id = ?", (stream,)
+    ).fetchone()[0]
+    return protocol in ("maexchen", "cgml")
+
+
+SAYINGS = [
+    # A Catan server chats with each client about what it alone has got.
+    ("catan-infrarot-game2-3p.pcap.gz", 66, "to Wilson (Bot): the server: Du hast 1 Wolle bekommen!"),
+    ("catan-infrarot-game2-3p.pcap.gz", 11, "the server: Farbe bereits vergeben"),
+    ("okey-head-chat.pcap.gz", 12, "to robin: pascal says: hallo"),
+    ("okey-head-chat.pcap.gz", 14, 'pascal says: Hallo "Leute", wie gehts?'),
+    ("schafkopf-1.3-2humans.pcap", 100, "to Bärbel: there is no bid yet"),
+]
+
+
+@pytest.mark.parametrize(("capture", "number", "sentence"), SAYINGS)
+def test_what_one_client_was_told_names_them(capture: str, number: int, sentence: str) -> None:
+    path = stored(capture)
+    result = kiebitz("events", path, "--json", "-Y", f"event == {number}")
+    (event,) = result.json
+    assert event["sentence"] == sentence
+
+
+HIDDEN = [
+    # What others were told alone, and what the player was told.
+    (
+        "catan-infrarot-game2-3p.pcap.gz",
+        "Wilson (Bot)",
+        ("to Inge (Bot)", "Inge (Bot) is refused"),
+        "to Wilson",
+    ),
+    ("okey-head-chat.pcap.gz", "boran", ("to robin",), "to boran: robin says"),
+    ("schafkopf-1.3-badcard.pcap", "Falsch", ("A leaves", "A joins"), "A plays Eichel-Unter"),
+    ("maexchen-head-tiny.pcap", "alice", ("bob is registered", "bob joins"), "it is carl's turn"),
+    ("cgml-hands.pcap.gz", "6533", ("robot Karel accepts", "has a load of"), "it is robot Karel's turn"),
+]
+
+
+@pytest.mark.parametrize(("capture", "player", "hidden", "shown"), HIDDEN)
+def test_as_a_player_shows_nothing_that_only_others_were_told(
+    capture: str, player: str, hidden: tuple[str, ...], shown: str
+) -> None:
+    path = stored(capture)
+    everything = kiebitz("events", path).out
+    known = kiebitz("events", path, "--as", player).out
+    for words in hidden:
+        assert words in everything
+        assert words not in known
+    assert shown in known
+    # A replay shows the same.
+    replayed = kiebitz("replay", path, "--as", player, "--speed", "0").out
+    for words in hidden:
+        assert words not in replayed
+
+
+def test_of_a_player_without_a_connection_only_secrets_are_kept_back() -> None:
+    """A server's own player has none."""
+    told = Told("schafkopf-1.3-1human-tiny.pcap")
+    hearers = Hearers(told.timeline)
+    assert hearers.streams_of("[BOT]-0") == frozenset()
+    seen = {event.kind for event in told.events if hearers.seen(event, "[BOT]-0") is not None}
+    assert "turn" in seen
+    assert not seen & {"dealt", "answered", "bid"} - {"dealt"}
+
+
+def test_a_player_is_known_by_every_name_they_took() -> None:
+    told = Told("okey-head-chat.pcap.gz")
+    hearers = Hearers(told.timeline)
+    assert hearers.streams_of("pascal") == hearers.streams_of('Pasqual "P" vF') != frozenset()

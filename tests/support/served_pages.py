@@ -1,0 +1,331 @@
+"""`kiebitz serve` as browsers see it: the real command, real sockets, and a reader of its event streams."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple, Self
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from command import spawn
+from processes_and_rows import PATIENCE_S, until
+
+QUICK_S = 10.0
+"""So long an answer is waited for."""
+
+Query = str | int | None
+
+
+class Answer(NamedTuple):
+    """What the server has answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def sentence(self) -> str:
+        """Why there is no other answer."""
+        error: str = self.json["error"]
+        return error
+
+
+def target(path: str, query: Mapping[str, Query]) -> str:
+    """A path with its parameters; `as_` stands for `as`, and None leaves one out."""
+    given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
+    asked = urlencode(given, errors="surrogatepass")
+    return f"/{path}{'?' if asked and '?' not in path else '&' if asked else ''}{asked}"
+
+
+class Serving:
+    """A server that runs; `address` is as it was printed, key and all."""
+
+    def __init__(self, *arguments: str, command: str = "serve", **options: Any) -> None:
+        self.process = spawn(command, *arguments, start_new_session=True, **options)
+        self._said = [self._reading(self.process.stdout), self._reading(self.process.stderr)]
+
+    def _reading(self, pipe: IO[bytes] | None) -> tuple[list[str], threading.Thread]:
+        lines: list[str] = []
+        assert pipe is not None
+
+        def read() -> None:
+            with pipe:
+                for line in pipe:
+                    lines.append(line.decode())
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        return lines, thread
+
+    @property
+    def out(self) -> str:
+        return "".join(self._said[0][0])
+
+    @property
+    def err(self) -> str:
+        return "".join(self._said[1][0])
+
+    def ready(self) -> Self:
+        """Wait until it says where it is."""
+        until(lambda: "Ctrl-C ends it" in self.out + self.err or self.is_over, "it says where it is")
+        assert not self.is_over, self.err
+        return self
+
+    @property
+    def is_over(self) -> bool:
+        return self.process.poll() is not None
+
+    @property
+    def address(self) -> str:
+        """The first link, which shows everything."""
+        found = re.search(r"^http://\S+", self.out + self.err, re.MULTILINE)
+        assert found is not None, self.out + self.err
+        return found.group()
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.address).hostname or ""
+
+    @property
+    def port(self) -> int:
+        port = urlsplit(self.address).port
+        assert port is not None
+        return port
+
+    @property
+    def key(self) -> str | None:
+        """The key of the first link."""
+        return key_of(self.address)
+
+    def links(self) -> dict[str, str]:
+        """The keys of the players' links, by name."""
+        return {
+            name: key_of(link) or ""
+            for name, link in re.findall(r"^  (.*): (http://\S+)$", self.out, re.MULTILINE)
+        }
+
+    def get(
+        self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET", **query: Query
+    ) -> Answer:
+        """Ask for a path without its slash; `as_` is the parameter `as`."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=QUICK_S)
+        try:
+            connection.request(method, target(path, query), headers=dict(headers or {}))
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, found, response.read())
+        finally:
+            connection.close()
+
+    def well(self, path: str, **query: Query) -> Any:
+        """What is answered in JSON, well."""
+        answer = self.get(path, None, "GET", **query)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def raw(self, request: bytes) -> Answer:
+        """Send these bytes and nothing else."""
+        with socket.create_connection((self.host, self.port), QUICK_S) as sock:
+            sock.sendall(request)
+            response = http.client.HTTPResponse(sock)
+            response.begin()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+
+    def live(self, headers: Mapping[str, str] | None = None, **query: Query) -> Live:
+        """Listen to what is new."""
+        return Live(self, target("api/live", query), headers or {})
+
+    def end(self, how: signal.Signals = signal.SIGINT, patience_s: float = QUICK_S) -> int:
+        """Tell it to end; the exit status."""
+        if not self.is_over:
+            self.process.send_signal(how)
+        try:
+            return self.process.wait(patience_s)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it by force, if it still runs."""
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+        for _, thread in self._said:
+            thread.join(QUICK_S)
+
+    def memory(self) -> int:
+        """How much of it is in memory (bytes)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        assert found is not None
+        return int(found.group(1)) * 1024
+
+    def sockets(self) -> int:
+        """How many files and sockets it has open."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+
+def key_of(link: str) -> str | None:
+    """The key that stands in a link."""
+    return parse_qs(urlsplit(link).query).get("key", [None])[0]
+
+
+@contextmanager
+def serving(*arguments: str, **options: Any) -> Iterator[Serving]:
+    """A server at a port of its own, for a block; it must end well when it is told to."""
+    server = Serving(*arguments, "--port", "0", **options)
+    try:
+        yield server.ready()
+        status = server.end()
+    finally:
+        server.kill()
+    assert status == 130, server.err
+    assert "Traceback" not in server.err
+    assert "fault of Kiebitz" not in server.err, server.err
+
+
+# Server-sent events.
+
+
+class Told(NamedTuple):
+    """An event of a stream; `kind` is "message" where it does not say."""
+
+    kind: str
+    id: str | None
+    data: Any
+
+
+class Live:
+    """An event stream. Events are read when they are asked for: until then nobody reads."""
+
+    def __init__(
+        self, server: Serving, path: str, headers: Mapping[str, str], buffer: int | None = None
+    ) -> None:
+        self._sock = socket.socket(socket.AF_INET6 if ":" in server.host else socket.AF_INET)
+        if buffer is not None:
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self._sock.settimeout(QUICK_S)
+        self._sock.connect((server.host, server.port))
+        host = f"[{server.host}]" if ":" in server.host else server.host
+        lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{server.port}", "Accept: text/event-stream"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        self._sock.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        self._bytes = b""
+        self._text = b""
+        self.comments = 0
+        self.is_over = False
+        self.status, self.headers = self._head()
+        self.last_id: str | None = None
+        self._take(b"")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def _head(self) -> tuple[int, dict[str, str]]:
+        while b"\r\n\r\n" not in self._bytes:
+            piece = self._sock.recv(65_536)
+            assert piece, self._bytes
+            self._bytes += piece
+        head, _, self._bytes = self._bytes.partition(b"\r\n\r\n")
+        first, *rest = head.decode("latin-1").split("\r\n")
+        pairs = (line.partition(": ") for line in rest)
+        return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}
+
+    def next(self, patience_s: float = QUICK_S) -> Told | None:
+        """The next event; None where none has come by then, or the stream is over."""
+        end = time.monotonic() + patience_s
+        while True:
+            while b"\n\n" in self._text:
+                block, _, self._text = self._text.partition(b"\n\n")
+                told = self._event(block.decode())
+                if told is not None:
+                    return told
+            if self.is_over or not self._read(end - time.monotonic()):
+                return None
+
+    def _event(self, block: str) -> Told | None:
+        kind, told_id, data = "message", None, []
+        for line in block.split("\n"):
+            name, _, value = line.partition(": ")
+            if not name:
+                self.comments += 1
+            elif name == "event":
+                kind = value
+            elif name == "id":
+                told_id = self.last_id = value
+            elif name == "data":
+                data.append(value)
+            else:
+                raise AssertionError(line)
+        return Told(kind, told_id, json.loads("\n".join(data))) if data else None
+
+    def _read(self, patience_s: float) -> bool:
+        """Read some more; whether there was any."""
+        if patience_s <= 0:
+            return False
+        self._sock.settimeout(patience_s)
+        try:
+            piece = self._sock.recv(1 << 20)
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            piece = b""
+        self.is_over = not piece
+        self._take(piece)
+        return True
+
+    def _take(self, piece: bytes) -> None:
+        """Take bytes that have come out of their chunks."""
+        self._bytes += piece
+        while (chunk := re.match(rb"([0-9a-fA-F]+)\r\n", self._bytes)) is not None:
+            length, begin = int(chunk.group(1), 16), chunk.end()
+            if len(self._bytes) < begin + length + 2:
+                break
+            self._text += self._bytes[begin : begin + length]
+            self._bytes = self._bytes[begin + length + 2 :]
+            if not length:
+                self.is_over = True
+
+    def body(self) -> bytes:
+        """What is answered where it is no stream."""
+        while len(self._bytes) < int(self.headers.get("content-length", 0)):
+            piece = self._sock.recv(65_536)
+            assert piece, self._bytes
+            self._bytes += piece
+        return self._bytes
+
+    def events(self, count: int, patience_s: float = QUICK_S) -> list[dict[str, Any]]:
+        """So many events of tables, or those that have come by then."""
+        found: list[dict[str, Any]] = []
+        end = time.monotonic() + patience_s
+        while len(found) < count:
+            told = self.next(end - time.monotonic())
+            if told is None:
+                break
+            if told.kind == "message":
+                found += told.data["events"]
+        return found
+
+    def of_kind(self, kind: str, patience_s: float = QUICK_S) -> Any:
+        """The data of the next event of this kind; those of others are passed over."""
+        end = time.monotonic() + patience_s
+        while (told := self.next(end - time.monotonic())) is not None:
+            if told.kind == kind:
+                return told.data
+        raise AssertionError(f"no {kind} came within {patience_s} s")

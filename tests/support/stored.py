@@ -1,0 +1,33 @@
+"""Recorded captures as databases, each imported once in a process: for tests that show something else."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from closing import when_all_is_over
+from command import CAPTURES
+
+from kiebitz.services.importing.packets import import_capture
+
+
+@cache
+def stored(capture: str) -> str:
+    """A database with this capture alone, to be read only; who writes takes a `copy`."""
+    path = _folder() / f"{capture}.db"
+    import_capture(str(CAPTURES / capture), str(path), {}, lambda _done, _all: None)
+    return str(path)
+
+
+def copy(capture: str, path: Path) -> str:
+    """A database of one's own with this capture, at a path where there is none yet."""
+    return str(shutil.copyfile(stored(capture), path))
+
+
+@cache
+def _folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="kiebitz-stored-")
+    when_all_is_over(lambda: shutil.rmtree(folder))
+    return Path(folder)

@@ -1,0 +1,368 @@
+"""What the tests of taps share: a real nats-server that can be killed, a way to it that can be cut, taps."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import socket
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from command import CAPTURES, kiebitz
+from processes_and_rows import PATIENCE_S, free_port, rows, until
+from strength import times
+
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.proxy.taps.wire_format import decode
+
+T = TypeVar("T")
+
+SUBJECT = "class"
+
+COMMAND = [sys.executable, "-m", "kiebitz"]
+
+GAMES = ("maexchen-head-tiny.pcap", "okey-head-tiny.pcap.gz", "cgml-tiny.pcap.gz")
+"""Captures of three servers, each of which one tap records."""
+
+
+def needs_nats() -> None:
+    """Skip the test where there is no nats-server, or no client for it."""
+    if shutil.which("nats-server") is None:
+        pytest.skip("nats-server is not installed")
+    pytest.importorskip("nats", reason="nats-py is not installed")
+
+
+class Server:
+    """A nats-server with JetStream, on a port of its own; what it keeps outlives it."""
+
+    def __init__(self, folder: Path, extra: str = "", has_jetstream: bool = True) -> None:
+        self.port = free_port("tcp")
+        self._config = folder / "nats.conf"
+        store = f'jetstream {{ store_dir: "{folder / "store"}", max_file: 1GB }}\n' if has_jetstream else ""
+        self._config.write_text(f'listen: "127.0.0.1:{self.port}"\n{store}{extra}')
+        self._log = folder / "nats.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                ["nats-server", "-c", str(self._config)], stdout=log, stderr=log, start_new_session=True
+            )
+        until(self._listens, "nats-server listens")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(PATIENCE_S)
+            self._process = None
+
+    def _listens(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return True
+        return False
+
+
+@contextmanager
+def server(folder: Path, extra: str = "") -> Iterator[Server]:
+    """A server for a block."""
+    one = Server(folder, extra)
+    one.start()
+    try:
+        yield one
+    finally:
+        one.kill()
+
+
+class Network:
+    """A way to a port of this machine, which can be cut: then nothing passes, and nobody is told."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._is_whole = threading.Event()
+        self._is_whole.set()
+        self._is_over = False
+        self._ways: list[tuple[socket.socket, socket.socket, list[threading.Thread]]] = []
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def cut(self) -> None:
+        self._is_whole.clear()
+
+    def mend(self) -> None:
+        """It is there again; what was on its way is lost, and connections with it."""
+        self._close_all()
+        self._is_whole.set()
+
+    def close(self) -> None:
+        self._is_over = True
+        self._is_whole.set()
+        # So that the thread wakes.
+        socket.create_connection(("127.0.0.1", self.port)).close()
+        self._accepting.join(PATIENCE_S)
+        self._listener.close()
+        self._close_all()
+
+    def _close_all(self) -> None:
+        for client, there, threads in self._ways:
+            for one in (client, there):
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+            for thread in threads:
+                thread.join(PATIENCE_S)
+            client.close()
+            there.close()
+        self._ways.clear()
+
+    def _accept(self) -> None:
+        while True:
+            client, _ = self._listener.accept()
+            self._is_whole.wait()
+            if self._is_over:
+                client.close()
+                return
+            try:
+                there = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:
+                client.close()
+                continue
+            pairs = ((client, there), (there, client))
+            threads = [threading.Thread(target=self._pass_on, args=ends, daemon=True) for ends in pairs]
+            self._ways.append((client, there, threads))
+            for thread in threads:
+                thread.start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                # What comes while it is cut goes into nothing.
+                if self._is_whole.is_set():
+                    sink.sendall(data)
+        for one in (source, sink):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def network(port: int) -> Iterator[Network]:
+    """A way that is whole at first."""
+    one = Network(port)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def packets_of(name: str) -> list[RawPacket]:
+    """The packets of a recorded capture."""
+    with open_capture(str(CAPTURES / name)) as capture:
+        return list(capture)
+
+
+def as_pcap(packets: Iterable[RawPacket], with_head: bool = True) -> bytes:
+    """Packets of Ethernet as a pcap with nanoseconds, or as what follows in one."""
+    head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1) if with_head else b""
+    return head + b"".join(
+        struct.pack("<IIII", ts_ns // 10**9, ts_ns % 10**9, len(data), wirelen) + data
+        for ts_ns, _, data, wirelen in packets
+    )
+
+
+class Program:
+    """A command of ours that runs beside the test; what it says goes into a file."""
+
+    def __init__(self, log: Path, *arguments: str, stdin: int | None = None) -> None:
+        self._log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [*COMMAND, *arguments],
+                stdin=stdin if stdin is not None else subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def until_says(self, words: str) -> None:
+        until(lambda: words in self.said or self.process.poll() is not None, f"it says: {words}")
+        assert words in self.said, self.said
+
+    def end(self) -> int:
+        """Ctrl-C, and its exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(PATIENCE_S)
+
+    def kill(self) -> None:
+        """All its processes at once, with no time to do anything."""
+        with suppress(ProcessLookupError):
+            subprocess.run(["pkill", "-9", "-s", str(self.process.pid)], check=False)
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+        if self.process.stdin is not None:
+            with suppress(OSError):
+                self.process.stdin.close()
+
+
+class Tap(Program):
+    """`kiebitz sniff -i - --publish`, to which packets are given."""
+
+    def __init__(self, folder: Path, name: str, place: str, *more: str) -> None:
+        self.database = folder / f"{name}.db"
+        super().__init__(
+            folder / f"{name}.log",
+            *("sniff", "-i", "-", "-q", "-w", str(self.database), "--publish", place, "--tap", name),
+            *more,
+            stdin=subprocess.PIPE,
+        )
+        self._has_begun = False
+
+    def give(self, packets: Iterable[RawPacket]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(as_pcap(packets, not self._has_begun))
+        self.process.stdin.flush()
+        self._has_begun = True
+
+    def finish(self) -> None:
+        """Nothing more comes: it ends by itself, and well."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        assert self.process.wait(PATIENCE_S) == 0, self.said
+
+
+def collect(folder: Path, port: int, database: Path, *more: str, name: str = "collector") -> Program:
+    """`kiebitz collect`, once it has begun."""
+    arguments = ("collect", f"nats://127.0.0.1:{port}/{SUBJECT}", "-q", "-w", str(database), *more)
+    program = Program(folder / f"{name}.log", *arguments)
+    program.until_says("collecting from")
+    return program
+
+
+def place_at(port: int) -> str:
+    return f"nats://127.0.0.1:{port}/{SUBJECT}"
+
+
+def count(database: Path, table: str) -> int:
+    """How many rows a table has, also while it is being written."""
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            found: int = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            return found
+    except sqlite3.OperationalError:
+        return 0
+
+
+def until_recorded(database: Path, chunks: int) -> None:
+    """Wait until so many rows of bytes are there; a moment more would show any that come twice."""
+    until(lambda: count(database, "chunks") >= chunks, f"{chunks} pieces of bytes are recorded")
+    time.sleep(0.1)
+
+
+def runs_heard(port: int) -> set[str]:
+    """The runs of which something was published."""
+
+    async def look(jetstream: Any) -> set[str]:
+        found = set()
+        subscription = await jetstream.subscribe(f"{SUBJECT}.*", ordered_consumer=True)
+        behind = 1
+        while behind:
+            message = await subscription.next_msg(PATIENCE_S)
+            found.add(decode(message.data).run)
+            behind = message.metadata.num_pending
+        return found
+
+    return asyncio.run(_with_jetstream(port, look))
+
+
+def publish(port: int, messages: Iterable[tuple[str, bytes]], **options: Any) -> None:
+    """Publish messages, each under a subject, as anybody may who is let in."""
+
+    async def send(jetstream: Any) -> None:
+        for subject, data in messages:
+            await jetstream.publish(subject, data)
+
+    asyncio.run(_with_jetstream(port, send, **options))
+
+
+async def _with_jetstream(port: int, use: Callable[[Any], Awaitable[T]], **options: Any) -> T:
+    import nats
+
+    client = await nats.connect(f"nats://127.0.0.1:{port}", **options)
+    try:
+        return await use(client.jetstream())
+    finally:
+        await client.close()
+
+
+class Lab:
+    """Three taps, each of which records one server's game, and a collector, at a server behind a network."""
+
+    def __init__(self, folder: Path, nats: Server, way: Network) -> None:
+        self.folder = folder
+        self.nats = nats
+        self.way = way
+        self.database = folder / "class.db"
+        games = GAMES[: times(len(GAMES), quick=2)]
+        self.taps = [Tap(folder, f"tap-{number}", place_at(way.port)) for number in range(len(games))]
+        self.packets = [packets_of(game) for game in games]
+        self.collector = collect(folder, way.port, self.database)
+
+    def give(self, part: int, of: int) -> None:
+        """Give each tap the next part of its game."""
+        for tap, packets in zip(self.taps, self.packets, strict=True):
+            size = -(-len(packets) // of)
+            tap.give(packets[part * size : (part + 1) * size])
+
+    def in_one_place(self) -> Path:
+        """The database of one program that has recorded all three."""
+        capture = self.folder / "all.pcap"
+        capture.write_bytes(as_pcap(sorted(packet for packets in self.packets for packet in packets)))
+        database = self.folder / "one.db"
+        assert kiebitz("import", str(capture), "-w", str(database)).status == 0
+        return database
+
+    def is_whole(self) -> None:
+        """End all, and see that what was collected is what one program would have recorded."""
+        one = self.in_one_place()
+        for tap in self.taps:
+            tap.finish()
+        until_recorded(self.database, count(one, "chunks"))
+        assert self.collector.end() == 0, self.collector.said
+        self.equals(self.database, one)
+
+    def equals(self, database: Path, one: Path) -> None:
+        diff = kiebitz("diff", str(one), str(database))
+        assert diff.status == 0, diff.out
+        for table in ("streams", "chunks", "messages", "games", "events"):
+            assert count(database, table) == count(one, table), table
+        bytes_of = "SELECT s.transport, s.server LIKE '%:9000', direction, sum(length) FROM chunks"
+        query = f"{bytes_of} JOIN streams AS s ON s.id = stream_id GROUP BY 1, 2, 3"
+        assert rows(database, query) == rows(one, query)
+
+    def kill(self) -> None:
+        for program in (*self.taps, self.collector):
+            program.kill()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with server(tmp_path) as nats, network(nats.port) as way:
+        one = Lab(tmp_path, nats, way)
+        try:
+            yield one
+        finally:
+            one.kill()

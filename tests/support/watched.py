@@ -1,0 +1,62 @@
+"""A relay of the real command, seen from outside: its two processes, their memory and their open files."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from processes_and_rows import KIEBITZ, child_of, running
+
+HAS_PROC = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="there is no /proc here")
+
+
+class Size(NamedTuple):
+    """How much memory a process has for itself (its share of what is shared, too), in KiB, and open files."""
+
+    memory: int
+    files: int
+
+
+class Watched:
+    """A running relay that records into `database`."""
+
+    def __init__(self, relay: subprocess.Popen[str], database: Path) -> None:
+        self.database = database
+        self.forwarder = relay.pid
+        self.recorder = child_of(relay.pid)
+
+    def sizes(self) -> tuple[Size, Size]:
+        """Of the forwarder and of the recorder."""
+        return _size(self.forwarder), _size(self.recorder)
+
+    def segments(self) -> int:
+        """How many files the journal has; one is being written."""
+        return len(list(self.database.parent.glob(f".{self.database.name}-spool-*/journal/*.journal")))
+
+    def processor_seconds(self) -> tuple[float, float]:
+        """What forwarder and recorder have used of the processor."""
+        return _processor_seconds(self.forwarder), _processor_seconds(self.recorder)
+
+
+@contextmanager
+def watched_relay(mode: str, database: Path, *options: str) -> Iterator[Watched]:
+    """The real command; the database is complete after the block."""
+    command = [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options]
+    with running(*command, ready="listening on") as relay:
+        yield Watched(relay, database)
+
+
+def _size(process: int) -> Size:
+    rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
+    memory = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+    return Size(memory, sum(1 for _ in Path(f"/proc/{process}/fd").iterdir()))
+
+
+def _processor_seconds(process: int) -> float:
+    # The name in brackets may hold blanks.
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100

@@ -1,0 +1,74 @@
+"""The whole way on real sockets: a game relayed, sniffed and captured by tcpdump, all three the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from maexchen_programs import Player, Server, play
+from processes_and_rows import free_port, recorded_three_ways, rows, story
+
+NAMES = ("alice", "bob", "carl", "bluff", "kaos")
+
+
+def players_of(port: int) -> list[Player]:
+    """All who play, through `port`: one bluffs, and one babbles."""
+    return [
+        Player(name, ("127.0.0.1", port), bluffs=name == "bluff", babbles=name == "kaos") for name in NAMES
+    ]
+
+
+def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
+    """Datagrams by (client, direction)."""
+    found: dict[tuple[str, str], list[bytes]] = {}
+    query = (
+        "SELECT s.client, c.direction, c.data FROM chunks c JOIN streams s ON s.id = c.stream_id"
+        " ORDER BY c.id"
+    )
+    for client, direction, data in rows(database, query):
+        found.setdefault((client, direction), []).append(data)
+    return found
+
+
+def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("sniffing needs root")
+    if shutil.which("tcpdump") is None:
+        pytest.skip("tcpdump is not installed")
+    server = Server(expected=len(NAMES), rounds=6)
+    port = free_port("udp")
+    mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
+    with recorded_three_ways(tmp_path, f"udp port {server.port}", mode) as databases:
+        players = players_of(port)
+        play(server, players)
+    relayed, sniffed, imported = databases.values()
+
+    # Bytes: what each end got is what the other sent, and what was recorded.
+    recorded = recorded_bytes(relayed)
+    upstream = {tuple(got): address for address, got in server.log.received.items()}
+    for player in players:
+        sent = player.log.sent[player.server]
+        got = player.log.received[player.server]
+        address = upstream[tuple(sent)]
+        assert server.log.sent[address] == got
+        client = f"127.0.0.1:{player.address[1]}"
+        assert recorded[client, "c2s"] == sent
+        assert recorded[client, "s2c"] == got
+
+    relay_story = story(relayed)
+    assert relay_story == story(sniffed)
+    assert relay_story == story(imported)
+
+    # And the story is the game's.
+    assert len(relay_story["games"]) == 6
+    assert all(json.loads(result)["losers"] for _, result in relay_story["games"])
+    errors = rows(
+        relayed,
+        "SELECT s.client, d.blame FROM diagnostics d JOIN streams s ON s.id = d.stream_id"
+        " WHERE severity = 'error'",
+    )
+    kaos = next(player for player in players if player.player == "kaos")
+    assert set(errors) == {(f"127.0.0.1:{kaos.address[1]}", "client")}

@@ -1,0 +1,235 @@
+"""Recording goes on for ever: ten million messages on one connection, 100,000 clients who come and go.
+
+The short ones run with all other tests, the long ones by `make soak`; they differ in numbers only. Each ends
+with a table of what was measured. Nothing in it is a time that a test could fail by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from processes_and_rows import PATIENCE_S, free_port, until
+from rich.console import Console
+from rich.table import Table
+from soak_traffic import MaexchenTalk, tcp_client, udp_client
+from test_relay_udp import eventually, relaying
+from watched import HAS_PROC, Size, Watched, watched_relay
+
+from kiebitz.dissectors.model import End, Transport
+from kiebitz.proxy.relay import tcp as relay_tcp
+from kiebitz.proxy.relay import udp as relay_udp
+from kiebitz.proxy.relay.modes import Reverse
+from kiebitz.storage.database.opening import open_existing
+from kiebitz.storage.read.seek import END, Moment, tables_at
+from kiebitz.storage.read.timeline import Timeline, sessions
+
+pytestmark = HAS_PROC
+
+STEPS = 20
+WARM_AFTER = 4
+"""After so many steps neither process should need more memory than it has."""
+
+MAY_GROW_KIB = 8 << 10
+"""So much more may be in use at the end: what allocators and SQLite's cache come and go with."""
+
+LATE_S = 300.0
+"""So long the recorder may take for what waits."""
+
+
+def counts(short: int, long: int) -> pytest.MarkDecorator:
+    """The test's `count`: one that takes seconds, and one that takes minutes."""
+    return pytest.mark.parametrize(
+        "count", [pytest.param(short, id="short"), pytest.param(long, id="long", marks=pytest.mark.soak)]
+    )
+
+
+class Sample(NamedTuple):
+    """What was there after so many messages, all of them recorded."""
+
+    messages: int
+    seconds: float
+    forwarder: Size
+    recorder: Size
+    processor: tuple[float, float]
+
+
+def soak(relay: Watched, step: Callable[[], int]) -> list[Sample]:
+    """Take all steps, each of which tells how many messages were sent so far; measure before and after each.
+
+    Whenever all is recorded nothing waits but the segment of the journal that is being written.
+    """
+    samples = [_sample(relay, 0, 0.0)]
+    begun = time.monotonic()
+    for _ in range(STEPS):
+        sent = step()
+        until(partial(_is_recorded, relay, sent), f"{sent} messages are recorded", LATE_S)
+        samples.append(_sample(relay, sent, time.monotonic() - begun))
+    return samples
+
+
+def _is_recorded(relay: Watched, sent: int) -> bool:
+    with closing(sqlite3.connect(relay.database)) as connection:
+        (last,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+    return last == sent and relay.segments() == 1
+
+
+def _sample(relay: Watched, messages: int, seconds: float) -> Sample:
+    return Sample(messages, seconds, *relay.sizes(), relay.processor_seconds())
+
+
+def assert_flat(samples: list[Sample]) -> None:
+    """Neither process has grown since it had warmed up, nor kept a file open."""
+    warm, last = samples[WARM_AFTER], samples[-1]
+    assert last.forwarder.memory <= warm.forwarder.memory + MAY_GROW_KIB
+    assert last.recorder.memory <= warm.recorder.memory + MAY_GROW_KIB
+    assert last.recorder.files <= max(sample.recorder.files for sample in samples[: WARM_AFTER + 1])
+
+
+def report(title: str, samples: list[Sample], database: Path, name: str) -> None:
+    """Print what was measured, and how long some answers from the database take."""
+    table = Table(title=title, title_justify="left")
+    for heading in ("messages", "s", "forwarder KiB", "files", "CPU s", "recorder KiB", "files", "CPU s"):
+        table.add_column(heading, justify="right")
+    for sample in samples[:: STEPS // 5]:
+        figures: list[str] = []
+        for size, seconds in zip((sample.forwarder, sample.recorder), sample.processor, strict=True):
+            figures += [f"{size.memory:,}", str(size.files), f"{seconds:,.1f}"]
+        table.add_row(f"{sample.messages:,}", f"{sample.seconds:,.1f}", *figures)
+    console = Console(width=110)
+    console.print()
+    console.print(table)
+    with closing(open_existing(str(database))) as connection:
+        timeline = Timeline(connection, sessions(connection)[-1])
+        length_ns = (timeline.session.ended_ns or 0) - timeline.started_ns
+        answers: dict[str, Callable[[], int]] = {
+            "state in the middle": lambda: len(tables_at(timeline, Moment(elapsed_ns=length_ns // 2))),
+            "state at the end": lambda: len(tables_at(timeline, END)),
+            f"messages named {name}": lambda: connection.execute(
+                "SELECT count(*) FROM messages WHERE name = ?", (name,)
+            ).fetchone()[0],
+        }
+        for question, ask in answers.items():
+            begun = time.perf_counter()
+            found = ask()
+            console.print(f"{question}: {found:,} in {(time.perf_counter() - begun) * 1e3:,.1f} ms")
+    console.print(f"database: {database.stat().st_size / 1e6:,.0f} MB")
+
+
+def recorded(database: Path) -> tuple[int, int, int]:
+    """How many streams, chunks and messages a database has."""
+    with closing(sqlite3.connect(database)) as connection:
+        found = [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("streams", "chunks", "messages")
+        ]
+    return found[0], found[1], found[2]
+
+
+def serving(transport: Transport) -> socket.socket:
+    """A server's socket."""
+    server = socket.socket(socket.AF_INET, socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM)
+    server.bind(("127.0.0.1", 0))
+    server.settimeout(PATIENCE_S)
+    if transport == "tcp":
+        server.listen()
+    return server
+
+
+@counts(10_000, 10_000_000)
+def test_messages_without_end_on_one_connection(tmp_path: Path, count: int) -> None:
+    database = tmp_path / "game.db"
+    with closing(serving("udp")) as server:
+        port = free_port("udp")
+        mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@{port}"
+        with watched_relay(mode, database) as relay, closing(MaexchenTalk(server, port)) as talk:
+            samples = soak(relay, partial(talk.go_on, count // STEPS))
+    report("Mäxchen, one connection", samples, database, "ROLLED")
+    assert recorded(database) == (1, talk.messages, talk.messages)
+    assert talk.messages >= count
+    assert_flat(samples)
+    assert samples[-1].forwarder.files == samples[WARM_AFTER].forwarder.files
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT text FROM diagnostics WHERE severity != 'note'").fetchall() == []
+    assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
+
+
+@counts(500, 100_000)
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_clients_without_end(tmp_path: Path, transport: Transport, count: int) -> None:
+    database = tmp_path / "game.db"
+    with closing(serving(transport)) as server:
+        port = free_port(transport)
+        client = tcp_client if transport == "tcp" else udp_client
+        numbers = iter(range(count))
+        sent = 0
+
+        def step() -> int:
+            nonlocal sent
+            for number in islice(numbers, count // STEPS):
+                sent += client(server, port, number)
+                if transport == "udp" and number % 100 == 99:
+                    # All who came in the last second are there at once: always about as many.
+                    time.sleep(0.1)
+            return sent
+
+        mode = f"reverse:{transport}://127.0.0.1:{server.getsockname()[1]}@{port}"
+        with watched_relay(mode, database, "--idle", "1") as relay:
+            samples = soak(relay, step)
+            # Over UDP the silent are forgotten after a second; libuv keeps a file from the first stream on.
+            files = samples[0].forwarder.files + (transport == "tcp")
+            until(lambda: relay.sizes()[0].files == files, "all sockets are closed")
+    name = "LOGI" if transport == "tcp" else "REGISTER"
+    report(f"{count:,} clients over {transport}", samples, database, name)
+    streams, _, messages = recorded(database)
+    assert (streams, messages) == (count, sent)
+    assert_flat(samples)
+    assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Objects that hold each other stay where they are."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def relays_objects() -> int:
+    """How many objects of the relays' own there are."""
+    modules = (relay_tcp.__name__, relay_udp.__name__)
+    return sum(type(found).__module__ in modules for found in gc.get_objects())
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_all_that_a_client_took_is_given_back(tmp_path: Path, transport: Transport) -> None:
+    """As above, but in this process, where tasks and objects can be counted."""
+    client = tcp_client if transport == "tcp" else udp_client
+    with closing(serving(transport)) as server:
+        mode = Reverse(transport, "127.0.0.1", server.getsockname()[1], "127.0.0.1", 0)
+        with relaying(tmp_path, mode, idle_seconds=0.2) as relay:
+            port = relay.address()[1]
+            idle = relays_objects()
+            client(server, port, 0)
+            eventually(lambda: relays_objects() == idle)
+            files = len(os.listdir("/proc/self/fd"))
+            for number in range(1, 1000):
+                client(server, port, number)
+            eventually(lambda: relays_objects() == idle)
+            assert len(asyncio.all_tasks(relay.loop)) == 1
+            assert len(os.listdir("/proc/self/fd")) == files
+    reason = "closed" if transport == "tcp" else "idle"
+    assert [item.reason for item in relay.items if isinstance(item, End)] == [reason] * 1000
