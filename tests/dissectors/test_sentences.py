@@ -43,6 +43,7 @@ SENTENCES: list[tuple[str, str, dict[str, Any], str]] = [
     ("cgml", "bid", {"player": 1, "call": "B7", CALLED: TRIO}, "Ann bids B7"),
     ("cgml", "bid", {"player": 1, "call": "PASS", CALLED: TRIO}, "Ann passes"),
     ("cgml", "contract", {"player": 1, "game": "G", CALLED: TRIO}, "Ann has won the bidding with G"),
+    ("cgml", "contract", {"player": 1, "game": "PASS", CALLED: TRIO}, "all players pass, Ann last"),
     (
         "cgml",
         "talon_taken",

@@ -122,6 +122,8 @@ class Cgml(Dissector):
                 return "the game server {url} logs in"
             case "bid" if data.get("call") == "PASS":
                 return "{player} passes"
+            case "contract" if data.get("game") == "PASS":
+                return "all players pass, {player} last"
             case "trump" if data.get("trump") is None:
                 # There are none, which is no question.
                 return "{player} plays {game}, without trumps"
