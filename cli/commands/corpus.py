@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +12,7 @@ import click
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.proxy.system.deferred_signals import held_signals
 from kiebitz.services.corpus.extra import need_extra
 
 if TYPE_CHECKING:
@@ -222,7 +223,10 @@ def _engine(folder: str) -> Iterator[Engine]:
         for number in (signal.SIGTERM, signal.SIGHUP)
     }
     try:
-        with Engine(opened(folder)) as engine:
+        with ExitStack() as stack:
+            # DuckDB takes an interruption while it is set up for a failure of its own.
+            with held_signals():
+                engine = stack.enter_context(Engine(opened(folder)))
             yield engine
     finally:
         for number, handler in before.items():
