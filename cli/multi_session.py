@@ -23,8 +23,9 @@ def each_session(given: Sequence[str]) -> Iterator[tuple[str, Session]]:
     Raises StorageError and CaptureError.
     """
     for name in given:
-        # A database without a session would be refused before it is opened as one.
-        warn_if_unfinished(name.removesuffix(EVERY))
+        # A database without a session is refused before one of its sessions is opened, which warns, too.
+        if name.endswith(EVERY):
+            warn_if_unfinished(name.removesuffix(EVERY))
     for name in every_session(given):
         with closing(Session(open_session(name))) as session:
             yield name, session

@@ -12,7 +12,7 @@ from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.timeline import Timeline
 
 session_argument = click.argument("session", metavar="SESSION", type=SessionType(), is_eager=True)
-"""A SESSION as `kiebitz.services.sessions.open_session` takes it; it is read before the options."""
+"""A SESSION as `open_session` takes it; it is read before the options."""
 
 sessions_argument = click.argument(
     "sessions", metavar="SESSION...", type=SessionType(), nargs=-1, required=True, is_eager=True

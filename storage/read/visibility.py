@@ -19,6 +19,7 @@ import msgspec
 from kiebitz.dissectors.dissector import Dissector, said_to
 from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
 from kiebitz.dissectors.grammar.grammar import Follows, Handle, KeysOf
+from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Change, Event
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
@@ -159,9 +160,16 @@ class Hearers:
         if dissector is None or kind is None or not kind.tells:
             return []
         whole = self.timeline.state_at(event.table_id, event.seq)
-        seen = _without(seen_by(whole, *self._names(event, player)), _address_keys(dissector))
-        paths = kind.told_paths(event.game_id, event.data)
-        return [(path, part) for path in paths if (part := _at(seen, path)) is not None]
+        names, addresses = self._names(event, player), _address_keys(dissector)
+        told = []
+        for path in kind.told_paths(event.game_id, event.data):
+            part = value_at(whole, path)
+            if part is None or not addresses.isdisjoint(path):
+                continue
+            change = seen_change(path, _without(part, addresses), *names)
+            if change is not None:
+                told.append(change)
+        return told
 
     def _names(self, event: Event, player: str) -> Collection[str]:
         found = self.player(player)
@@ -277,22 +285,11 @@ def _address_keys(dissector: Dissector) -> set[str]:
     return {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
 
 
-def _at(state: Any, path: Iterable[str]) -> Any:
-    """The value at a path of a state; None if there is none."""
-    for step in path:
-        if not isinstance(state, dict):
-            return None
-        state = state.get(step)
-    return state
-
-
-def _without(state: State, keys: Set[str]) -> State:
-    """A state without what stands under these keys, at whatever depth."""
-    return {
-        key: _without(part, keys) if isinstance(part, dict) else part
-        for key, part in state.items()
-        if key not in keys
-    }
+def _without(state: Any, keys: Set[str]) -> Any:
+    """Return a state, or a part of one, without what stands under these keys at whatever depth."""
+    if not isinstance(state, dict):
+        return state
+    return {key: _without(part, keys) for key, part in state.items() if key not in keys}
 
 
 class _View:

@@ -165,11 +165,6 @@ class Recorder:
         written = pages * page_bytes + self._pending_bytes
         return int(written if self._indexed else written * _INDEXES)
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing more comes."""
-        return self._finished
-
     def record(self, items: Iterable[Item]) -> None:
         """Take items in order."""
         if self._anonymizer is not None:

@@ -9,6 +9,9 @@ from kiebitz.services.wording import in_words
 if TYPE_CHECKING:
     from kiebitz.storage.recording.recorder import Recorder
 
+_MOST_WAYS = 4
+"""Maximum number of stream directions that the closing line names."""
+
 
 def summary(recorder: Recorder) -> str:
     """How much of what a session holds, and the name it has as a SESSION."""
@@ -35,7 +38,3 @@ def _missing(recorder: Recorder) -> str:
     if len(ways) > _MOST_WAYS:
         parts.append("and others: kiebitz streams lists them")
     return f", {total:,} bytes missing ({', '.join(parts)})"
-
-
-_MOST_WAYS = 4
-"""Directions of streams of which a summary says how many bytes are missing."""
