@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+import msgspec
 
-from kiebitz.cli.checking.rows import COLUMNS as FLAW_COLUMNS
-from kiebitz.cli.checking.rows import Told, flaw_row
-from kiebitz.cli.listings.events import COLUMNS as EVENT_COLUMNS
-from kiebitz.cli.listings.events import event_row
-from kiebitz.cli.listings.games import COLUMNS as GAME_COLUMNS
-from kiebitz.cli.listings.games import game_row
-from kiebitz.cli.listings.messages import COLUMNS as MESSAGE_COLUMNS
-from kiebitz.cli.listings.messages import message_row
-from kiebitz.cli.listings.sessions import COLUMNS as SESSION_COLUMNS
-from kiebitz.cli.listings.sessions import session_row
+from kiebitz.cli.listings import DIAGNOSTICS, EVENTS, GAMES, MESSAGES, SESSIONS
 from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.severities import COLOURS
-from kiebitz.cli.terminal.table import Column, Row, address, batches, number
+from kiebitz.cli.terminal.table import Column, address, batches, behind, number
 from kiebitz.storage.corpus import reading
 from kiebitz.storage.corpus.engine import Answer, Engine
-from kiebitz.storage.corpus.reading import FlawInCorpus, FlawsOfCode, Origin
+from kiebitz.storage.corpus.reading import FlawsOfCode, Origin
 from kiebitz.storage.corpus.runs import Missing
+from kiebitz.storage.session.session import ListedDiagnostic
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -44,42 +37,34 @@ MISSING = "missing"
 def list_sessions(engine: Engine, form: Form | None) -> None:
     """Show the sessions, one of each capture, and called by its name."""
     columns = [
-        structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
-        for column in SESSION_COLUMNS
+        msgspec.structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
+        for column in SESSIONS
     ]
-    rows = ((origin, session_row(row, counts)) for origin, row, counts in reading.sessions(engine))
-    _show(columns, rows, form, "there are no captures in this corpus")
+    _show(columns, reading.sessions(engine), form, "there are no captures in this corpus")
 
 
 def list_games(engine: Engine, form: Form | None) -> None:
     """Show the games."""
-    rows = ((origin, game_row(game)) for origin, game in reading.games(engine))
-    _show(GAME_COLUMNS, rows, form, "there are no games in this corpus")
+    _show(GAMES, reading.games(engine), form, "there are no games in this corpus")
 
 
 def list_events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     """Show the events that a filter lets through."""
-    rows = ((origin, event_row(event)) for origin, event in reading.events(engine, wanted))
-    _show(EVENT_COLUMNS, rows, form, "no events match" if wanted else "there are no events in this corpus")
+    nothing = "no events match" if wanted else "there are no events in this corpus"
+    _show(EVENTS, reading.events(engine, wanted), form, nothing)
 
 
 def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     """Show the messages that a filter lets through."""
-    rows = (
-        (origin, message_row(said.message, said.flaws, said.sent))
-        for origin, said in reading.messages(engine, wanted)
-    )
     nothing = "no messages match" if wanted else "there are no messages in this corpus"
-    _show(MESSAGE_COLUMNS, rows, form, nothing)
+    _show(MESSAGES, reading.messages(engine, wanted), form, nothing)
 
 
 def list_flaws(engine: Engine, missing: Iterable[Missing], wanted: Filter | None, form: Form) -> None:
     """Show, to programs, what is missing and then each flaw that a filter lets through."""
-    rows = chain(
-        ((Origin("", one.source), _missing_row(one)) for one in missing),
-        ((origin, flaw_row(found.flaw, _told(found))) for origin, found in reading.flaws(engine, wanted)),
-    )
-    _show(FLAW_COLUMNS, rows, form, "no diagnostics match" if wanted else "nothing is wrong")
+    lacks = ((Origin("", one.source), _missing_flaw(one)) for one in missing)
+    nothing = "no diagnostics match" if wanted else "nothing is wrong"
+    _show(DIAGNOSTICS, chain(lacks, reading.flaws(engine, wanted)), form, nothing)
 
 
 def sum_up_flaws(flaws: Iterable[FlawsOfCode]) -> None:
@@ -89,9 +74,10 @@ def sum_up_flaws(flaws: Iterable[FlawsOfCode]) -> None:
 
 def show_answer(answer: Answer, form: Form | None) -> None:
     """Show what somebody's query gives."""
-    columns = [Column(name, name, right=False, least=8) for name in answer.names]
-    rows = ([_plain(value) for value in row] for row in answer.rows)
-    show(columns, batches(rows), form, "the answer has no rows")
+    columns = [
+        Column(name, name, least=8, of=partial(_cell, place)) for place, name in enumerate(answer.names)
+    ]
+    show(columns, batches(answer.rows), form, "the answer has no rows")
 
 
 _SUMMARY = (
@@ -107,31 +93,19 @@ _SUMMARY = (
 
 
 def _show(
-    columns: Sequence[Column], rows: Iterable[tuple[Origin, Row]], form: Form | None, nothing: str
+    columns: Sequence[Column], records: Iterable[tuple[Origin, Any]], form: Form | None, nothing: str
 ) -> None:
-    """Show rows, each with its capture in front."""
-    show([*_ORIGIN, *columns], batches((*origin, *row) for origin, row in rows), form, nothing)
+    """Show records, each with its capture in front."""
+    show(behind(_ORIGIN, columns), batches(records), form, nothing)
 
 
-def _missing_row(missing: Missing) -> Row:
-    known = {"severity": "error", "code": MISSING, "text": missing.reason}
-    return [known.get(column.key) for column in FLAW_COLUMNS]
+def _missing_flaw(missing: Missing) -> ListedDiagnostic:
+    known: dict[str, Any] = dict.fromkeys(ListedDiagnostic.__struct_fields__)
+    return ListedDiagnostic(**known | {"severity": "error", "code": MISSING, "text": missing.reason})
 
 
-def _told(found: FlawInCorpus) -> Told:
-    flaw = found.flaw
-    return Told(
-        found.seconds,
-        flaw.stream_id,
-        (found.client, found.server),
-        found.marked,
-        found.lines,
-        (found.resumed_offset, found.resumed_message),
-        flaw.message_id,
-        flaw.event_id,
-        found.player,
-        None,
-    )
+def _cell(place: int, row: Sequence[Any]) -> Any:
+    return _plain(row[place])
 
 
 def _plain(value: Any) -> Any:

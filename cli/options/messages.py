@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Message
 from kiebitz.services.sessions import nearest_number
-from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.timeline import Timeline
 
 _NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
@@ -39,7 +40,7 @@ def leading_number(text: str) -> tuple[int | None, str]:
     return (None, text) if form is None else (int(form[1]), form[2] or "")
 
 
-def message_numbered(timeline: Timeline, number: int) -> MessageRow:
+def message_numbered(timeline: Timeline, number: int) -> Message:
     """The message of this number within the session. Raises NoSuchMessageError."""
     row = next(messages(timeline, "m.id = ?", [timeline.numbers.row_id("messages", number)]), None)
     if row is None:

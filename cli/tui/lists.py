@@ -16,14 +16,13 @@ from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.cli.tui.log_tail import Said
 from kiebitz.dissectors.escaping import field_words
-from kiebitz.dissectors.model import Action, Direction
+from kiebitz.dissectors.model import Action, Direction, Message, Stream
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
-    MessageOnStream,
-    StreamOnList,
-    flaws_numbered,
+    CountedStream,
+    diagnostics_numbered,
     flaws_of_messages,
     groups_seen,
     messages_numbered,
@@ -89,9 +88,9 @@ class Names:
         self._upto = 0
         self._learned_s = 0.0
 
-    def get(self, stream: int, client: str) -> str:
+    def of(self, stream: Stream) -> str:
         """A client's name, or else its address."""
-        return self._names.get(stream, short_address(client))
+        return self._names.get(stream.id, short_address(stream.client))
 
     def learn(self) -> None:
         """Look now and then what was said since the last time. Raises sqlite3.Error."""
@@ -123,7 +122,7 @@ class MessageRows(Rows):
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         timeline = self._watched.timeline
         numbers = self.search.found[begin:end]
-        rows = {row.message.id: row for row in messages_numbered(timeline, numbers)}
+        rows = {row.id: row for row in messages_numbered(timeline, numbers)}
         flaws = flaws_of_messages(timeline, list(numbers), groups_seen(self._watched.player))
         # A player knows what came, not what was done on the way.
         altered = AlteredMessages(timeline) if self._watched.player is None else None
@@ -140,18 +139,18 @@ class MessageRows(Rows):
             for number in numbers
         ]
 
-    def _line(self, row: MessageOnStream, severities: Sequence[str], altered: Action | None) -> Text:
-        message = row.message
+    def _line(self, message: Message, severities: Sequence[str], altered: Action | None) -> Text:
+        stream = message.stream
         gravest = gravest_of(severities)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
-        dissector = dissector_of(row.protocol) if row.protocol is not None else None
+        dissector = dissector_of(stream.protocol)
         gloss = dissector.gloss(message.name, message.direction, message.fields) if dissector else None
         started = self._watched.timeline.started_ns
         done = None if altered is None else f"altered[{altered}]"
         said = " · ".join(filter(None, (done, gloss, field_words(message.fields))))
         return Text.assemble(
             (f"{(message.ts_ns - started) / 1e9:9.3f}", "dim"),
-            f" {self._arrows[message.direction]} {self._names.get(message.stream_id, row.client)}  ",
+            f" {self._arrows[message.direction]} {self._names.of(stream)}  ",
             (f"{mark}{message.name}", "bold" if not mark else f"bold {COLOURS[gravest]}" if gravest else ""),
             f"  {said}",
         )
@@ -172,13 +171,13 @@ class FlawRows(Rows):
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         timeline = self._watched.timeline
-        rows = flaws_numbered(timeline, self.search.found[begin:end])
+        rows = diagnostics_numbered(timeline, self.search.found[begin:end])
         return [
             Text.assemble(
                 (f"{(row.ts_ns - timeline.started_ns) / 1e9:9.3f}", "dim"),
                 " ",
                 (f"{row.severity}[{row.code}]", COLOURS[row.severity]),
-                f" {'server' if row.direction == 's2c' else self._names.get(row.stream_id, row.client)}: ",
+                f" {'server' if row.direction == 's2c' else self._names.of(row.stream)}: ",
                 row.text,
             )
             for row in rows
@@ -211,9 +210,9 @@ class StreamRows(Rows):
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         return [self._line(row) for row in streams_numbered(self._watched.timeline, self.ids[begin:end])]
 
-    def _line(self, row: StreamOnList) -> Text:
+    def _line(self, row: CountedStream) -> Text:
         state = "open" if row.closed_ns is None else row.close_reason or "closed"
-        name = self._names.get(row.id, row.client)
+        name = self._names.of(row)
         number = self._watched.timeline.numbers.number("streams", row.id)
         return Text.assemble(
             (f"{number:5} ", "dim"),

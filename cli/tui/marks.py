@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left, bisect_right, insort
 
 from kiebitz.cli.spectator.followed_session import Watched
-from kiebitz.storage.read.message_queries import FlawOnStream, flaws_numbered
+from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered
 from kiebitz.storage.read.timeline import TableRow
 
 _PIECE = 20
@@ -43,7 +43,7 @@ class Marks:
         while self._taken < len(self._search.found) and time.monotonic() < end:
             piece = self._search.found[self._taken : self._taken + _PIECE]
             self._taken += len(piece)
-            for flaw in flaws_numbered(timeline, piece):
+            for flaw in diagnostics_numbered(timeline, piece):
                 self._take(flaw)
         is_more |= self._taken < len(self._search.found)
         while (are_more_games := self._gather_games()) and time.monotonic() < end:
@@ -68,7 +68,7 @@ class Marks:
         place = bisect_left(self._errors, _error(begin, 0))
         return place < len(self._errors) and self._errors[place] < _error(end, 0)
 
-    def _take(self, flaw: FlawOnStream) -> None:
+    def _take(self, flaw: StoredDiagnostic) -> None:
         if flaw.severity == "note" or self._is_elsewhere(flaw):
             return
         seq = self._watched.timeline.seq_of_flaw(self._table.id, flaw.event_id, flaw.ts_ns)
@@ -77,11 +77,12 @@ class Marks:
         else:
             insort(self.warnings, seq)
 
-    def _is_elsewhere(self, flaw: FlawOnStream) -> bool:
+    def _is_elsewhere(self, flaw: StoredDiagnostic) -> bool:
         """Whether it is on a stream of another table; what belongs to none is told at each."""
-        return flaw.protocol is not None and (flaw.server, flaw.protocol) != (
-            self._table.server,
-            self._table.protocol,
+        stream, table = flaw.stream, self._table
+        return stream.protocol is not None and (stream.server, stream.protocol) != (
+            table.server,
+            table.protocol,
         )
 
     def _gather_games(self) -> bool:

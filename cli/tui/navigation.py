@@ -12,7 +12,7 @@ from kiebitz.cli.tui.lists import EventRows, FlawRows, MessageRows, Names, Strea
 from kiebitz.cli.tui.marks import Marks
 from kiebitz.cli.tui.playback_speed import Pace
 from kiebitz.dissectors.model import Event
-from kiebitz.storage.read.message_queries import flaws_numbered
+from kiebitz.storage.read.message_queries import diagnostics_numbered
 from kiebitz.storage.read.timeline import TableRow
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Viewer:
         if pane == "messages" and place >= 0:
             return self.messages.search.found[place]
         if pane == "flaws":
-            flaws = flaws_numbered(self.watched.timeline, [self.flaws.search.found[place]])
+            flaws = diagnostics_numbered(self.watched.timeline, [self.flaws.search.found[place]])
             return next((flaw.message_id for flaw in flaws), None)
         return None
 
@@ -221,7 +221,7 @@ class Viewer:
         at, number = found
         self._go_to(at)
         self._error = found
-        flaws = flaws_numbered(self.watched.timeline, [number])
+        flaws = diagnostics_numbered(self.watched.timeline, [number])
         for flaw in flaws:
             self._message = flaw.message_id
             self.notice = f"{flaw.severity}[{flaw.code}]: {flaw.text}"

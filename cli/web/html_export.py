@@ -279,9 +279,9 @@ class _Gathering:
     def _diagnostics(self) -> Iterator[records.Diagnostic]:
         found = seen_diagnostics(self._reader, None, View(self._player), "note", 0, None)
         by_place = {(table.server, table.protocol): table for table in self._tables}
-        for row, stream in islice(found, MOST_MESSAGES):
-            table = by_place.get((stream.server, stream.protocol or ""))
-            yield diagnostic_record(self._reader, table, row, stream)
+        for row in islice(found, MOST_MESSAGES):
+            table = by_place.get((row.stream.server, row.stream.protocol or ""))
+            yield diagnostic_record(self._reader, table, row)
 
 
 _Each = TypeVar("_Each")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from kiebitz.cli.listings.games import result_words
+from kiebitz.cli.listings import result_words
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import seen_diagnostics
 from kiebitz.cli.web.reader import Reader, View
@@ -86,7 +86,8 @@ def _flaws(reader: Reader, table: TableRow, player: str | None) -> list[records.
     """Errors and warnings; of more than are shown the gravest of each stretch."""
     found = seen_diagnostics(reader, None, View(player), "warning", 0, None)
     marks = []
-    for row, stream in islice(found, _FLAWS_READ):
+    for row in islice(found, _FLAWS_READ):
+        stream = row.stream
         # A flaw of a stream that belongs to no table is told at each.
         if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
             seq = reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns)

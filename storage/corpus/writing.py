@@ -11,7 +11,7 @@ from urllib.parse import quote
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
 from kiebitz.storage.database.schema import TABLES
-from kiebitz.storage.read.message_queries import SHOWN, DiagnosticRow, diagnostics, streams
+from kiebitz.storage.read.message_queries import SHOWN, StoredDiagnostic, diagnostics, streams
 from kiebitz.storage.read.recorded_bytes import Bytes
 from kiebitz.storage.read.results import named_result
 from kiebitz.storage.session.session import Session
@@ -51,7 +51,7 @@ class Source(NamedTuple):
 
 
 def write_capture(
-    session: Session, source: Source, place_of: Callable[[DiagnosticRow], Place], folder: str
+    session: Session, source: Source, place_of: Callable[[StoredDiagnostic], Place], folder: str
 ) -> None:
     """Write the files of a session into a folder. Raises OSError."""
     timeline = session.timeline
@@ -194,12 +194,11 @@ def _messages(timeline: Timeline) -> _Rows:
         yield protocol, (*row, sent)
 
 
-def _diagnostics(timeline: Timeline, place_of: Callable[[DiagnosticRow], Place]) -> _Rows:
-    protocols = dict(timeline.connection.execute("SELECT id, protocol FROM streams").fetchall())
+def _diagnostics(timeline: Timeline, place_of: Callable[[StoredDiagnostic], Place]) -> _Rows:
     for flaw in diagnostics(timeline):
         stored = (
-            *(flaw.id, flaw.stream_id, flaw.direction, flaw.message_id, flaw.ts_ns, flaw.severity),
+            *(flaw.id, flaw.stream.id, flaw.direction, flaw.message_id, flaw.ts_ns, flaw.severity),
             *(flaw.group, flaw.code, flaw.text, flaw.offset, flaw.length, flaw.expected, flaw.clause),
             flaw.blame,
         )
-        yield protocols[flaw.stream_id], (*stored, *place_of(flaw))
+        yield flaw.stream.protocol, (*stored, *place_of(flaw))

@@ -13,7 +13,7 @@ import msgspec
 from kiebitz.dissectors.model import Direction
 from kiebitz.storage.database.schema import OF_SESSION
 from kiebitz.storage.database.session_numbering import GREATEST_ID
-from kiebitz.storage.read.message_queries import DiagnosticRow
+from kiebitz.storage.read.message_queries import StoredDiagnostic
 from kiebitz.storage.read.timeline import Timeline, increasing
 
 
@@ -102,12 +102,12 @@ class Bytes:
         self._connection = connection
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int], array[int]]] = {}
 
-    def datagram(self, flaw: DiagnosticRow) -> tuple[int, bytes] | None:
+    def datagram(self, flaw: StoredDiagnostic) -> tuple[int, bytes] | None:
         """The datagram that a diagnostic points into: its offset and its bytes.
 
         None where no bytes belong to it.
         """
-        ids, offsets, times = self._chunks(flaw.stream_id, flaw.direction)
+        ids, offsets, times = self._chunks(flaw.stream.id, flaw.direction)
         if flaw.message_offset is not None:
             place = bisect_right(offsets, flaw.message_offset) - 1
             return flaw.message_offset, self._data(ids[place]) if flaw.message_length else b""

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.model import Event, Stream
 from kiebitz.storage.database.formats import CONTINUES, format_of, numbers_before
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.database.session_numbering import NUMBERED, Before, Numbers
@@ -41,6 +41,15 @@ class SessionRow(msgspec.Struct, frozen=True):
     continues: bool
     note: str | None
     before: Before | None
+
+
+class CountedSession(SessionRow, frozen=True):
+    """A session with how much was recorded of it."""
+
+    streams: int
+    messages: int
+    games: int
+    errors: int
 
 
 class TableRow(msgspec.Struct, frozen=True):
@@ -81,6 +90,7 @@ class Timeline:
         self.connection = connection
         self.session = session
         self._tables: dict[int, TableRow] = {}
+        self._streams: dict[int, Stream] = {}
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -106,6 +116,13 @@ class Timeline:
         if row_id not in self._tables:
             self._tables |= {table.id: table for table in self.tables()}
         return self._tables[row_id]
+
+    def stream(self, row_id: int) -> Stream:
+        """One of the streams, without its end; it may have begun after others were read."""
+        if row_id not in self._streams:
+            query = "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE id = ?"
+            self._streams[row_id] = Stream(*self.connection.execute(query, (row_id,)).fetchone())
+        return self._streams[row_id]
 
     @contextmanager
     def as_of_now(self) -> Iterator[None]:
@@ -329,6 +346,25 @@ def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
         " FROM sessions AS x ORDER BY id"
     )
     return [_session(row) for row in increasing(rows)]
+
+
+_COUNTS = (
+    "SELECT x.id, (SELECT count(*) FROM streams WHERE session_id = x.id),"
+    " coalesce(told.messages, 0),"
+    " (SELECT count(*) FROM games WHERE session_id = x.id),"
+    " (SELECT count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
+    "  WHERE s.session_id = x.id AND d.severity = 'error')"
+    " FROM sessions AS x LEFT JOIN"
+    " (SELECT s.session_id, count(*) AS messages FROM messages AS m"
+    "  JOIN streams AS s ON s.id = m.stream_id GROUP BY s.session_id) AS told"
+    " ON told.session_id = x.id"
+)
+
+
+def counted_sessions(connection: sqlite3.Connection) -> list[CountedSession]:
+    """All sessions of a database with what they have, oldest first."""
+    counts = {number: several for number, *several in connection.execute(_COUNTS)}
+    return [CountedSession(*msgspec.structs.astuple(row), *counts[row.id]) for row in sessions(connection)]
 
 
 def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
