@@ -13,7 +13,8 @@ from kiebitz.dissectors.escaping import field_words, json_text
 from kiebitz.dissectors.model import Blame
 from kiebitz.services.evidence.excerpt import shown_bytes
 from kiebitz.storage.read.times import between, utc
-from kiebitz.storage.session.session import Diagnostic, Event, ListedDiagnostic, ListedMessage, Message
+from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
+from kiebitz.storage.session.session import Diagnostic, Event, Message
 
 
 def _local(value: str | None, form: str) -> str:

@@ -26,7 +26,7 @@ from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
 from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.services.evidence.excerpt import ROOM, looked_at
-from kiebitz.services.sessions import is_several, since
+from kiebitz.services.sessions import is_several
 from kiebitz.services.standard_streams import tell
 from kiebitz.services.wording import GRAVITY, in_words
 from kiebitz.storage.database.session_numbering import Numbers
@@ -34,8 +34,8 @@ from kiebitz.storage.read.alterations import count_alterations
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics
 from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.session.listed import ListedDiagnostic, SummedDiagnostic, summed
 from kiebitz.storage.session.message_detail import InFull
-from kiebitz.storage.session.session import ListedDiagnostic, SummedDiagnostic, summed
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -214,7 +214,7 @@ def _head(evidence: Evidence, flaw: StoredDiagnostic) -> tuple[Shown, str]:
     client = evidence.player(flaw) or address
     way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
     place = place_of(flaw.offset, flaw.message, flaw.message_offset)
-    time = seconds(since(evidence.timeline, flaw.ts_ns))
+    time = seconds(evidence.timeline.seconds(flaw.ts_ns))
     return (
         (label, f": {flaw.text}"),
         f"{time} s, {_numbers(evidence.timeline.numbers, flaw)}, {way} ({flaw.direction}), {place}",

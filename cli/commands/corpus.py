@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -12,14 +13,16 @@ import click
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.system.deferred_signals import held_signals
-from kiebitz.services.corpus.extra import need_extra
 
 if TYPE_CHECKING:
     from kiebitz.storage.corpus.engine import Engine
     from kiebitz.storage.filters import Filter
 
 # A corpus is read with an extra, which takes its time to load: so that happens where it is needed.
+
+_NEEDED = ("dask", "distributed", "duckdb", "numpy")
 
 _folder = click.argument("folder", metavar="DIR", type=click.Path())
 
@@ -38,7 +41,7 @@ def corpus() -> None:
       kiebitz corpus check years
       kiebitz corpus query years 'select protocol, count(*) from games group by all'
     """
-    need_extra()
+    _need_extra()
 
 
 @corpus.command("add")
@@ -91,7 +94,7 @@ def sessions(folder: str, form: Form | None) -> None:
     Example:
       kiebitz corpus sessions years
     """
-    from kiebitz.cli.corpus.lists import list_sessions
+    from kiebitz.cli.corpus import list_sessions
 
     with _engine(folder) as engine:
         list_sessions(engine, form)
@@ -107,7 +110,7 @@ def games(folder: str, form: Form | None) -> None:
     Example:
       kiebitz corpus games years --csv
     """
-    from kiebitz.cli.corpus.lists import list_games
+    from kiebitz.cli.corpus import list_games
 
     with _engine(folder) as engine:
         list_games(engine, form)
@@ -124,7 +127,7 @@ def events(folder: str, wanted: Filter | None, form: Form | None) -> None:
     Example:
       kiebitz corpus events years -Y 'kind == "lost" && maexchen.reason == "MIA"'
     """
-    from kiebitz.cli.corpus.lists import list_events
+    from kiebitz.cli.corpus import list_events
 
     with _engine(folder) as engine:
         list_events(engine, wanted, form)
@@ -141,7 +144,7 @@ def messages(folder: str, wanted: Filter | None, form: Form | None) -> None:
     Example:
       kiebitz corpus messages years -Y 'chat contains "ü"'
     """
-    from kiebitz.cli.corpus.lists import list_messages
+    from kiebitz.cli.corpus import list_messages
 
     with _engine(folder) as engine:
         list_messages(engine, wanted, form)
@@ -162,7 +165,7 @@ def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
       kiebitz corpus check years
       kiebitz corpus check years -Y 'diag.severity == "error"' --nl
     """
-    from kiebitz.cli.corpus.check import check_corpus
+    from kiebitz.cli.corpus import check_corpus
 
     with _engine(folder) as engine:
         if not check_corpus(engine, wanted, form):
@@ -183,7 +186,7 @@ def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
       kiebitz corpus stats years
       kiebitz corpus stats years -Y 'player == "alice"'
     """
-    from kiebitz.cli.corpus.stats import show_statistics
+    from kiebitz.cli.corpus import show_statistics
 
     with _engine(folder) as engine:
         show_statistics(engine, wanted, as_json)
@@ -203,7 +206,7 @@ def query(folder: str, query: str, form: Form | None) -> None:
     Example:
       kiebitz corpus query years 'select protocol, count(*) from games group by all'
     """
-    from kiebitz.cli.corpus.lists import show_answer
+    from kiebitz.cli.corpus import show_answer
 
     with _engine(folder) as engine:
         show_answer(engine.ask(query), form)
@@ -231,3 +234,12 @@ def _engine(folder: str) -> Iterator[Engine]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _need_extra() -> None:
+    """Raise KiebitzError where something is not installed; nothing is loaded."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise KiebitzError(
+            f"a corpus needs {', '.join(missing)}, which is not installed here: pip install 'kiebitz[corpus]'"
+        )

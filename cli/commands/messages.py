@@ -20,7 +20,8 @@ from kiebitz.services.sessions import is_database, is_several, split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.message_queries import SHOWN, FlawOfMessage, flaws_of_messages
 from kiebitz.storage.read.recorded_bytes import Bytes
-from kiebitz.storage.session.session import Alteration, ListedMessage, Message, Session, project
+from kiebitz.storage.session.listed import ListedMessage
+from kiebitz.storage.session.session import Alteration, Message, Session, project
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -129,9 +130,8 @@ def _followed(session: Session, listing: _Listing) -> Iterator[list[ListedMessag
     """What is there, then what comes, until the session has ended, or its recorder has died."""
     latest = 0
     for _ in session.looks():
-        connection = session.timeline.connection
-        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
-        newest = session.timeline.numbers.number("messages", last)
+        timeline = session.timeline
+        newest = timeline.numbers.number("messages", timeline.last_id("messages"))
         for batch in batches(listing.messages(latest)):
             yield batch
             newest = max([newest, *(one.number for one in batch if one.number is not None)])

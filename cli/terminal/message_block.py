@@ -169,6 +169,6 @@ def _told(copy: Copy, message: Message) -> str:
 
 def _in_short(timeline: Timeline, row: StoredMessage) -> str:
     """A neighbour on a line."""
-    number, seconds = timeline.numbers.number("messages", row.id), (row.ts_ns - timeline.started_ns) / 1e9
+    number, seconds = timeline.numbers.number("messages", row.id), timeline.seconds(row.ts_ns)
     words = shortened(field_words(row.fields), _SHOWN)
     return f"#{number} {seconds:.6f} s, {row.direction}: {row.name} {words}".rstrip()

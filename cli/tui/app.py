@@ -33,8 +33,8 @@ from kiebitz.cli.tui.status import pane_title, status
 from kiebitz.cli.tui.strip_rendering import has_letters
 from kiebitz.cli.tui.style import CSS
 from kiebitz.cli.tui.timeline_bar import Bar
+from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import HandsClient
-from kiebitz.storage.read.timeline import TableRow
 
 _WIDE, _HIGH = 130, 24
 """From so many columns and rows on the panes stand beside the picture."""
@@ -437,7 +437,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.query_one("#sight", ContentSwitcher).current = "several" if several else "one"
         self.viewer.side_by_side = several
 
-    def _enlarge(self, table: TableRow | None) -> None:
+    def _enlarge(self, table: TableInfo | None) -> None:
         self._has_chosen = True
         self.show_several(False)
         if table is not None:

@@ -9,15 +9,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from kiebitz.cli.listings import said
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.cli.tui.log_tail import Said
-from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.model import Action, Direction, Message, Stream
-from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
@@ -28,8 +27,9 @@ from kiebitz.storage.read.message_queries import (
     messages_numbered,
     streams_numbered,
 )
-from kiebitz.storage.read.players import names_of_streams
+from kiebitz.storage.read.players import StreamNames
 from kiebitz.storage.read.search import Search
+from kiebitz.storage.session.session import message_record
 
 ARROWS: dict[bool, dict[Direction, str]] = {
     True: {"c2s": "→", "s2c": "←"},
@@ -84,13 +84,12 @@ class Names:
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
-        self._names: dict[int, str] = {}
-        self._upto = 0
+        self._names = StreamNames()
         self._learned_s = 0.0
 
     def of(self, stream: Stream) -> str:
         """A client's name, or else its address."""
-        return self._names.get(stream.id, short_address(stream.client))
+        return self._names.names.get(stream.id, short_address(stream.client))
 
     def learn(self) -> None:
         """Look now and then what was said since the last time. Raises sqlite3.Error."""
@@ -98,11 +97,8 @@ class Names:
         if now - self._learned_s < _LEARN_EVERY_S:
             return
         self._learned_s = now
-        timeline = self._watched.timeline
-        (last,) = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
-        if last > self._upto and len(self._names) < _MOST_NAMES:
-            self._names |= names_of_streams(timeline, self._upto)
-            self._upto = last
+        if len(self._names.names) < _MOST_NAMES:
+            self._names.learn(self._watched.timeline)
 
 
 class MessageRows(Rows):
@@ -140,19 +136,14 @@ class MessageRows(Rows):
         ]
 
     def _line(self, message: Message, severities: Sequence[str], altered: Action | None) -> Text:
-        stream = message.stream
         gravest = gravest_of(severities)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
-        dissector = dissector_of(stream.protocol)
-        gloss = dissector.gloss(message.name, message.direction, message.fields) if dissector else None
-        started = self._watched.timeline.started_ns
-        done = None if altered is None else f"altered[{altered}]"
-        said = " · ".join(filter(None, (done, gloss, field_words(message.fields))))
+        record = message_record(self._watched.timeline, message, None, altered)
         return Text.assemble(
-            (f"{(message.ts_ns - started) / 1e9:9.3f}", "dim"),
-            f" {self._arrows[message.direction]} {self._names.of(stream)}  ",
+            (f"{record.time:9.3f}", "dim"),
+            f" {self._arrows[message.direction]} {self._names.of(message.stream)}  ",
             (f"{mark}{message.name}", "bold" if not mark else f"bold {COLOURS[gravest]}" if gravest else ""),
-            f"  {said}",
+            f"  {said(record)}",
         )
 
 
@@ -174,7 +165,7 @@ class FlawRows(Rows):
         rows = diagnostics_numbered(timeline, self.search.found[begin:end])
         return [
             Text.assemble(
-                (f"{(row.ts_ns - timeline.started_ns) / 1e9:9.3f}", "dim"),
+                (f"{timeline.seconds(row.ts_ns):9.3f}", "dim"),
                 " ",
                 (f"{row.severity}[{row.code}]", COLOURS[row.severity]),
                 f" {'server' if row.direction == 's2c' else self._names.of(row.stream)}: ",

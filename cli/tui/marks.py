@@ -7,8 +7,8 @@ from array import array
 from bisect import bisect_left, bisect_right, insort
 
 from kiebitz.cli.spectator.followed_session import Watched
+from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered
-from kiebitz.storage.read.timeline import TableRow
 
 _PIECE = 20
 
@@ -20,7 +20,7 @@ _ID = (1 << _ID_BITS) - 1
 class Marks:
     """Events of a table, by their numbers, at which a game begins, or at which something is wrong."""
 
-    def __init__(self, watched: Watched, table: TableRow) -> None:
+    def __init__(self, watched: Watched, table: TableInfo) -> None:
         self._watched = watched
         self._table = table
         self._search = watched.marks(table)
@@ -38,8 +38,7 @@ class Marks:
         """Gather on for about so long; whether something is left. Raises sqlite3.Error."""
         end = time.monotonic() + seconds
         timeline = self._watched.timeline
-        (last,) = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM diagnostics").fetchone()
-        is_more = self._search.go_on(last, seconds / 3)
+        is_more = self._search.go_on(timeline.last_id("diagnostics"), seconds / 3)
         while self._taken < len(self._search.found) and time.monotonic() < end:
             piece = self._search.found[self._taken : self._taken + _PIECE]
             self._taken += len(piece)

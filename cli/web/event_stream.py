@@ -23,11 +23,10 @@ import msgspec
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Reach
-from kiebitz.cli.web.error_mapping import UNREADABLE, judged
 from kiebitz.cli.web.lists import event_records
 from kiebitz.cli.web.picture_cache import drawn_at
 from kiebitz.cli.web.query_executor import Desk
-from kiebitz.cli.web.reader import NotThereError, Reader, Served
+from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, Served, judged
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Event
 from kiebitz.services.alteration.control_client import HandsClient
@@ -262,12 +261,9 @@ class Feed:
 
     def _look(self, reader: Reader, is_last: bool = False) -> None:
         """Make news of what there is; where it `is_last`, no copy is waited for."""
-        connection, numbers = reader.timeline.connection, reader.timeline.numbers
-        message, diagnostic = connection.execute(
-            "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
-            " (SELECT coalesce(max(id), 0) FROM diagnostics)"
-        ).fetchone()
-        growth = records.Growth(numbers.number("messages", message), diagnostic)
+        timeline = reader.timeline
+        message = timeline.numbers.number("messages", timeline.last_id("messages"))
+        growth = records.Growth(message, timeline.last_id("diagnostics"))
         if growth != self.growth:
             self.growth = growth
         upto = reader.timeline.last_event()

@@ -19,7 +19,6 @@ import msgspec
 
 from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
-from kiebitz.cli.web.drawn import Drawn
 from kiebitz.cli.web.lists import (
     diagnostic_record,
     event_records,
@@ -31,12 +30,12 @@ from kiebitz.cli.web.lists import (
 )
 from kiebitz.cli.web.page import joined_script, page_files
 from kiebitz.cli.web.picture_cache import draw
-from kiebitz.cli.web.reader import Reader, View
+from kiebitz.cli.web.reader import Drawn, Reader, View
 from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.cli.web.timeline_overview import course
 from kiebitz.dissectors.game.state import apply
+from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.storage.read.timeline import TableRow
 from kiebitz.storage.session.message_detail import ChangeInFull, Copy, FlawInFull, MessageInFull, RowInFull
 from kiebitz.storage.session.session import Stream
 
@@ -193,7 +192,7 @@ class _Gathering:
     def _leave_out(self, sentence: str) -> None:
         self._left_out.append(sentence)
 
-    def _last_of(self, table: TableRow) -> int:
+    def _last_of(self, table: TableInfo) -> int:
         timeline = self._reader.timeline
         first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
         most = first + MOST_EVENTS // len(self._tables)
@@ -212,7 +211,7 @@ class _Gathering:
         own = sorted(self._reader.hearers.streams_of(player))
         return _View(tables, [numbers.number("streams", stream) for stream in own])
 
-    def _table(self, table: TableRow, player: str | None) -> _Table:
+    def _table(self, table: TableInfo, player: str | None) -> _Table:
         reader, last = self._reader, self._last[table.id]
         first = reader.timeline.first_seq(table.id)
         seen = seen_events(reader, table, View(player), first, last + 1)
@@ -220,7 +219,7 @@ class _Gathering:
         whole = course(reader, table, player)
         return _Table(_cut_course(whole, last), events, list(self._pictures(table, player, first, last)))
 
-    def _pictures(self, table: TableRow, player: str | None, first: int, last: int) -> Iterator[_Picture]:
+    def _pictures(self, table: TableInfo, player: str | None, first: int, last: int) -> Iterator[_Picture]:
         reader = self._reader
         state = reader.timeline.state_at(table.id, first)
         yield self._picture(draw(reader, table, first, player, state))

@@ -30,13 +30,12 @@ from kiebitz.storage.read.message_queries import (
     marks,
 )
 from kiebitz.storage.read.message_queries import messages as stored_messages
-from kiebitz.storage.read.timeline import TableRow
 from kiebitz.storage.session.session import Session, diagnostic_numbers, event_record, message_record, project
 
 # Events.
 
 
-def events(reader: Reader, table: TableRow, view: View, place: Place) -> records.Events:
+def events(reader: Reader, table: TableInfo, view: View, place: Place) -> records.Events:
     """A table's events, by their number there."""
     found, is_first, is_last = window(
         lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
@@ -45,7 +44,7 @@ def events(reader: Reader, table: TableRow, view: View, place: Place) -> records
 
 
 def seen_events(
-    reader: Reader, table: TableRow, view: View, after: int | None, before: int | None
+    reader: Reader, table: TableInfo, view: View, after: int | None, before: int | None
 ) -> Iterator[Event]:
     """The events after a number, or before one and the latest first, that may be seen and are wanted.
 
@@ -66,10 +65,9 @@ def seen_events(
         yield from found
         return
     passes = view.wanted.predicate("events", timeline.numbers) if view.wanted is not None else None
-    info = TableInfo(table.id, table.protocol, table.server)
     for event in found:
         seen = reader.hearers.seen(event, player)
-        if seen is not None and (passes is None or passes(_event_row(reader, seen, player, info))):
+        if seen is not None and (passes is None or passes(_event_row(reader, seen, player, table))):
             yield seen
 
 
@@ -91,7 +89,7 @@ def event_records(reader: Reader, events: Iterable[Event], player: str | None) -
 # Messages.
 
 
-def messages(reader: Reader, table: TableRow | None, view: View, place: Place) -> records.Messages:
+def messages(reader: Reader, table: TableInfo | None, view: View, place: Place) -> records.Messages:
     """Messages, by their number: a table's, or all."""
     numbers = reader.timeline.numbers
     found, is_first, is_last = window(
@@ -123,7 +121,7 @@ def message_records(reader: Reader, player: str | None, found: Sequence[Message]
 
 
 def seen_messages(
-    reader: Reader, table: TableRow | None, view: View, after: int | None, before: int | None
+    reader: Reader, table: TableInfo | None, view: View, after: int | None, before: int | None
 ) -> Iterator[Message]:
     """The messages after an id, or before one, that may be seen and are wanted, as they may be seen."""
     player = view.player
@@ -142,7 +140,7 @@ def seen_messages(
             yield seen
 
 
-def message_at(reader: Reader, table: TableRow, seq: int) -> int | None:
+def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
     """The number of the first message that tells of an event, or of the nearest before it; None if none."""
     for event in reader.timeline.events_before(table.id, seq + 1):
         (number,) = reader.timeline.connection.execute(
@@ -157,7 +155,7 @@ def message_at(reader: Reader, table: TableRow, seq: int) -> int | None:
 
 
 def diagnostics(
-    reader: Reader, table: TableRow | None, view: View, place: Place, least: Severity = "note"
+    reader: Reader, table: TableInfo | None, view: View, place: Place, least: Severity = "note"
 ) -> records.Diagnostics:
     """Diagnostics as grave as `least` or graver, by their number; of a player's those that bytes show."""
     found, is_first, is_last = window(
@@ -170,7 +168,7 @@ def diagnostics(
 
 def seen_diagnostics(
     reader: Reader,
-    table: TableRow | None,
+    table: TableInfo | None,
     view: View,
     least: Severity,
     after: int | None,
@@ -198,7 +196,7 @@ def seen_diagnostics(
             yield seen
 
 
-def diagnostic_record(reader: Reader, table: TableRow | None, row: StoredDiagnostic) -> records.Diagnostic:
+def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagnostic) -> records.Diagnostic:
     """A diagnostic, with the event of the table at which it stands."""
     return project(
         records.Diagnostic,
@@ -226,7 +224,7 @@ def stream_list(reader: Reader, player: str | None) -> records.Streams:
 def _of(
     reader: Reader,
     alias: str,
-    table: TableRow | None,
+    table: TableInfo | None,
     player: str | None,
     condition: str,
     parameters: Sequence[str | int | float],

@@ -17,7 +17,8 @@ from kiebitz.storage.database.session_numbering import FROM_ONE
 from kiebitz.storage.read.message_queries import FlawOfMessage
 from kiebitz.storage.read.timeline import CountedSession
 from kiebitz.storage.read.times import between
-from kiebitz.storage.session.session import Event, Game, ListedDiagnostic, ListedMessage
+from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
+from kiebitz.storage.session.session import Event, Game
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter, Target

@@ -10,9 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.model import Direction, Game, TableInfo
 from kiebitz.storage.diff.states import Called
-from kiebitz.storage.read.timeline import GameRow, TableRow
 
 Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]
 """How two events differ: in fields, one side has none, they stand in another order, or they name another.
@@ -41,8 +40,8 @@ class TablePair(msgspec.Struct, frozen=True):
     `called` tells of each side whom a value of a handle calls: a player, by a number that both sides share.
     """
 
-    a: TableRow | None
-    b: TableRow | None
+    a: TableInfo | None
+    b: TableInfo | None
     matching: Matching
     players: list[PlayerPair]
     events: tuple[int, int]
@@ -62,8 +61,8 @@ class GamePair(msgspec.Struct, frozen=True):
     """Two games that were compared, or one that the other session lacks; `events` are those of each side."""
 
     table: int
-    a: GameRow | None
-    b: GameRow | None
+    a: Game | None
+    b: Game | None
     events: tuple[int, int]
 
     @property

@@ -6,6 +6,7 @@ import sqlite3
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.storage.database.schema import OF_SESSION
 from kiebitz.storage.database.session_numbering import GREATEST_ID
 from kiebitz.storage.read.message_queries import StoredDiagnostic
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.timeline import Timeline, increasing, sessions
 
 
 class ChunkRow(msgspec.Struct, frozen=True):
@@ -78,6 +79,31 @@ def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
         and gap.id == chunk.id + 1
         and (gap.stream_id, gap.direction, gap.ts_ns) == (chunk.stream_id, chunk.direction, chunk.ts_ns)
         and gap.offset == chunk.offset + len(chunk.data)
+    )
+
+
+def earlier_copy(connection: sqlite3.Connection, session_id: int) -> int | None:
+    """The first session before this one that has the same traffic; None if none has. Raises sqlite3.Error."""
+    rows = {row.id: row for row in sessions(connection)}
+    this = rows[session_id]
+    for row in rows.values():
+        if row.id >= session_id:
+            break
+        # All chunks are only compared where this much is the same.
+        if (row.started_ns, row.ended_ns) == (this.started_ns, this.ended_ns):
+            pairs = zip_longest(_traffic(Timeline(connection, row)), _traffic(Timeline(connection, this)))
+            if all(one == other for one, other in pairs):
+                return row.id
+    return None
+
+
+def _traffic(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
+    """A session's bytes and gaps as they came, each with who spoke with whom."""
+    # The plus keeps SQLite from taking the index by stream and sorting the whole session by id.
+    return timeline.connection.execute(
+        "SELECT s.transport, s.client, s.server, c.direction, c.ts_ns, c.offset, c.length, c.data"
+        " FROM chunks AS c JOIN streams AS s ON s.id = +c.stream_id WHERE s.session_id = ? ORDER BY c.id",
+        (timeline.session.id,),
     )
 
 

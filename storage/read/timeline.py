@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Event, Stream
+from kiebitz.dissectors.model import Event, Game, Stream, TableInfo
 from kiebitz.storage.database.formats import CONTINUES, format_of, numbers_before
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.database.session_numbering import NUMBERED, Before, Numbers
@@ -52,26 +52,6 @@ class CountedSession(SessionRow, frozen=True):
     errors: int
 
 
-class TableRow(msgspec.Struct, frozen=True):
-    """A game table of a session."""
-
-    id: int
-    protocol: str
-    server: str
-
-
-class GameRow(msgspec.Struct, frozen=True):
-    """A game of a session; `result` is None while it is on or where it was not seen."""
-
-    id: int
-    table_id: int
-    protocol: str
-    label: str
-    started_ns: int
-    ended_ns: int | None
-    result: dict[str, Any] | None
-
-
 class StoredEvent(NamedTuple):
     """An event as it is stored, without its changes; `data` is JSON text."""
 
@@ -89,7 +69,7 @@ class Timeline:
     def __init__(self, connection: sqlite3.Connection, session: SessionRow) -> None:
         self.connection = connection
         self.session = session
-        self._tables: dict[int, TableRow] = {}
+        self._tables: dict[int, TableInfo] = {}
         self._streams: dict[int, Stream] = {}
 
     @cached_property
@@ -104,14 +84,24 @@ class Timeline:
         """The session's time zero; 0 where nothing was recorded."""
         return self.session.started_ns or 0
 
-    def tables(self) -> list[TableRow]:
+    def seconds(self, ts_ns: int) -> float:
+        """A time in seconds since the session began."""
+        return (ts_ns - self.started_ns) / 1e9
+
+    def last_id(self, table: Literal["messages", "diagnostics"]) -> int:
+        """The id of the last row of a table, whatever its session; 0 if there is none."""
+        query = f"SELECT coalesce(max(id), 0) FROM {table}"
+        (last,) = self.connection.execute(query).fetchone()
+        return int(last)
+
+    def tables(self) -> list[TableInfo]:
         """The session's game tables, oldest first."""
         rows = self.connection.execute(
             "SELECT id, protocol, server FROM tables WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [TableRow(*row) for row in increasing(rows)]
+        return [TableInfo(*row) for row in increasing(rows)]
 
-    def table(self, row_id: int) -> TableRow:
+    def table(self, row_id: int) -> TableInfo:
         """One of the tables; it may have begun after others were read."""
         if row_id not in self._tables:
             self._tables |= {table.id: table for table in self.tables()}
@@ -139,14 +129,14 @@ class Timeline:
         finally:
             self.connection.rollback()
 
-    def games(self) -> list[GameRow]:
+    def games(self) -> list[Game]:
         """The session's games, oldest first."""
         rows = self.connection.execute(
             f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
         return [_game(row) for row in increasing(rows)]
 
-    def game(self, number: int) -> GameRow | None:
+    def game(self, number: int) -> Game | None:
         """One game of the session, None if it has no such game."""
         row = self.connection.execute(
             f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? AND id = ?", (self.session.id, number)
@@ -387,11 +377,9 @@ def _session(row: tuple[Any, ...]) -> SessionRow:
     return SessionRow(number, name, kind, source, started, ended, version, bool(continues), note, before)
 
 
-def _game(row: tuple[Any, ...]) -> GameRow:
-    number, table, protocol, label, started, ended, result = row
-    return GameRow(
-        number, table, protocol, label, started, ended, msgspec.json.decode(result) if result else None
-    )
+def _game(row: tuple[Any, ...]) -> Game:
+    *rest, result = row
+    return Game(*[*rest, msgspec.json.decode(result) if result else None])
 
 
 def _event(row: tuple[Any, ...]) -> Event:

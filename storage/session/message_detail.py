@@ -177,11 +177,10 @@ class InFull:
         return [*islice(before, count)][::-1], [*islice(after, count)]
 
     def _as_sent(self, row: StoredAlteration) -> AsSent:
-        started = self.timeline.started_ns
         original = row.original
         return AsSent(
             row.rule,
-            None if row.sent_ns is None else (row.sent_ns - started) / 1e9,
+            None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),
             row.name,
             row.fields,
             None if original is None else original[:MOST_BYTES],

@@ -9,8 +9,7 @@ asked.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -22,7 +21,6 @@ from kiebitz.dissectors.model import Action, Blame, Direction, Group, Severity, 
 from kiebitz.dissectors.model import Event as StoredEvent
 from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.suggestions import suggested
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.read.alterations import (
     AlteredMessages,
@@ -32,7 +30,7 @@ from kiebitz.storage.read.alterations import (
     message_ids,
 )
 from kiebitz.storage.read.conditions import compile_wanted, sql_condition
-from kiebitz.storage.read.message_queries import FlawOfMessage, StoredDiagnostic
+from kiebitz.storage.read.message_queries import StoredDiagnostic
 from kiebitz.storage.read.message_queries import diagnostics as stored_diagnostics
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.message_queries import streams as stored_streams
@@ -196,43 +194,6 @@ class Diagnostic(msgspec.Struct, frozen=True):
     event: int | None
 
 
-class ListedMessage(Message, frozen=True):
-    """A message as it is listed: what is wrong with it, and its first bytes if it has flaws and no fields."""
-
-    flaws: Sequence[FlawOfMessage]
-    sent: bytes | None
-
-
-class SummedDiagnostic(Diagnostic, frozen=True):
-    """The first of `count` diagnostics with one culprit: a player, and a client's or a server's address."""
-
-    count: int
-    player: str | None
-    client: str | None
-
-
-class ListedDiagnostic(Diagnostic, frozen=True):
-    """A diagnostic as it is listed: whose stream it is on, its bytes, and where parsing resumed.
-
-    `marked` are the bytes that are meant, `lines` those around them, each with its `offset` and its `text`.
-    """
-
-    client: str
-    player: str | None
-    server: str
-    message_offset: int | None
-    marked: bytes | None
-    lines: list[dict[str, Any]]
-    resumed_offset: int | None
-    resumed_message: str | None
-    altered: Action | None
-
-    @property
-    def suggestion(self) -> str | None:
-        """What was probably meant."""
-        return suggested(self.group, self.text)
-
-
 class Table(msgspec.Struct, frozen=True):
     """A game table at a moment: `event` is the number of the last event there, None before the first."""
 
@@ -296,8 +257,8 @@ class Session:
                 row,
                 number=self.timeline.numbers.number("streams", row.id),
                 player=player(row.id),
-                opened=self._time(row.opened_ns),
-                closed=None if row.closed_ns is None else self._time(row.closed_ns),
+                opened=self.timeline.seconds(row.opened_ns),
+                closed=None if row.closed_ns is None else self.timeline.seconds(row.closed_ns),
             )
             for row in stored_streams(self.timeline)
         ]
@@ -310,8 +271,8 @@ class Session:
                 row,
                 number=self.timeline.numbers.number("games", row.id),
                 server=self.timeline.table(row.table_id).server,
-                started=self._time(row.started_ns),
-                ended=None if row.ended_ns is None else self._time(row.ended_ns),
+                started=self.timeline.seconds(row.started_ns),
+                ended=None if row.ended_ns is None else self.timeline.seconds(row.ended_ns),
                 seconds=between(row.started_ns, row.ended_ns),
                 named_result=named_result(self.timeline, row),
             )
@@ -343,12 +304,12 @@ class Session:
             yield project(
                 Alteration,
                 row,
-                time=self._time(row.ts_ns),
+                time=self.timeline.seconds(row.ts_ns),
                 stream=numbers.number("streams", row.stream.id),
                 client=row.stream.client,
                 player=player(row.stream.id),
                 server=row.stream.server,
-                sent=None if row.sent_ns is None else self._time(row.sent_ns),
+                sent=None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),
                 message=numbers.number_if_any("messages", came.get(row.id)),
             )
 
@@ -406,7 +367,7 @@ class Session:
                 table.table.protocol,
                 table.table.server,
                 numbers.number("events", table.event.id) if table.event is not None else None,
-                self._time(table.event.ts_ns) if table.event is not None else None,
+                self.timeline.seconds(table.event.ts_ns) if table.event is not None else None,
                 numbers.state(table.state),
             )
             for table in found
@@ -468,9 +429,6 @@ class Session:
         row = next(row for row in sessions(connection) if row.id == number)
         self.timeline = Timeline(connection, row)
 
-    def _time(self, ts_ns: int) -> float:
-        return _seconds(self.timeline, ts_ns)
-
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 
@@ -489,7 +447,7 @@ def message_record(
     return Message(
         numbers.number("messages", row.id),
         row.id,
-        _seconds(timeline, row.ts_ns),
+        timeline.seconds(row.ts_ns),
         row.ts_ns,
         numbers.number("streams", stream.id),
         row.direction,
@@ -514,7 +472,7 @@ def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: 
         Event,
         seen,
         number=numbers.number("events", seen.id),
-        time=_seconds(timeline, seen.ts_ns),
+        time=timeline.seconds(seen.ts_ns),
         table=seen.table_id,
         server=timeline.table(seen.table_id).server,
         game=numbers.number_if_any("games", seen.game_id),
@@ -527,45 +485,12 @@ def diagnostic_numbers(timeline: Timeline, row: StoredDiagnostic) -> dict[str, A
     """The fields in which a stored diagnostic has row ids, or nanoseconds, and a `Diagnostic` has not."""
     numbers = timeline.numbers
     return {
-        "time": _seconds(timeline, row.ts_ns),
+        "time": timeline.seconds(row.ts_ns),
         "stream": numbers.number("streams", row.stream.id),
         "message": numbers.number_if_any("messages", row.message_id),
         "name": row.message,
         "event": numbers.number_if_any("events", row.event_id),
     }
-
-
-def summed(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[SummedDiagnostic]:
-    """Flaws, in order of time, by severity, code and culprit, in the order in which each came first.
-
-    A player with several connections is one culprit, known by name. Of a note it is whom it is about. There
-    is none for the network and for Kiebitz itself.
-    """
-    name_of = name_of_stream(timeline)
-    first: dict[tuple[str | None, ...], tuple[StoredDiagnostic, str | None, str | None]] = {}
-    count: Counter[tuple[str | None, ...]] = Counter()
-    for flaw in flaws:
-        player = name_of(flaw.stream.id) if flaw.blame == "client" else None
-        address = {"client": flaw.stream.client, "server": flaw.stream.server}.get(flaw.blame)
-        same = (flaw.severity, flaw.code, flaw.blame, player or address)
-        first.setdefault(same, (flaw, player, address))
-        count[same] += 1
-    return [
-        project(
-            SummedDiagnostic,
-            flaw,
-            **diagnostic_numbers(timeline, flaw),
-            count=count[same],
-            player=player,
-            client=address,
-        )
-        for same, (flaw, player, address) in first.items()
-    ]
-
-
-def _seconds(timeline: Timeline, ts_ns: int) -> float:
-    """When it was, in seconds since the session began."""
-    return (ts_ns - timeline.started_ns) / 1e9
 
 
 def _compiled(wanted: str | Filter | None) -> Filter | None:

@@ -24,8 +24,9 @@ from kiebitz.storage.filters import compile_filter
 from kiebitz.storage.read.conditions import field_catalog
 from kiebitz.storage.read.message_queries import diagnostics
 from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.session.listed import summed
 from kiebitz.storage.session.message_detail import InFull
-from kiebitz.storage.session.session import Session, summed
+from kiebitz.storage.session.session import Session
 
 ALICE, BOB = "127.0.0.1:40001", "127.0.0.1:40002"
 

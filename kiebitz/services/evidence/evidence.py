@@ -10,7 +10,8 @@ from kiebitz.storage.read.message_queries import ReadingOn, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.recorded_bytes import Bytes, Stretch
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.session.session import ListedDiagnostic, diagnostic_numbers, project
+from kiebitz.storage.session.listed import ListedDiagnostic
+from kiebitz.storage.session.session import diagnostic_numbers, project
 
 _MARKED = 256
 """Programs get at most so many of the bytes that are wrong."""

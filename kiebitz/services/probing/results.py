@@ -206,7 +206,7 @@ def _message(shown: MessageInFull, place: int, render: Renderer) -> Told:
 
 def _piece(chunk: ChunkRow, timeline: Timeline) -> Sent:
     data = chunk.data or b""
-    return Sent(chunk.stream_id, (chunk.ts_ns - timeline.started_ns) / 1e9, data[:_MOST_HEX].hex(), len(data))
+    return Sent(chunk.stream_id, timeline.seconds(chunk.ts_ns), data[:_MOST_HEX].hex(), len(data))
 
 
 def _sent(timeline: Timeline, attempt: Attempt) -> list[ChunkRow]:

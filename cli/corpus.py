@@ -1,7 +1,8 @@
-"""The listings of a corpus: those of one session, with the capture that a row is of."""
+"""What commands show of a corpus: the listings of a session with the captures they are of, and statistics."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import partial
@@ -12,14 +13,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.cli.listings import DIAGNOSTICS, EVENTS, GAMES, MESSAGES, SESSIONS
+from kiebitz.cli.terminal.console import Styled, show_line, show_lines, write_json
 from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, address, batches, behind, number
-from kiebitz.storage.corpus import reading
+from kiebitz.services.standard_streams import warn
+from kiebitz.services.wording import counted, in_words
+from kiebitz.storage.corpus import reading, statistics
 from kiebitz.storage.corpus.engine import Answer, Engine
-from kiebitz.storage.corpus.reading import FlawsOfCode, Origin
-from kiebitz.storage.corpus.runs import Missing
-from kiebitz.storage.session.session import ListedDiagnostic
+from kiebitz.storage.corpus.reading import Origin
+from kiebitz.storage.corpus.runs import Missing, missing
+from kiebitz.storage.corpus.statistics import ProtocolStatistics
+from kiebitz.storage.read.event_text import game_title
+from kiebitz.storage.session.listed import ListedDiagnostic
 
 if TYPE_CHECKING:
     from kiebitz.storage.filters import Filter
@@ -67,9 +73,58 @@ def list_flaws(engine: Engine, missing: Iterable[Missing], wanted: Filter | None
     _show(DIAGNOSTICS, chain(lacks, reading.flaws(engine, wanted)), form, nothing)
 
 
-def sum_up_flaws(flaws: Iterable[FlawsOfCode]) -> None:
-    """Show, to people, how often each flaw came, and where the first is."""
-    show(_SUMMARY, batches(flaws), None, "nothing is wrong")
+def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bool:
+    """Show what is missing, and the flaws that a filter lets through: each, or to people summed up.
+
+    Gives whether all is there without an error. Raises CorpusError.
+    """
+    lacks = missing(engine.corpus)
+    flaws = [*reading.flaws_by_code(engine, wanted)]
+    count: Counter[str] = Counter()
+    for flaw in flaws:
+        count[flaw.severity] += flaw.times
+    if form is not None:
+        list_flaws(engine, lacks, wanted, form)
+    else:
+        for one in lacks:
+            show_line(Styled("missing", COLOURS["error"], bold=True), f": {one.reason}")
+        if flaws:
+            show(_SUMMARY, batches(flaws), None, "nothing is wrong")
+        there = counted(engine.captures(), "capture")
+        show_line(f"{there}, {len(lacks) or 'none'} missing; {in_words(count)}")
+    return not lacks and not count["error"]
+
+
+def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> None:
+    """Show what is counted of what meets a filter, protocol by protocol. Raises CorpusError."""
+    ((events,),) = engine.rows("SELECT count(*) FROM events")
+    # They take their time to load, which listings do without.
+    from kiebitz.cli.render.text.charts import charts_for_stdout
+    from kiebitz.cli.terminal.screen import counting
+
+    with counting("stats", "events") as on_progress:
+        found = statistics.counted(engine, wanted, lambda done: on_progress(done, events))
+    if as_json:
+        write_json({"protocols": msgspec.to_builtins(found)})
+    elif not found:
+        warn("nothing was counted: " + ("nothing meets this filter" if wanted else "there is no game here"))
+    else:
+        charts = charts_for_stdout()
+        for place, of_protocol in enumerate(found):
+            show_lines([[""]] if place else [])
+            show_lines(charts.charts(_heading(of_protocol), of_protocol.statistics))
+
+
+def _heading(of_protocol: ProtocolStatistics) -> str:
+    """Which protocol it is, and how much counts of it."""
+    counts = {
+        "capture": of_protocol.captures,
+        "game": of_protocol.games,
+        "message": of_protocol.messages,
+        "event": of_protocol.events,
+    }
+    told = ", ".join(counted(count, what) for what, count in counts.items())
+    return f"{game_title(of_protocol.protocol)}: {told}"
 
 
 def show_answer(answer: Answer, form: Form | None) -> None:
