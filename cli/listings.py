@@ -12,6 +12,7 @@ from kiebitz.cli.terminal.table import Column, address, milliseconds, moment, nu
 from kiebitz.dissectors.escaping import field_words, json_text
 from kiebitz.dissectors.model import Blame
 from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.times import between, utc
 from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
 from kiebitz.storage.session.session import Diagnostic, Event, Message
@@ -136,8 +137,8 @@ def _sent(message: ListedMessage) -> str | None:
 
 
 def _colour(message: ListedMessage) -> str | None:
-    gravest = [severity for severity in COLOURS for flaw in message.flaws if flaw.severity == severity]
-    return COLOURS[gravest[0]] if gravest and gravest[0] != "note" else None
+    gravest = gravest_of([flaw.severity for flaw in message.flaws])
+    return None if gravest in (None, "note") else COLOURS[gravest]
 
 
 MESSAGES = (

@@ -21,6 +21,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.services.alteration.control_client import HandsClient, Held
 from kiebitz.services.alteration.control_server import Act, HandsError, HeldMessage
+from kiebitz.storage.session.session import project
 
 HEADER = "kiebitz-hands"
 """It must be there, whatever it says."""
@@ -121,19 +122,15 @@ def _assignments(held: Held | None, deed: Deed) -> str:
 
 
 def _message(held: Held, message: HeldMessage) -> records.HeldMessage:
-    return records.HeldMessage(
-        message.number,
-        message.stream,
-        message.direction,
-        sender(message),
-        receiver(message),
-        message.protocol,
-        message.name,
-        field_words(message.fields)[:_MOST_WORDS],
-        [records.HeldValue(slot.field, slot.value) for slot in slots(message)],
-        held.waited_ns(message) / 1e9,
-        None if message.bears_ns is None else message.bears_ns / 1e9,
-        patience(message),
-        message.rule,
-        answers(message),
+    return project(
+        records.HeldMessage,
+        message,
+        sender=sender(message),
+        receiver=receiver(message),
+        words=field_words(message.fields)[:_MOST_WORDS],
+        values=[records.HeldValue(slot.field, slot.value) for slot in slots(message)],
+        waited=held.waited_ns(message) / 1e9,
+        bears=None if message.bears_ns is None else message.bears_ns / 1e9,
+        patience=patience(message),
+        answers=answers(message),
     )

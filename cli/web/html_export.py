@@ -37,7 +37,7 @@ from kiebitz.dissectors.game.state import apply
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.session.message_detail import ChangeInFull, Copy, FlawInFull, MessageInFull, RowInFull
-from kiebitz.storage.session.session import Stream
+from kiebitz.storage.session.session import Stream, project
 
 MOST_EVENTS = 20_000
 """Of a longer session only the first events are in a file, and what was said until then."""
@@ -240,9 +240,7 @@ class _Gathering:
             pieces[shape] = flat
             for name, x, y in map(msgspec.structs.astuple, drawing.pieces):
                 flat += (_place(drawing.fragments[name], self._fragments), x, y)
-        return _Picture(
-            picture.seq, picture.title, picture.latest, picture.words, pieces["wide"], pieces["tall"]
-        )
+        return project(_Picture, picture, **pieces)
 
     def _messages(self) -> Iterator[records.Message]:
         found = islice(seen_messages(self._reader, None, View(self._player), 0, None), MOST_MESSAGES)
@@ -263,16 +261,12 @@ class _Gathering:
             words = (_place(piece.kind, self._words), _place(piece.production, self._words))
             value = () if piece.value is msgspec.UNSET else (piece.value,)
             pieces.append((piece.offset, piece.length, piece.depth, *words, piece.path, *value))
-        return _Full(
-            found.protocol,
-            _place(found.about, self._abouts) if found.about is not None else None,
-            found.data.decode("latin-1"),
-            found.left_out,
-            pieces,
-            found.flaws,
-            found.changes,
-            found.copies,
-            found.copies_in_all,
+        return project(
+            _Full,
+            found,
+            about=_place(found.about, self._abouts) if found.about is not None else None,
+            text=found.data.decode("latin-1"),
+            pieces=pieces,
         )
 
     def _diagnostics(self) -> Iterator[records.Diagnostic]:

@@ -56,11 +56,8 @@ def seen_events(
     if view.game is not None:
         game = timeline.numbers.row_id("games", view.game)
         condition, parameters = f"e.game_id = ? AND {condition}", [game, *parameters]
-    if after is not None:
-        upto = _BEYOND if before is None else before - 1
-        found = timeline.events_between(table.id, after, upto, condition, parameters)
-    else:
-        found = timeline.events_before(table.id, _BEYOND if before is None else before, condition, parameters)
+    upto = None if before is None else before - 1
+    found = timeline.events_between(table.id, after, upto, condition, parameters)
     if player is None:
         yield from found
         return
@@ -142,7 +139,7 @@ def seen_messages(
 
 def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
     """The number of the first message that tells of an event, or of the nearest before it; None if none."""
-    for event in reader.timeline.events_before(table.id, seq + 1):
+    for event in reader.timeline.events_between(table.id, None, seq):
         (number,) = reader.timeline.connection.execute(
             "SELECT min(id) FROM messages WHERE event_id = ?", (event.id,)
         ).fetchone()
@@ -292,6 +289,3 @@ def _messages_about(reader: Reader, flaw: StoredDiagnostic, event: Event | None)
 def _flaws(reader: Reader, row: Message) -> list[StoredDiagnostic]:
     condition = f"d.message_id = ? AND d.grp IN ({marks(FROM_ITS_BYTES)})"
     return [*diagnostics_by_id(reader.timeline, condition, [row.id, *FROM_ITS_BYTES])]
-
-
-_BEYOND = (1 << 63) - 1

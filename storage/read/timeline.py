@@ -18,7 +18,7 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event, Game, Stream, TableInfo
 from kiebitz.storage.database.formats import CONTINUES, format_of, numbers_before
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.database.session_numbering import NUMBERED, Before, Numbers
+from kiebitz.storage.database.session_numbering import GREATEST_ID, NUMBERED, Before, Numbers
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _BEFORE = ", ".join(f"{table}_before" for table in NUMBERED)
@@ -173,24 +173,21 @@ class Timeline:
         return list(self.events_between(table_id, seq - count, seq))
 
     def events_between(
-        self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
+        self,
+        table_id: int,
+        after: int | None,
+        upto: int | None,
+        condition: str = "1",
+        parameters: Sequence[Any] = (),
     ) -> Iterator[Event]:
-        """The events of a table above one of its numbers and up to another that meet an SQL condition."""
+        """The events of a table above one of its numbers and up to another that meet an SQL condition.
+
+        Without the first, the latest come first.
+        """
         rows = self.connection.execute(
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
-            f" AND ({condition}) ORDER BY e.seq",
-            [table_id, after, upto, *parameters],
-        )
-        return map(_event, rows)
-
-    def events_before(
-        self, table_id: int, before: int, condition: str = "1", parameters: Sequence[Any] = ()
-    ) -> Iterator[Event]:
-        """The events of a table below one of its numbers that meet an SQL condition, the latest first."""
-        rows = self.connection.execute(
-            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq < ? AND ({condition})"
-            " ORDER BY e.seq DESC",
-            [table_id, before, *parameters],
+            f" AND ({condition}) ORDER BY e.seq {'DESC' if after is None else 'ASC'}",
+            [table_id, -1 if after is None else after, GREATEST_ID if upto is None else upto, *parameters],
         )
         return map(_event, rows)
 
@@ -214,13 +211,9 @@ class Timeline:
 
     def near(self, event: Event, side: Literal["before", "after"]) -> Iterator[Event]:
         """The events of a table before one of them, latest first, or after it; read one by one."""
-        which, order = ("<", "DESC") if side == "before" else (">", "ASC")
-        rows = self.connection.execute(
-            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq {which} ?"
-            f" ORDER BY e.seq {order}",
-            (event.table_id, event.seq),
-        )
-        return map(_event, rows)
+        if side == "before":
+            return self.events_between(event.table_id, None, event.seq - 1)
+        return self.events_between(event.table_id, event.seq, None)
 
     def state_at(self, table_id: int, seq: int) -> State:
         """A table's state after its event number `seq`; `first_seq` is before the first."""
