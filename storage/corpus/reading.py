@@ -244,9 +244,10 @@ def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]
     """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
     if wanted is None:
         return "TRUE", []
-    from kiebitz.storage.filters import DUCKDB
+    from kiebitz.storage.filters.dialects import DUCKDB
+    from kiebitz.storage.filters.sql import to_sql
 
-    condition, parameters = wanted.sql(target, FROM_ONE, DUCKDB)
+    condition, parameters = to_sql(wanted, target, FROM_ONE, DUCKDB)
     return condition, [*parameters]
 
 

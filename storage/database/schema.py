@@ -19,6 +19,9 @@ from kiebitz.dissectors.errors import KiebitzError
 SCHEMA_VERSION = 3
 """Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
 
+GREATEST_ID = (1 << 63) - 1
+"""No row of a database has a greater id."""
+
 Tables = Mapping[str, Mapping[str, type]]
 """Table -> column -> type of its values."""
 

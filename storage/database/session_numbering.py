@@ -17,9 +17,6 @@ N = TypeVar("N", int, float)
 
 NUMBERED: tuple[Numbered, ...] = get_args(Numbered)
 
-GREATEST_ID = (1 << 63) - 1
-"""No row of a database has a greater id."""
-
 Before = Mapping[Numbered, int]
 """The last id that each table had when a session began."""
 

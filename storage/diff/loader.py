@@ -12,15 +12,12 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff.normalize import Reader
-from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
 
 # The filter language takes its time to load, and most comparisons are asked without a filter.
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter, Parameters, Target
-
-    Condition = tuple[str, Parameters]
-
+    from kiebitz.storage.filters import Filter
 
 OUTSIDE_GAMES = 0
 """In place of a game's number."""
@@ -80,7 +77,7 @@ class Side:
 
     def _met(self, wanted: Filter) -> set[int]:
         """The numbers of the events that meet a filter."""
-        events = self.timeline.stored_events(*condition(self.timeline, wanted, "events"))
+        events = self.timeline.stored_events(*sql_condition(self.timeline, wanted, "events"))
         return {event.id for event in events}
 
     def _read(self, wanted: set[int] | None) -> bytes:
@@ -106,16 +103,6 @@ class Side:
             told = (event.table_id - first, ordinal, event.kind, event.actor, event.data, is_wanted)
             digest.update(repr(told).encode(errors="surrogatepass"))
         return digest.digest()
-
-
-def condition(timeline: Timeline, wanted: Filter | None, target: Target) -> Condition:
-    """A filter as an SQL condition on this session's rows; without one, all meet it."""
-    if wanted is None:
-        return "1", []
-    from kiebitz.storage.filters import register_functions
-
-    register_functions(timeline.connection, name_of_stream(timeline))
-    return wanted.sql(target, timeline.numbers)
 
 
 def _grammar(protocol: str) -> Grammar | None:

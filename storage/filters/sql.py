@@ -17,10 +17,12 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.storage.filters.dialects import Dialect
+from kiebitz.storage.database.session_numbering import Numbers
+from kiebitz.storage.filters import Filter
+from kiebitz.storage.filters.dialects import SQLITE, Dialect
 from kiebitz.storage.filters.fields import AnyField, Column, MessageField, StateField
 from kiebitz.storage.filters.rows import JSON, Owner, Place, Target, places
-from kiebitz.storage.filters.semantics import AllOf, AnyOf, Condition, Meaning
+from kiebitz.storage.filters.semantics import AllOf, AnyOf, Condition, Meaning, of_rows
 from kiebitz.storage.filters.syntax import Passage, Step
 from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
 
@@ -37,8 +39,21 @@ _ALIASES: dict[Owner, str] = {
 }
 
 
-def condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
-    """A condition on one row of a target, and its parameters in order; not yet in parentheses."""
+def to_sql(
+    wanted: Filter, target: Target, numbers: Numbers, dialect: Dialect = SQLITE
+) -> tuple[str, Parameters]:
+    """Return a filter as a condition for WHERE, with its parameters in order.
+
+    `numbers` are those of the rows' session. The row's table must have the alias m (messages), e (events) or
+    d (diagnostics) and the connection the functions of `register_functions`; `reason_of` explains what one of
+    them has raised. NULL counts as false, so do not negate the whole.
+    """
+    condition, parameters = _condition(of_rows(wanted.meaning, target, numbers), target, dialect)
+    return f"({condition})", parameters
+
+
+def _condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
+    """Return a condition on one row of a target, not yet in parentheses, and its parameters in order."""
     if isinstance(meaning, Condition):
         sql, parameters = _single(meaning, target, dialect)
         return (sql if meaning.wanted else f"({sql}) IS NOT TRUE"), parameters
@@ -48,7 +63,7 @@ def condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, 
     # SQLite's parser has a small stack: no more parentheses than needed, and the deepest term first, so that
     # it keeps one token a level and not three.
     for term in sorted(meaning.terms, key=_depth, reverse=True):
-        sql, of_term = condition(term, target, dialect)
+        sql, of_term = _condition(term, target, dialect)
         parts.append(f"({sql})" if isinstance(term, kept_together) else sql)
         parameters += of_term
     return word.join(parts), parameters

@@ -12,7 +12,8 @@ from kiebitz.storage.read.timeline import Timeline
 
 # The filter language takes its time to load, and most sessions are asked without a filter.
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import FieldCatalog, Filter, Parameters, Target
+    from kiebitz.storage.filters import FieldCatalog, Filter, Target
+    from kiebitz.storage.filters.sql import Parameters
 
 
 def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
@@ -48,10 +49,10 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
     """
     if wanted is None:
         return "1", []
-    from kiebitz.storage.filters import register_functions
+    from kiebitz.storage.filters.sql import register_functions, to_sql
 
     register_functions(timeline.connection, name_of_stream(timeline))
-    return wanted.sql(target, timeline.numbers)
+    return to_sql(wanted, target, timeline.numbers)
 
 
 def names_at_end(text: str) -> tuple[str, list[str]]:
