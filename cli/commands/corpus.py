@@ -16,8 +16,8 @@ from kiebitz.proxy.system.deferred_signals import held_signals
 from kiebitz.services.corpus.extra import need_extra
 
 if TYPE_CHECKING:
+    from kiebitz.dissectors.filters import Filter
     from kiebitz.storage.corpus.engine import Engine
-    from kiebitz.storage.filters import Filter
 
 # A corpus is read with an extra, which takes its time to load: so that happens where it is needed.
 

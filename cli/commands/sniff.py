@@ -35,10 +35,10 @@ from kiebitz.storage.recording.disk_space import spare
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 if TYPE_CHECKING:
+    from kiebitz.dissectors.filters import Filter
     from kiebitz.dissectors.inspection.inspector import DecodeAs
     from kiebitz.proxy.capture.pipe import CapturePipe
     from kiebitz.services.publishing.supervisor import TapProcess
-    from kiebitz.storage.filters import Filter
 
 _AT_ONCE = 1000
 """Packets taken before the next commit is thought of."""

@@ -27,7 +27,7 @@ from kiebitz.storage.read.visibility import Hearers
 from kiebitz.storage.session.message_detail import InFull
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _MOST_ONLOOKERS = 50
 """So many players' views are kept at once."""

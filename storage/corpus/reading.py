@@ -11,16 +11,16 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Blame, Severity
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
-from kiebitz.storage.database.session_numbering import FROM_ONE
 from kiebitz.storage.read.message_queries import DiagnosticRow, FlawOfMessage
 from kiebitz.storage.read.timeline import SessionRow
 from kiebitz.storage.read.times import between
 from kiebitz.storage.session.session import Event, Game, Message
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter, Target
+    from kiebitz.dissectors.filters import Filter, Target
 
 
 class Origin(NamedTuple):

@@ -15,14 +15,14 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.statistics import Course, Read, Statistic, statistics_of
+from kiebitz.dissectors.statistics.results import Result
+from kiebitz.dissectors.statistics.tallies import Tally, count, results_of, tally_of
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.reading import sql_condition, told_if_damaged
 from kiebitz.storage.statistics.message_counts import messages_by_name
-from kiebitz.storage.statistics.results import Result
-from kiebitz.storage.statistics.tallies import Tally, count, results_of, tally_of
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _TOLD_EVERY = 1000
 """Events after which it is told how many are read."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from kiebitz.dissectors.session_numbering import NUMBERED, Before, Numbered
 from kiebitz.storage.database.schema import (
     OF_SESSION,
     SCHEMA_VERSION,
@@ -20,7 +21,6 @@ from kiebitz.storage.database.schema import (
     make_tables,
     sentence,
 )
-from kiebitz.storage.database.session_numbering import NUMBERED, Before, Numbered
 
 _TABLES_SINCE = {"alterations": 2, "taps": 3, "tapped": 3}
 _COLUMNS_SINCE = {

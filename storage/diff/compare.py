@@ -21,7 +21,7 @@ from kiebitz.storage.diff.tables import match_tables
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Difference:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kiebitz.dissectors.diff.normalize import Reader
 from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.normalize import Reader
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
 
 # The filter language takes its time to load, and most comparisons are asked without a filter.
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 OUTSIDE_GAMES = 0
 """In place of a game's number."""

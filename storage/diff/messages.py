@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kiebitz.dissectors.diff.players import Cast, Match
 from kiebitz.dissectors.grammar.grammar import Handle, to_json
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.matching import shared_numbers
-from kiebitz.storage.diff.players import Cast, Match
 from kiebitz.storage.diff.result import MessageDifference, Sort
 from kiebitz.storage.read.conditions import sql_condition
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 class _Told(msgspec.Struct, eq=False):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from kiebitz.dissectors.filters.rows import Owner, Target
 from kiebitz.storage.database.schema import OF_MESSAGE
-from kiebitz.storage.filters.rows import Owner, Target
 
 
 class Dialect(msgspec.Struct, frozen=True):

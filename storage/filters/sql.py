@@ -16,15 +16,15 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.filters import Filter
+from kiebitz.dissectors.filters.fields import AnyField, Column, MessageField, StateField
+from kiebitz.dissectors.filters.rows import JSON, Owner, Place, Target, places
+from kiebitz.dissectors.filters.semantics import AllOf, AnyOf, Condition, Meaning, of_rows
+from kiebitz.dissectors.filters.syntax import Passage, Step
+from kiebitz.dissectors.filters.values import Test, holds, holds_inside, texts_in
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.storage.database.session_numbering import Numbers
-from kiebitz.storage.filters import Filter
+from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.storage.filters.dialects import SQLITE, Dialect
-from kiebitz.storage.filters.fields import AnyField, Column, MessageField, StateField
-from kiebitz.storage.filters.rows import JSON, Owner, Place, Target, places
-from kiebitz.storage.filters.semantics import AllOf, AnyOf, Condition, Meaning, of_rows
-from kiebitz.storage.filters.syntax import Passage, Step
-from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
 
 Parameters = list[str | int | float]
 

@@ -16,9 +16,9 @@ import msgspec
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.session_numbering import NUMBERED, Before, Numbers
 from kiebitz.storage.database.formats import CONTINUES, format_of, numbers_before
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.database.session_numbering import NUMBERED, Before, Numbers
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _BEFORE = ", ".join(f"{table}_before" for table in NUMBERED)

@@ -44,9 +44,9 @@ from kiebitz.storage.read.times import between, utc
 from kiebitz.storage.read.visibility import Hearers
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
-    from kiebitz.storage.filters import Row as FilterRow
-    from kiebitz.storage.statistics.results import TableStatistics
+    from kiebitz.dissectors.filters import Filter
+    from kiebitz.dissectors.filters import Row as FilterRow
+    from kiebitz.dissectors.statistics.results import TableStatistics
 
 POLL_S = 0.05
 """How often a session that is being recorded is looked at."""
@@ -347,7 +347,7 @@ class Session:
             )
 
     def _asked(self, row: AlterationRow, stream: StreamRecord, player: str | None) -> FilterRow:
-        from kiebitz.storage.filters import Row
+        from kiebitz.dissectors.filters import Row
 
         names = {} if player is None else {stream.id: player}
         session = self.timeline.session.id

@@ -13,14 +13,14 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.statistics import Read, statistics_of
+from kiebitz.dissectors.statistics.results import Result, TableStatistics
+from kiebitz.dissectors.statistics.tallies import Tally, count, results_of, tally_of
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
 from kiebitz.storage.statistics.message_counts import Said
-from kiebitz.storage.statistics.results import Result, TableStatistics
-from kiebitz.storage.statistics.tallies import Tally, count, results_of, tally_of
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 _TOLD_EVERY = 1000

@@ -28,11 +28,11 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, run
 
+from kiebitz.dissectors.filters import compile_filter
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import opened
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.database.session_numbering import FROM_ONE
-from kiebitz.storage.filters import compile_filter
 from kiebitz.storage.filters.dialects import DUCKDB
 from kiebitz.storage.filters.sql import register_functions, to_sql
 from kiebitz.storage.read.conditions import field_catalog

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from filter_rows import Session, database, insert, live, stored
 
+from kiebitz.dissectors.filters import FieldCatalog, FilterError, Target, compile_filter, complete
 from kiebitz.dissectors.model import (
     Action,
     Diagnostic,
@@ -20,8 +21,7 @@ from kiebitz.dissectors.model import (
     Stream,
     TableInfo,
 )
-from kiebitz.storage.database.session_numbering import FROM_ONE
-from kiebitz.storage.filters import FieldCatalog, FilterError, Target, compile_filter, complete
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.filters.sql import to_sql
 
 SECOND = 10**9

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
+from kiebitz.dissectors.filters import FieldCatalog, Target, compile_filter
 from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo, Transport
-from kiebitz.storage.database.session_numbering import FROM_ONE
-from kiebitz.storage.filters import FieldCatalog, Target, compile_filter
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.filters.sql import to_sql
 
 TARGETS: tuple[Target, ...] = ("messages", "events", "diagnostics")

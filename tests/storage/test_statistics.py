@@ -26,12 +26,11 @@ import kiebitz as library
 from kiebitz.cli.render.svg.charts import document_of
 from kiebitz.cli.render.text.charts import Charts
 from kiebitz.cli.terminal.console import plain
-from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Read, Sample, Shares
+from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Read, Sample, Shares, results
+from kiebitz.dissectors.statistics.chance import judged, p_value, upper_gamma
+from kiebitz.dissectors.statistics.tallies import MOST_LINES, MOST_POINTS, tally_of
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.storage.session.session import Session
-from kiebitz.storage.statistics import results
-from kiebitz.storage.statistics.chance import judged, p_value, upper_gamma
-from kiebitz.storage.statistics.tallies import MOST_LINES, MOST_POINTS, tally_of
 
 ALL = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 

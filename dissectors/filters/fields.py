@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.storage.filters.syntax import WORDS, Step
+from kiebitz.dissectors.filters.syntax import WORDS, Step
 
 COLUMNS: dict[str, Literal["text", "number"]] = {
     "number": "number",

@@ -12,11 +12,9 @@ from typing import cast
 
 import msgspec
 
-from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.database.session_numbering import Numbers
-from kiebitz.storage.filters.errors import FilterError
-from kiebitz.storage.filters.expressions import searching
-from kiebitz.storage.filters.fields import (
+from kiebitz.dissectors.filters.errors import FilterError
+from kiebitz.dissectors.filters.expressions import searching
+from kiebitz.dissectors.filters.fields import (
     COLUMNS,
     AnyField,
     Carrier,
@@ -31,8 +29,8 @@ from kiebitz.storage.filters.fields import (
     UnknownName,
     look_up,
 )
-from kiebitz.storage.filters.rows import Target, numbered
-from kiebitz.storage.filters.syntax import (
+from kiebitz.dissectors.filters.rows import Target, numbered
+from kiebitz.dissectors.filters.syntax import (
     And,
     Comparison,
     Constant,
@@ -43,7 +41,9 @@ from kiebitz.storage.filters.syntax import (
     Passage,
     Value,
 )
-from kiebitz.storage.filters.values import Question, Test
+from kiebitz.dissectors.filters.values import Question, Test
+from kiebitz.dissectors.session_numbering import Numbers
+from kiebitz.dissectors.suggestions import did_you_mean
 
 
 class Condition(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.storage.statistics.chance import Chance
+from kiebitz.dissectors.statistics.chance import Chance
 
 
 class Histogram(msgspec.Struct, frozen=True, tag="histogram", tag_field="kind"):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
-from kiebitz.storage.filters.fields import AnyField, Column, MessageName, StateField
-from kiebitz.storage.filters.rows import JSON, Owner, Place, Row, Target, places
-from kiebitz.storage.filters.semantics import AllOf, Condition, Meaning
-from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
+from kiebitz.dissectors.filters.fields import AnyField, Column, MessageName, StateField
+from kiebitz.dissectors.filters.rows import JSON, Owner, Place, Row, Target, places
+from kiebitz.dissectors.filters.semantics import AllOf, Condition, Meaning
+from kiebitz.dissectors.filters.values import Test, holds, holds_inside, texts_in
 
 Predicate = Callable[[Row], bool]
 _Owners = Callable[[Row], Iterable[object]]

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from kiebitz.storage.diff.align import Pair, align, chain
+from kiebitz.dissectors.diff.align import Pair, align, chain
 
 Keys = Sequence[int]
 """What happens in a game: the keys of its events."""

@@ -16,7 +16,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import UNWRITABLE
+from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
 from kiebitz.dissectors.escaping import json_text
+from kiebitz.dissectors.filters.fields import known_name, written
+from kiebitz.dissectors.filters.syntax import Step
 from kiebitz.dissectors.grammar.grammar import (
     FieldType,
     MessageType,
@@ -27,9 +30,6 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.patching import Path, value_at
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.editing.assignment_parser import Assignment, AssignmentError
-from kiebitz.storage.filters.fields import known_name, written
-from kiebitz.storage.filters.syntax import Step
 
 _MOST_READINGS = 4096
 """So many ways to read the values of one message are tried."""

@@ -16,9 +16,8 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.filters.errors import FilterError
-from kiebitz.storage.filters.syntax import (
+from kiebitz.dissectors.filters.errors import FilterError
+from kiebitz.dissectors.filters.syntax import (
     WORDS,
     And,
     Comparison,
@@ -31,6 +30,7 @@ from kiebitz.storage.filters.syntax import (
     Or,
     Step,
 )
+from kiebitz.dissectors.suggestions import did_you_mean
 
 MAX_LENGTH = 10_000
 MAX_NESTING = 30

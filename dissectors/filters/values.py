@@ -13,9 +13,9 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from kiebitz.storage.filters.errors import FilterError
-from kiebitz.storage.filters.expressions import PATIENCE_S, TookTooLong, searching
-from kiebitz.storage.filters.syntax import Passage, Step, Value
+from kiebitz.dissectors.filters.errors import FilterError
+from kiebitz.dissectors.filters.expressions import PATIENCE_S, TookTooLong, searching
+from kiebitz.dissectors.filters.syntax import Passage, Step, Value
 
 Question = Literal["has", "in", "<", "<=", ">", ">=", "contains", "matches"]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from kiebitz.dissectors.model import Diagnostic, Event, Message, TableInfo
-from kiebitz.storage.database.session_numbering import Numbered
+from kiebitz.dissectors.session_numbering import Numbered
 
 Target = Literal["messages", "events", "diagnostics"]
 Owner = Literal["message", "event", "diagnostic", "stream", "table", "session", "alteration"]

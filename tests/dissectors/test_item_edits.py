@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from inspected_captures import bytewise
 from strength import times
 
+from kiebitz.dissectors.editing.item_edits import Splice, spliced
 from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, End, Fault, Gap, Item, Stream, Transport
-from kiebitz.storage.derived.item_edits import Splice, spliced
 
 OTHER = Stream(2, "tcp", "127.0.0.1:5", "127.0.0.1:9", 0)
 

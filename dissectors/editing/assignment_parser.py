@@ -17,7 +17,7 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters.syntax import Step
+    from kiebitz.dissectors.filters.syntax import Step
 
 _STRING = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
 _FIELD = re.compile(rf"(?:[^\s=\"'\[\]]|{_STRING}|\[[^\s\]]*\])+(?==)", re.DOTALL)
@@ -58,9 +58,9 @@ def split_name(text: str) -> tuple[str, str]:
 def parse_assignments(text: str) -> list[Assignment]:
     """Read assignments with blanks or commas between them. Raises AssignmentError."""
     # They take their time to load.
-    from kiebitz.storage.filters import FilterError
-    from kiebitz.storage.filters.parser import parse
-    from kiebitz.storage.filters.syntax import Comparison, Has
+    from kiebitz.dissectors.filters import FilterError
+    from kiebitz.dissectors.filters.parser import parse
+    from kiebitz.dissectors.filters.syntax import Comparison, Has
 
     found: list[Assignment] = []
     rest = text.strip()

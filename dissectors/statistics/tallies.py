@@ -18,8 +18,9 @@ from kiebitz.dissectors.statistics import (
     Sample,
     Shares,
     Statistic,
+    chance,
+    results,
 )
-from kiebitz.storage.statistics import chance, results
 
 MOST_LINES = 200
 """A tally has no more lines, and a line no more columns; all that does not fit is counted in one number."""

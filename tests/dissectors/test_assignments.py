@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kiebitz.dissectors.editing.assignment_parser import AssignmentError, parse_assignments, split_name
+from kiebitz.dissectors.editing.field_assignment import Target
+from kiebitz.dissectors.filters.fields import known_name
+from kiebitz.dissectors.filters.syntax import Step
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
-from kiebitz.storage.editing.assignment_parser import AssignmentError, parse_assignments, split_name
-from kiebitz.storage.editing.field_assignment import Target
-from kiebitz.storage.filters.fields import known_name
-from kiebitz.storage.filters.syntax import Step
 
 
 @pytest.mark.parametrize(

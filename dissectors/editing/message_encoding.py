@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
+from kiebitz.dissectors.editing.field_assignment import Target
 from kiebitz.dissectors.grammar.grammar import nearest_word, to_json
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.editing.assignment_parser import Assignment, AssignmentError
-from kiebitz.storage.editing.field_assignment import Target
 
 
 def edited(

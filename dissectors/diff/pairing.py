@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import msgspec
 
-from kiebitz.storage.diff.align import Pair, align
+from kiebitz.dissectors.diff.align import Pair, align
 
 _NEAR = 8
 """Events that are the same and so far from each other at the most stand in another order."""

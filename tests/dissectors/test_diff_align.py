@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.storage.diff.align import Pair, align
-from kiebitz.storage.diff.games import Span, in_another_order, match_games
-from kiebitz.storage.diff.pairing import pair_up
+from kiebitz.dissectors.diff.align import Pair, align
+from kiebitz.dissectors.diff.games import Span, in_another_order, match_games
+from kiebitz.dissectors.diff.pairing import pair_up
 
 SEQUENCES = st.lists(st.integers(0, 6), max_size=40)
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.diff.players import Cast
 from kiebitz.dissectors.grammar.grammar import Grammar, Handle, Handles, KeysOf
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.model import ENDINGS
-from kiebitz.storage.diff.players import Cast
 
 _DEEPEST = 40
 """Values that lie deeper than this are compared as they are."""
