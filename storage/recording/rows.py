@@ -124,8 +124,7 @@ def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
 
 
 def session_row(session: SessionRow) -> Row:
-    """A session that begins in a database of today's format; `before` is known."""
-    assert session.before is not None
+    """Return the row of a new session."""
     return (
         session.id,
         session.name,
