@@ -17,13 +17,13 @@ Pair = tuple[int, int]
 """The places of two elements that are the same."""
 
 _SMALL = 4096
-"""So many comparisons (the product of two lengths) an exact alignment may take."""
+"""Maximum number of comparisons (the product of two lengths) of an exact alignment."""
 
 _PIECE = 64
-"""What is too long to be aligned exactly is cut into pieces of so many elements."""
+"""Elements of a piece, into which a sequence is cut that is too long for an exact alignment."""
 
 _DEEPEST = 20
-"""So often anchors are looked for between anchors; every level costs as much as one pass."""
+"""Maximum depth of anchors between anchors; each level costs as much as one pass."""
 
 
 def align(a: Sequence[int], b: Sequence[int]) -> list[Pair]:

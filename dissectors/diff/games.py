@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from kiebitz.dissectors.diff.align import Pair, align, chain
 
 Keys = Sequence[int]
-"""What happens in a game: the keys of its events."""
+"""The keys of a game's events, in order."""
 
 Span = tuple[int, int]
-"""Where a game begins and where it ends."""
+"""The positions of a game's first and last event."""
 
 _AT_ONCE = 100
 """Among so many games that begin before one is looked for the last that also ends before it."""
@@ -59,7 +59,7 @@ def in_another_order(games: Sequence[tuple[Span, Span]]) -> list[int]:
 
 
 def _is_elsewhere(game: tuple[Span, Span], steady: Sequence[tuple[Span, Span]]) -> bool:
-    """Whether a game is before one of these on the one side, and after it on the other."""
+    """Return True if a game is before one of these on one side, and after it on the other."""
     (begin_a, end_a), (begin_b, end_b) = game
     later = bisect_right(steady, end_a, key=lambda other: other[0][0])
     if later < len(steady) and steady[later][1][1] < begin_b:
@@ -100,7 +100,7 @@ def _equal_elsewhere(mine: Sequence[int], others: Sequence[int], in_order: list[
 
 
 def _in_both(a: Keys, b: Keys) -> int:
-    """How many events two games have in common, in whatever order."""
+    """Return the number of events that two games have in common, in any order."""
     counts = Counter(b)
     return sum(min(count, counts[key]) for key, count in Counter(a).items())
 

@@ -14,7 +14,7 @@ Named = Sequence[tuple[str, str]]
 
 
 def partners(pairs: Iterable[tuple[Named, Named, int]]) -> dict[tuple[str, str], str]:
-    """Which value stands for which, one to one, by sort and value of the first side.
+    """Return which value stands for which, one to one, by sort and value of the first side.
 
     Each pair is what two events name, and how many such events there are.
     """
@@ -33,7 +33,7 @@ def partners(pairs: Iterable[tuple[Named, Named, int]]) -> dict[tuple[str, str],
 
 
 def agree(mine: Named, others: Named, chosen: Mapping[tuple[str, str], str]) -> bool:
-    """Whether two events name the same things."""
+    """Return True if two events name the same things."""
     return all(
         chosen.get((sort, value)) == other for (sort, value), (_, other) in zip(mine, others, strict=True)
     )

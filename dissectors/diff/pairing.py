@@ -1,4 +1,4 @@
-"""What becomes of events that have no equal partner: moved, changed, or on one side only."""
+"""Pairing of events that have no equal partner: moved, changed, or on one side only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAR = 4 * _NEAR
 
 
 class Paired(msgspec.Struct, frozen=True):
-    """Two sequences of events beside each other: places of those that are the same, and of the others."""
+    """The pairing of two sequences of events: positions of the equal ones, and of the others."""
 
     same: list[Pair]
     moved: list[Pair]
@@ -63,7 +63,7 @@ def pair_up(a: Keys, b: Keys, alike: Sequence[Level]) -> Paired:
 
 
 def _gaps(pairs: Sequence[Pair], length_a: int, length_b: int) -> Iterator[tuple[range, range]]:
-    """What lies before, between and after pairs, empty where nothing does."""
+    """Yield the stretches before, between and after pairs; one may be empty."""
     begin_a = begin_b = 0
     for end_a, end_b in [*pairs, (length_a, length_b)]:
         yield range(begin_a, end_a), range(begin_b, end_b)

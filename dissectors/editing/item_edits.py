@@ -1,6 +1,6 @@
-"""Items with a message taken out, put in the place of another one, or put in behind one.
+"""Edits of recorded items: a message removed, replaced or inserted.
 
-Pure, from items to items. Bytes before and behind stay as they are and keep their times; the offsets of what
+Bytes before and behind stay as they are and keep their times; the offsets of what
 follows move. In a byte stream a message may take any stretch of any chunks, over UDP it is a datagram.
 """
 
@@ -15,7 +15,7 @@ from kiebitz.dissectors.model import OPPOSITE, Altered, Chunk, Direction, End, F
 
 
 class Splice(msgspec.Struct, frozen=True):
-    """What becomes of the message of `length` bytes at `offset`, which came at `ts_ns`.
+    """An edit of the message of `length` bytes at `offset`, which came at `ts_ns`.
 
     `instead` are its bytes from now on, none if it is gone; None leaves them. They come when the last of the
     old ones came. Right behind it comes what is `added`: messages with the way that each goes. One that goes
@@ -64,14 +64,14 @@ class _Way:
         self.come = 0
         """The recorded offset behind the last byte."""
         self._moves: list[tuple[int, int]] = []
-        """From which recorded offset on everything stands how many bytes further on."""
+        """Recorded offsets, each with the number of bytes by which everything from there on has moved."""
 
     def moved(self, offset: int) -> int:
-        """Where what was recorded at an offset stands now."""
+        """Return the present position of a recorded offset."""
         return offset + next((by for start, by in reversed(self._moves) if start <= offset), 0)
 
     def length_of(self, item: Altered) -> int:
-        """How many bytes come with an alteration: its message may be another one now."""
+        """Return the length of an alteration, whose message may be a replaced one."""
         splice = self.waiting[0] if self.waiting else None
         if splice is None or splice.instead is None or not item.length:
             return item.length
@@ -109,7 +109,7 @@ def _datagram(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
 
 
 def _is_of(splice: Splice, chunk: Chunk) -> bool:
-    """Whether a splice is of this datagram. Where it stands does not tell: an empty one takes no bytes."""
+    """Return True if a splice is of this datagram; an offset alone may be that of an empty one."""
     place = (chunk.offset, len(chunk.data), chunk.ts_ns)
     return not chunk.missing and place == (splice.offset, splice.length, splice.ts_ns)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a filter, and where: the sentence, and the caret line under the filter's text."""
+"""The error of a filter: its message and position, and the caret line under the filter's text."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class FilterError(KiebitzError, ValueError):
         self.unknown = unknown
 
     def excerpt(self) -> list[str]:
-        """Two lines to stand below the sentence: the filter, and carets under the place that is wrong."""
+        """Two lines for below the message: the filter, and carets under the wrong part."""
         return with_carets(self.text, self.position, self.length)

@@ -17,7 +17,7 @@ from typing import Any
 import regex
 
 PATIENCE_S = 1.0
-"""How long one text is looked through."""
+"""Time limit in seconds for the search in one text."""
 
 MAX_PATTERN = 500
 """Characters; also a bound on how deeply a pattern can be nested, as it is read and compiled recursively."""
@@ -52,7 +52,7 @@ class TookTooLong(Exception):
 
 @lru_cache(maxsize=100)
 def searching(pattern: str) -> Search:
-    """Whether a text has what `pattern` says, as `re.search` would find it; then it may raise TookTooLong.
+    """Return a predicate of texts that `re.search` would find `pattern` in; it may raise TookTooLong.
 
     Raises ValueError with a sentence if it is no regular expression, or beyond bounds.
     """
@@ -88,7 +88,7 @@ class _Writer:
         return "".join(self._node(str(kind), value, flags) for kind, value in nodes)
 
     def size(self, nodes: Iterable[Any]) -> int:
-        """How long a pattern is when its repetitions are written out."""
+        """Return the length of a pattern whose repetitions are written out."""
         return sum(self._size(str(kind), value) for kind, value in nodes)
 
     def _size(self, kind: str, value: Any) -> int:
@@ -182,7 +182,7 @@ class _Writer:
 
 
 def _range(first: int, last: int, folds: bool, is_ascii: bool) -> str:
-    """What stands in brackets for the characters from `first` to `last`."""
+    """Return the range from `first` to `last` for a character class."""
     spelt = _spelt(first) if first == last else f"{_spelt(first)}-{_spelt(last)}"
     if not folds:
         return spelt

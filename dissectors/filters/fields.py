@@ -1,4 +1,4 @@
-"""What names there are: the language's own, and those of the protocols' messages and events.
+"""The names of the filter language: its own, and those of the protocols' messages and events.
 
 `FieldCatalog` is made from the dissectors' grammars; here it is asked what a name stands for (`look_up`) and
 which names begin like this (`complete`).
@@ -166,7 +166,7 @@ class FieldCatalog(msgspec.Struct, frozen=True):
 
 
 def look_up(steps: tuple[Step, ...], catalog: FieldCatalog, bare: bool) -> Subject:
-    """What a path stands for; `bare` if nothing is asked but whether it is there. Raises UnknownName."""
+    """Return the subject of a path; `bare` if it stands alone, as a test of presence. Raises UnknownName."""
     first, *rest = steps
     subject: Subject | None
     if catalog.has_state and first == STATE and rest:
@@ -189,7 +189,7 @@ def complete(prefix: str, catalog: FieldCatalog) -> list[str]:
 
 
 def written(name: str) -> str:
-    """How a name of a protocol is written as a step of a path: with underscores, or else in quotes."""
+    """Return a protocol's name as a step of a path: with underscores, or else in quotes."""
     underscored = re.sub(r"\W", "_", name)
     if not underscored.isidentifier() or underscored in WORDS:
         escaped = name.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""From a filter's text to its syntax tree; a syntax error says in plain words what was expected where.
+"""The parser of filters; a syntax error says in plain words what was expected where.
 
 The text may come from a script or a web page, so it is bounded: in length, in nesting and in the number of
 conditions. The last two come from SQLite, whose parser has a stack of 100 and whose expressions are at most
@@ -229,7 +229,7 @@ def _number(token: Token) -> int | float:
 
 
 def _text(token: Token) -> str:
-    """What a string in quotes says. An escape that the language does not know stays, for `matches "\\d"`."""
+    """Return the value of a quoted string; unknown escapes are kept, for `matches "\\d"`."""
     raw = _ESCAPE.sub(_unescaped, token[1:-1])
     try:
         # Two \u escapes may be the halves of one character; one half alone is no text.

@@ -1,4 +1,4 @@
-"""From the meaning of a filter to a function that is asked about one live row."""
+"""The predicate back end: filters as functions of one live row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from kiebitz.dissectors.filters.fields import AnyField, Column, MessageName, StateField
-from kiebitz.dissectors.filters.rows import JSON, Owner, Place, Row, Target, places
+from kiebitz.dissectors.filters.rows import JSON, Owner, Row, Target, ValueLocation, locations
 from kiebitz.dissectors.filters.semantics import AllOf, Condition, Meaning
 from kiebitz.dissectors.filters.values import Test, holds, holds_inside, texts_in
 
@@ -16,7 +16,7 @@ _Owners = Callable[[Row], Iterable[object]]
 
 
 def predicate(meaning: Meaning, target: Target) -> Predicate:
-    """Whether a row of this kind passes."""
+    """Return a filter as a predicate of rows of this kind."""
     if isinstance(meaning, Condition):
         passes = _single(meaning, target)
         return passes if meaning.wanted else lambda row: not passes(row)
@@ -29,7 +29,7 @@ def predicate(meaning: Meaning, target: Target) -> Predicate:
 def _single(single: Condition, target: Target) -> Predicate:
     subject, test = single.subject, single.test
     if isinstance(subject, Column):
-        ways = [_in_column(subject, test, where, target) for where in places(subject.name, target)]
+        ways = [_in_column(subject, test, where, target) for where in locations(subject.name, target)]
         return ways[0] if len(ways) == 1 else lambda row: any(way(row) for way in ways)
     if isinstance(subject, AnyField):
         where = JSON[target]
@@ -47,7 +47,7 @@ def _single(single: Condition, target: Target) -> Predicate:
     )
 
 
-def _in_column(column: Column, test: Test, where: Place, target: Target) -> Predicate:
+def _in_column(column: Column, test: Test, where: ValueLocation, target: Target) -> Predicate:
     owners, value, passes = _owners(where.owner, target), attrgetter(where.attribute), holds(test)
     if column.name == "time":
         return lambda row: any(passes(value(owner) - row.session_started_ns) for owner in owners(row))

@@ -1,4 +1,4 @@
-"""The three kinds of row that a filter is asked about, and where each of them has a column's value.
+"""The three kinds of row that a filter selects, and the location of each column's value in them.
 
 This one table serves both the SQL condition and the live predicate.
 """
@@ -38,8 +38,8 @@ class Row(msgspec.Struct, frozen=True):
     state: Mapping[str, Any] | None = None
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a value is: whose it is, the column in that table, and the attribute of that record.
+class ValueLocation(msgspec.Struct, frozen=True):
+    """The location of a value: its owner, the column in that table, and the attribute of that record.
 
     It is read as it is; or it is a stream's number, in place of which stands the name of its client; or it is
     an object, of which all texts count, at whatever depth.
@@ -52,28 +52,28 @@ class Place(msgspec.Struct, frozen=True):
 
 
 ITSELF: dict[Target, Owner] = {"messages": "message", "events": "event", "diagnostics": "diagnostic"}
-"""Which record a row is."""
+"""The owner of a row's own values."""
 
-JSON: dict[Target, Place] = {
-    "messages": Place("message", "fields", "fields"),
-    "events": Place("event", "data", "data"),
-    "diagnostics": Place("message", "fields", "fields"),
+JSON: dict[Target, ValueLocation] = {
+    "messages": ValueLocation("message", "fields", "fields"),
+    "events": ValueLocation("event", "data", "data"),
+    "diagnostics": ValueLocation("message", "fields", "fields"),
 }
-"""Where a row's fields are."""
+"""The location of a row's fields."""
 
 _FIXED = {
-    "msg": Place("message", "name", "name"),
-    "kind": Place("event", "kind", "kind"),
-    "player": Place("event", "actor", "actor"),
-    "client": Place("stream", "client", "client"),
-    "server": Place("stream", "server", "server"),
-    "transport": Place("stream", "transport", "transport"),
-    "session": Place("session", "id", "session_id"),
+    "msg": ValueLocation("message", "name", "name"),
+    "kind": ValueLocation("event", "kind", "kind"),
+    "player": ValueLocation("event", "actor", "actor"),
+    "client": ValueLocation("stream", "client", "client"),
+    "server": ValueLocation("stream", "server", "server"),
+    "transport": ValueLocation("stream", "transport", "transport"),
+    "session": ValueLocation("session", "id", "session_id"),
     # A live message knows it itself.
-    "altered": Place("alteration", "action", "altered"),
+    "altered": ValueLocation("alteration", "action", "altered"),
 }
 
-# Where a row was on the wire; an event was where its messages were.
+# Position of a row on the wire; an event was where its messages were.
 _ON_THE_WIRE = {
     "dir": ("direction", "direction"),
     "offset": ("offset", "offset"),
@@ -94,31 +94,33 @@ def numbered(column: str, target: Target) -> Numbered | None:
 _NUMBERED: dict[str, Numbered] = {"stream": "streams", "game": "games", "event": "events"}
 
 
-def places(column: str, target: Target) -> tuple[Place, ...]:
-    """Where a row of this kind has the values of a name in `fields.COLUMNS`: each counts."""
+def locations(column: str, target: Target) -> tuple[ValueLocation, ...]:
+    """Return the locations of the values of a name in `fields.COLUMNS`; each counts."""
     if column == "who":
-        return _FIXED["client"], Place("stream", "id", "id", "name")
+        return _FIXED["client"], ValueLocation("stream", "id", "id", "name")
     if column == "named":
-        return _FIXED["player"], Place("event", "data", "data", "texts")
-    return (place(column, target),)
+        return _FIXED["player"], ValueLocation("event", "data", "data", "texts")
+    return (location(column, target),)
 
 
-def place(column: str, target: Target) -> Place:
-    """Where a row of this kind has the value of a name that has only one."""
+def location(column: str, target: Target) -> ValueLocation:
+    """Return the location of the value of a name that has only one."""
     if column in _FIXED:
         return _FIXED[column]
     if column in _ON_THE_WIRE:
-        return Place("diagnostic" if target == "diagnostics" else "message", *_ON_THE_WIRE[column])
+        return ValueLocation("diagnostic" if target == "diagnostics" else "message", *_ON_THE_WIRE[column])
     if column.startswith("diag."):
         attribute = column.removeprefix("diag.")
-        return Place("diagnostic", _GROUP_COLUMN if attribute == "group" else attribute, attribute)
+        return ValueLocation("diagnostic", _GROUP_COLUMN if attribute == "group" else attribute, attribute)
     on_event = target == "events"
     return {
-        "number": Place("diagnostic", "message_id", "message_id")
+        "number": ValueLocation("diagnostic", "message_id", "message_id")
         if target == "diagnostics"
-        else Place(ITSELF[target], "id", "id"),
-        "time": Place(ITSELF[target], "ts_ns", "ts_ns"),
-        "protocol": Place("table" if on_event else "stream", "protocol", "protocol"),
-        "game": Place("event" if on_event else "message", "game_id", "game_id"),
-        "event": Place("event", "id", "id") if on_event else Place("message", "event_id", "event_id"),
+        else ValueLocation(ITSELF[target], "id", "id"),
+        "time": ValueLocation(ITSELF[target], "ts_ns", "ts_ns"),
+        "protocol": ValueLocation("table" if on_event else "stream", "protocol", "protocol"),
+        "game": ValueLocation("event" if on_event else "message", "game_id", "game_id"),
+        "event": ValueLocation("event", "id", "id")
+        if on_event
+        else ValueLocation("message", "event_id", "event_id"),
     }[column]

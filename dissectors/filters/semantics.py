@@ -1,4 +1,4 @@
-"""What a syntax tree means: names looked up, values checked, `!=` and `not` moved down to single conditions.
+"""The semantics of a syntax tree: names looked up, values checked, `!=` and `not` moved down to conditions.
 
 `a != v` means: there is an a, and none equals v. With no `not` above them, the conditions make flat SQL that
 can use indexes and is not nested deeper than the parentheses of the filter.
@@ -74,12 +74,12 @@ Meaning = Condition | AllOf | AnyOf
 
 
 def meaning(expression: Expression, text: str, catalog: FieldCatalog) -> Meaning:
-    """What a filter means; `text` is where the tree was read from. Raises FilterError."""
+    """Return the meaning of a filter; its tree was parsed from `text`. Raises FilterError."""
     return _Reader(text, catalog).read(expression)
 
 
 def of_rows(meaning: Meaning, target: Target, numbers: Numbers) -> Meaning:
-    """The same about rows of a session: where it compares a number that people see, about the id."""
+    """Return the meaning with row ids in place of numbers that count within a session."""
     if not isinstance(meaning, Condition):
         return msgspec.structs.replace(
             meaning, terms=tuple(of_rows(term, target, numbers) for term in meaning.terms)
@@ -215,9 +215,9 @@ def _test(subject: Subject, question: Question, values: tuple[Value, ...]) -> Te
 
 
 def _whole(question: Question, values: tuple[int | float, ...], unit: int) -> Test:
-    """The same question in whole numbers, as columns have them; of times in nanoseconds.
+    """Return the test in whole numbers, as columns have them; of times in nanoseconds.
 
-    So no rounding can move a row over the border, whatever engine compares.
+    No rounding then moves a row over the border, in whatever engine.
     """
     exact = [Fraction(repr(value)) * unit for value in values]
     if question == "in":

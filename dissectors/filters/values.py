@@ -1,4 +1,4 @@
-"""What a condition asks of one value, and how a JSON value is taken apart for it.
+"""The tests of single values, and of the values within a JSON value.
 
 The predicate and the SQL function for JSON columns both end here. SQLite's own JSON functions would not do:
 up to 3.40 at least they cut a text at an escaped NUL, and they make a float of an integer beyond 64 bits, so

@@ -1,4 +1,4 @@
-"""Whether chance alone explains what came: Pearson's χ² test, and what can be said by it in a sentence."""
+"""Pearson's χ² test of observed values against chance, and its conclusion in a sentence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 import msgspec
 
 LEAST_EXPECTED = 5
-"""Where less than this is expected of any value, the test is not to be trusted."""
+"""Least expected number of each value for a trustworthy test."""
 
 _MOST_STEPS = 10_000
 _TINY = 1e-300
@@ -19,7 +19,7 @@ _RARE, _VERY_RARE = 0.05, 0.001
 
 
 class Chance(msgspec.Struct, frozen=True):
-    """What was expected of each value, and how far from it all together are.
+    """The result of a test: expected numbers, and the distance of the observed ones from them.
 
     `chi_squared`, `degrees` (of freedom) and `p` are None where too little was seen to judge; `says` is what
     that shows, and what it does not.
@@ -28,7 +28,7 @@ class Chance(msgspec.Struct, frozen=True):
     expected: dict[str, float]
     seen: int
     enough: int
-    """From so many on it can be judged."""
+    """Least number of samples for a judgement."""
     chi_squared: float | None
     degrees: int
     p: float | None
@@ -36,7 +36,7 @@ class Chance(msgspec.Struct, frozen=True):
 
 
 def judged(of: str, observed: Mapping[str, int], chances: Mapping[str, Fraction]) -> Chance:
-    """How often each value came, against how probable it is; there must be some. `of` says what they are."""
+    """Test observed values against their probabilities; there must be some. `of` names the samples."""
     seen = sum(observed.values())
     expected = {value: float(seen * chance) for value, chance in chances.items()}
     enough = math.ceil(LEAST_EXPECTED / min(chances.values()))
@@ -52,7 +52,7 @@ def judged(of: str, observed: Mapping[str, int], chances: Mapping[str, Fraction]
 
 
 def _shown(p: float | None, enough: int) -> str:
-    """What a test shows, and what it does not; without one, how many are needed."""
+    """Return the conclusion of a test; without one, the number of samples that it needs."""
     if p is None:
         return (
             f"too few to tell fair from unfair. The test needs {enough:,}, so that each value is expected"
@@ -75,12 +75,12 @@ def _shown(p: float | None, enough: int) -> str:
 
 
 def p_value(chi_squared: float, degrees: int) -> float:
-    """How probable a χ² at least so large is by chance: Q(degrees / 2, chi_squared / 2)."""
+    """Return the probability of a χ² at least this large by chance: Q(degrees / 2, chi_squared / 2)."""
     return upper_gamma(degrees / 2, chi_squared / 2)
 
 
 def upper_gamma(a: float, x: float) -> float:
-    """The regularised upper incomplete gamma function Q(a, x), for a above 0 and x not below.
+    """Return the regularised upper incomplete gamma function Q(a, x), for a above 0 and x not below.
 
     By the series of its complement where that converges quickly, else by Lentz's continued fraction.
     """
@@ -118,5 +118,5 @@ def _fraction(a: float, x: float) -> float:
 
 
 def _kept(value: float) -> float:
-    """A divisor that is not 0."""
+    """Return a divisor that is not 0."""
     return value if abs(value) > _TINY else _TINY

@@ -1,4 +1,4 @@
-"""What counting comes to, as records; a program gets them as JSON, in which `kind` says which they are.
+"""Results of statistics as records; in their JSON `kind` names the sort of statistic.
 
 A name of a player is as it was sent: `printable` makes it fit for a terminal. `left_out` is how much had no
 room any more, 0 in all but made-up traffic.
@@ -12,7 +12,7 @@ from kiebitz.dissectors.statistics.chance import Chance
 
 
 class Histogram(msgspec.Struct, frozen=True, tag="histogram", tag_field="kind"):
-    """How often each value came; with `chance`, beside what was to be expected."""
+    """The number of samples of each value; with `chance`, beside the expected ones."""
 
     key: str
     title: str
@@ -23,7 +23,7 @@ class Histogram(msgspec.Struct, frozen=True, tag="histogram", tag_field="kind"):
 
 
 class Counts(msgspec.Struct, frozen=True, tag="counts", tag_field="kind"):
-    """How often each did what; `of` says what the lines are. Each line has all columns."""
+    """The number of samples by line and column; `of` names the lines. Each line has all columns."""
 
     key: str
     title: str
@@ -33,14 +33,14 @@ class Counts(msgspec.Struct, frozen=True, tag="counts", tag_field="kind"):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """So many of how many."""
+    """A part of a whole."""
 
     part: int
     all: int
 
 
 class Shares(msgspec.Struct, frozen=True, tag="shares", tag_field="kind"):
-    """How many of all in a line were the `part`, and not the `rest`."""
+    """The share of the `part` in each line; the others are the `rest`."""
 
     key: str
     title: str
@@ -52,7 +52,7 @@ class Shares(msgspec.Struct, frozen=True, tag="shares", tag_field="kind"):
 
 
 class Course(msgspec.Struct, frozen=True, tag="course", tag_field="kind"):
-    """How much each had from when on: seconds since the session began, and an amount in this `unit`."""
+    """Amounts over time by line: seconds since the session began, and an amount in this `unit`."""
 
     key: str
     title: str
@@ -71,7 +71,7 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Durations(msgspec.Struct, frozen=True, tag="durations", tag_field="kind"):
-    """How long each took."""
+    """Durations by line."""
 
     key: str
     title: str
@@ -80,7 +80,7 @@ class Durations(msgspec.Struct, frozen=True, tag="durations", tag_field="kind"):
 
 
 class Rate(msgspec.Struct, frozen=True, tag="rate", tag_field="kind"):
-    """How many messages came in each stretch of time, from `begin` on (seconds since the session began)."""
+    """The number of messages in each stretch of time, from `begin` on (seconds since the session began)."""
 
     key: str
     title: str
@@ -93,7 +93,7 @@ Result = Histogram | Counts | Shares | Course | Durations | Rate
 
 
 class TableStatistics(msgspec.Struct, frozen=True):
-    """What was counted at a table; of what never came there is nothing in `statistics`."""
+    """The statistics of a table; those without samples are left out."""
 
     table: int
     protocol: str
