@@ -75,6 +75,13 @@ class Side:
         self.digest = self._read(None if wanted is None else self._met(wanted))
         _settle(self.tables)
 
+    def first_messages(self, event_id: int) -> dict[int, int]:
+        """Return the first message of an event on each stream, by stream."""
+        rows = self.timeline.connection.execute(
+            "SELECT stream_id, min(id) FROM messages WHERE event_id = ? GROUP BY stream_id", (event_id,)
+        )
+        return dict(rows.fetchall())
+
     def _met(self, wanted: Filter) -> set[int]:
         """The numbers of the events that meet a filter."""
         events = self.timeline.stored_events(*sql_condition(self.timeline, wanted, "events"))
