@@ -107,7 +107,7 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
         f" x.note, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
     )
     for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
-        row = SessionRow(number, name, kind, source, started, ended, version, False, note, None)
+        row = SessionRow(number, name, kind, source, started, ended, version, False, note, {})
         yield Origin(capture, source), row, counts
 
 
