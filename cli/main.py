@@ -162,11 +162,12 @@ def run(arguments: Sequence[str]) -> int:
         status = kiebitz.main(list(arguments), "kiebitz", completion.VARIABLE, standalone_mode=False)
     except click.Abort:
         return INTERRUPTED
-    except click.exceptions.NoArgsIsHelpError as error:
-        for line in error.format_message().split("\n"):
-            tell(line)
-        return USAGE
     except click.UsageError as error:
+        # click has this class since 8.2; before, it prints the help itself.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            for line in error.format_message().split("\n"):
+                tell(line)
+            return USAGE
         warn(_of_usage(error), *_excerpt(error))
         if error.ctx is not None:
             tell(f"For help: {error.ctx.command_path} -h")

@@ -1,9 +1,9 @@
-"""Values of options that are read by a function, as a mode or a moment is."""
+"""Option types: the base class of all, and a type whose values are parsed by a function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,8 +11,18 @@ from kiebitz.dissectors.errors import KiebitzError
 
 T = TypeVar("T")
 
+if TYPE_CHECKING:
+    from click import ParamType as ParamType
+else:
 
-class Parsed(click.ParamType[T]):
+    class ParamType(click.ParamType):
+        """click's type, generic at run time too: click's own is so only since 8.4."""
+
+        def __class_getitem__(cls, _item: Any) -> type:
+            return cls
+
+
+class Parsed(ParamType[T]):
     """Reads a value with `parse`, whose ValueError or KiebitzError says in a sentence what is wrong."""
 
     def __init__(self, name: str, parse: Callable[[str], T]) -> None:
