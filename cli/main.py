@@ -182,11 +182,21 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # A KeyboardInterrupt that comes while modules are loaded may get lost in them, and Ctrl-C with it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _restart_with_safe_path()
     open_standard_streams()
     status = run(sys.argv[1:])
     with suppress(BrokenPipeError):
         flush()
     sys.exit(FAILED if status == OK and has_output_failed() else status)
+
+
+def _restart_with_safe_path() -> None:
+    """Start again with -P where Python was started with -E, as pipx does.
+
+    Child processes would otherwise import modules from the current folder first: -E ignores PYTHONSAFEPATH.
+    """
+    if sys.flags.ignore_environment and not sys.flags.safe_path:
+        os.execv(sys.executable, [sys.executable, "-P", *sys.orig_argv[1:]])
 
 
 def _counting(title: str, things: str) -> AbstractContextManager[OnProgress]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from kiebitz.cli.options.parsed import ParamType
+from kiebitz.cli.param_type import ParamType
 
 
 class Condition(NamedTuple):

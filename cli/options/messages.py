@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kiebitz.cli.options.parsed import ParamType
+from kiebitz.cli.param_type import ParamType
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.sessions import nearest_number
 from kiebitz.storage.read.message_queries import MessageRow, messages

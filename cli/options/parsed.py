@@ -1,25 +1,16 @@
-"""Option types: the base class of all, and a type whose values are parsed by a function."""
+"""An option type whose values are parsed by a function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import click
 
+from kiebitz.cli.param_type import ParamType
 from kiebitz.dissectors.errors import KiebitzError
 
 T = TypeVar("T")
-
-if TYPE_CHECKING:
-    from click import ParamType as ParamType
-else:
-
-    class ParamType(click.ParamType):
-        """click's type, generic at run time too: click's own is so only since 8.4."""
-
-        def __class_getitem__(cls, _item: Any) -> type:
-            return cls
 
 
 class Parsed(ParamType[T]):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from kiebitz.cli.options.parsed import ParamType
+from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.terminal.console import show_lines
 from kiebitz.proxy.relay.firewall_rules import Ports, Sought, rules_for, written
 from kiebitz.proxy.relay.modes import Mode, Transparent

@@ -9,7 +9,7 @@ import click
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.options.outputs import DATABASE
-from kiebitz.cli.options.parsed import ParamType
+from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.status import FAILED
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.recording.disk_space import Room

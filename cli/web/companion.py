@@ -14,7 +14,7 @@ from typing import Self
 
 import click
 
-from kiebitz.cli.options.parsed import ParamType
+from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.spawn import start_command
 from kiebitz.proxy.relay.modes import parse_endpoint
 from kiebitz.services.standard_streams import warn

@@ -452,11 +452,3 @@ def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
         (staged,) = (tmp_path / "corpus" / ".staging").glob("*/*")
         assert staged.name.startswith("cd-")
     assert not [*(tmp_path / "corpus" / ".staging").iterdir()]
-
-
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("kiebitz.services.corpus.extra._NEEDED", ("duckdb", "no_such_engine"))
-    done = ask("sessions", str(tmp_path))
-    assert (done.status, done.out) == (1, "")
-    assert "no_such_engine" in done.err
-    assert "pip install 'kiebitz[corpus]'" in done.err
