@@ -133,7 +133,13 @@ class Kiebitz(click.Group):
 
 
 @click.group(cls=Kiebitz, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="kiebitz", message="%(prog)s %(version)s")
+@click.version_option(
+    None,
+    "-V",
+    "--version",
+    package_name="kiebitz",
+    message=f"%(prog)s %(version)s (Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version})",
+)
 def kiebitz() -> None:
     """Look over the players' shoulders: relay, record and inspect networked table games.
 
