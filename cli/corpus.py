@@ -28,7 +28,7 @@ from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.session.listed import ListedDiagnostic
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _ORIGIN = (
     Column("capture"),

@@ -24,12 +24,12 @@ from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reason
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
+from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.services.evidence.excerpt import ROOM, looked_at
 from kiebitz.services.sessions import is_several
 from kiebitz.services.standard_streams import tell
 from kiebitz.services.wording import GRAVITY, in_words
-from kiebitz.storage.database.session_numbering import Numbers
 from kiebitz.storage.read.alterations import count_alterations
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics
@@ -38,7 +38,7 @@ from kiebitz.storage.session.listed import ListedDiagnostic, SummedDiagnostic, s
 from kiebitz.storage.session.message_detail import InFull
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _NARROWEST = 20
 """Cells that a flaw's bytes get at the least."""

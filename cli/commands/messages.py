@@ -24,7 +24,7 @@ from kiebitz.storage.session.listed import ListedMessage
 from kiebitz.storage.session.session import Alteration, Message, Session, project
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 @click.command()

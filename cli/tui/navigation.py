@@ -15,7 +15,7 @@ from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.read.message_queries import diagnostics_numbered
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _BEFORE_ALL = -1
 

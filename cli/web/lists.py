@@ -15,10 +15,10 @@ from kiebitz.cli.web import records
 from kiebitz.cli.web.pagination import Place, window
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.escaping import field_words
+from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Diagnostic, Event, Message, Severity, TableInfo
 from kiebitz.services.wording import GRAVITY, gravest_of
-from kiebitz.storage.filters import Row
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import (

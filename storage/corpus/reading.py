@@ -11,9 +11,9 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Blame, Severity
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
-from kiebitz.storage.database.session_numbering import FROM_ONE
 from kiebitz.storage.read.message_queries import FlawOfMessage
 from kiebitz.storage.read.timeline import CountedSession
 from kiebitz.storage.read.times import between
@@ -21,7 +21,7 @@ from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
 from kiebitz.storage.session.session import Event, Game
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter, Target
+    from kiebitz.dissectors.filters import Filter, Target
 
 
 class Origin(NamedTuple):
@@ -85,7 +85,7 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, CountedSession]]:
     for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
         yield (
             Origin(capture, source),
-            CountedSession(number, name, kind, source, started, ended, version, False, note, None, *counts),
+            CountedSession(number, name, kind, source, started, ended, version, False, note, {}, *counts),
         )
 
 
@@ -211,9 +211,10 @@ def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]
     """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
     if wanted is None:
         return "TRUE", []
-    from kiebitz.storage.filters import DUCKDB
+    from kiebitz.storage.filters.dialects import DUCKDB
+    from kiebitz.storage.filters.sql import to_sql
 
-    condition, parameters = wanted.sql(target, FROM_ONE, DUCKDB)
+    condition, parameters = to_sql(wanted, target, FROM_ONE, DUCKDB)
     return condition, [*parameters]
 
 

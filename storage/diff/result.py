@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from kiebitz.dissectors.diff.states import Called
 from kiebitz.dissectors.model import Direction, Game, TableInfo
-from kiebitz.storage.diff.states import Called
 
 Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]
 """How two events differ: in fields, one side has none, they stand in another order, or they name another.

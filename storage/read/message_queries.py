@@ -14,8 +14,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Diagnostic, Direction, Group, Message, Severity, Stream
-from kiebitz.storage.database.schema import OF_SESSION
-from kiebitz.storage.database.session_numbering import GREATEST_ID
+from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION
 from kiebitz.storage.read.timeline import Timeline, increasing
 
 Parameters = Sequence[str | int | float]
