@@ -19,7 +19,7 @@ from kiebitz.storage.session.session import Diagnostic, Event, Message
 
 
 def _local(value: str | None, form: str) -> str:
-    """A moment on the user's clock."""
+    """Return a moment on the user's clock."""
     return "" if value is None else f"{datetime.fromisoformat(value).astimezone():{form}}"
 
 
@@ -69,7 +69,7 @@ STREAMS = (
 
 
 def result_words(value: Any) -> str:
-    """How a game ended, as in `winner bob; points bob 9, carl 7`: first what is short."""
+    """Return how a game ended, as in `winner bob; points bob 9, carl 7`: short parts first."""
     if value is None:
         return "no end seen"
     known = [(key, part) for key, part in value.items() if part not in (None, {}, [])]
@@ -100,7 +100,7 @@ GAMES = (
 
 
 def _happened(event: Event) -> str:
-    """What happened, and whether Kiebitz has altered a message that tells of it."""
+    """Return an event's sentence, with what Kiebitz has done to a message that tells of it."""
     return event.sentence if event.altered is None else f"{event.sentence} · altered[{event.altered}]"
 
 
@@ -122,7 +122,7 @@ EVENTS = (
 
 
 def said(message: Message, *flaws: str) -> str:
-    """What a message says, for people: what was done to it, its flaws, its gloss and its fields."""
+    """Return what a message says in a line: what was done to it, its flaws, its gloss and its fields."""
     mark = None if message.altered is None else f"altered[{message.altered}]"
     return " · ".join(filter(None, (mark, *flaws, message.gloss, field_words(message.fields))))
 
@@ -166,7 +166,7 @@ MESSAGES = (
 
 
 def _blame(flaw: Diagnostic) -> Blame | None:
-    """Which side is to blame; a note blames nobody, unless it is about what Kiebitz did itself."""
+    """Return the side to blame; None for a note, unless Kiebitz itself caused it."""
     return None if flaw.severity == "note" and flaw.blame != "kiebitz" else flaw.blame
 
 

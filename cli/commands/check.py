@@ -135,11 +135,11 @@ class _Found:
             yield flaw
 
     def listed(self, timeline: Timeline) -> Iterator[ListedDiagnostic]:
-        """Those of a session, with all that belongs to them."""
+        """Return those of a session, with all that belongs to them."""
         return map(Evidence(timeline).listed, self.of(timeline))
 
     def summed(self, timeline: Timeline) -> list[SummedDiagnostic]:
-        """How many of each there are in a session, the gravest first."""
+        """Return how many of each there are in a session, the gravest first."""
         found = summed(timeline, self.of(timeline))
         # What came first stays first among its equals.
         return sorted(found, key=lambda same: (GRAVITY.index(same.severity), -same.count))

@@ -94,7 +94,7 @@ class Column(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> Callable[[Any], Any]:
-        """Returns its value of a record."""
+        """Function that returns the column's value of a record."""
         if callable(self.of):
             return self.of
         name = self.of or self.key
@@ -129,7 +129,7 @@ def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Co
 
 
 def who(width: int = 0) -> Column:
-    """The column, for people, of a record's client: the player's name, or else the address."""
+    """Return the column, for people, of a record's client: the player's name, or else the address."""
     return Column(
         "",
         "who",
@@ -143,7 +143,7 @@ def who(width: int = 0) -> Column:
 
 
 def behind(front: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
-    """Columns of pairs: those in front are of the first of a pair, the others of the second."""
+    """Return columns of pairs: those of `front` show the first of a pair, the others the second."""
     return [
         msgspec.structs.replace(column, of=_of_part(column.value, place))
         for place, part in enumerate((front, columns))
@@ -164,7 +164,7 @@ def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
 
 
 def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Records that are all there already, in batches."""
+    """Yield records in batches."""
     remaining = iter(records)
     while batch := list(islice(remaining, BATCH)):
         yield batch

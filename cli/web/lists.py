@@ -251,7 +251,7 @@ _Telling = TypeVar("_Telling", Message, StoredDiagnostic)
 
 
 def _telling_of(row: _Telling, event: Event | None) -> _Telling:
-    """A row without its event if that may not be seen."""
+    """Return a row without its event if that may not be seen."""
     return msgspec.structs.replace(row, event_id=event.id if event is not None else None)
 
 
@@ -270,7 +270,7 @@ def _row(
 
 
 def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Row:
-    """An event with its messages on the player's own streams, and what their bytes show to be wrong."""
+    """Return an event with its messages on the player's own streams, and the flaws that their bytes show."""
     own = reader.hearers.streams_of(player)
     rows = [
         row for row in stored_messages(reader.timeline, "m.event_id = ?", [event.id]) if row.stream.id in own
@@ -279,7 +279,7 @@ def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Ro
 
 
 def _messages_about(reader: Reader, flaw: StoredDiagnostic, event: Event | None) -> list[Message]:
-    """The message that a diagnostic is about, if there is one."""
+    """Return the message that a diagnostic is about, if there is one."""
     if flaw.message_id is None:
         return []
     found = stored_messages(reader.timeline, "m.id = ?", [flaw.message_id], flaw.message_id - 1)

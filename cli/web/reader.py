@@ -62,7 +62,7 @@ class Served(msgspec.Struct):
 
 
 def judged(served: Served, error: Exception) -> Exception:
-    """The error itself, or a StorageError that says what is damaged. It may read all of the database."""
+    """Return the error, or a StorageError that names the damage. It may read all of the database."""
     if served.damage is None:
         served.damage = damaged_database([f"{served.path}:{served.session_id}"])
     return error if served.damage is None else StorageError(served.damage)
@@ -104,7 +104,7 @@ class Reader:
         self.served = served
         self._inherited: list[Claim] = []
         self.drawn: OrderedDict[tuple[int, int, str | None], Drawn] = OrderedDict()
-        """The pictures drawn last, by table, event and player; see `pictures.drawn_at`."""
+        """The pictures drawn last, by table, event and player; see `picture_cache.drawn_at`."""
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:

@@ -42,7 +42,7 @@ class StoredAlteration(Altered, eq=False, gc=False):
         return None if self.fields_json is None else msgspec.json.decode(self.fields_json)
 
     def item(self, stream: Stream) -> Altered:
-        """The same as its source told it."""
+        """Return the item of the source that this row was made of."""
         return Altered(stream, *msgspec.structs.astuple(self)[1:-2])
 
 

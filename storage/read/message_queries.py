@@ -34,9 +34,9 @@ def groups_seen(player: str | None) -> tuple[Group, ...]:
 
 
 class CountedStream(Stream, eq=False):
-    """A stream with the bytes that it carried; where they were asked for, with its messages and losses.
+    """A stream with its bytes and, from `streams`, its numbers of messages and missing bytes.
 
-    To count messages takes one pass over all of a session.
+    Counting messages takes one pass over all of a session.
     """
 
     bytes: int = 0
@@ -83,7 +83,7 @@ _DIAGNOSTIC = (
 
 
 def streams(timeline: Timeline) -> list[CountedStream]:
-    """The session's streams, oldest first."""
+    """Return the session's streams, oldest first."""
     rows = timeline.connection.execute(
         f"SELECT {_STREAM}, coalesce(told.messages, 0), {_MISSING.format('c2s')}, {_MISSING.format('s2c')}"
         " FROM streams AS s LEFT JOIN"
@@ -95,7 +95,7 @@ def streams(timeline: Timeline) -> list[CountedStream]:
 
 
 def streams_numbered(timeline: Timeline, numbers: Sequence[int]) -> list[CountedStream]:
-    """The streams with these ids, without messages and losses."""
+    """Return the streams with these ids, without messages and losses."""
     rows = timeline.connection.execute(
         f"SELECT {_STREAM} FROM streams AS s WHERE s.id IN ({marks(numbers)}) ORDER BY s.id", [*numbers]
     )
@@ -109,9 +109,9 @@ def messages(
     after: int | None = 0,
     before: int | None = None,
 ) -> Iterator[Message]:
-    """The session's messages that meet an SQL condition on `messages` (alias m), by id.
+    """Yield the session's messages that meet an SQL condition on `messages` (alias m), by id.
 
-    Those above an id; or, if that is None, those below one (None: all), the latest first.
+    With `after` those above it, ascending; without it those below `before` (None: all), descending.
     """
     which, number, order = _side(after, before)
     # The plus keeps SQLite from taking the index by stream, and sorting all of it.
@@ -134,14 +134,14 @@ def messages(
 
 
 def messages_numbered(timeline: Timeline, numbers: Sequence[int]) -> Iterator[Message]:
-    """The messages with these ids; those that are not there are left out."""
+    """Yield the messages with these ids that exist."""
     return messages(timeline, f"m.id IN ({marks(numbers)})", numbers)
 
 
 def diagnostics(
     timeline: Timeline, condition: str = "1", parameters: Parameters = ()
 ) -> Iterator[StoredDiagnostic]:
-    """The session's diagnostics that meet an SQL condition on `diagnostics` (alias d), in order of time."""
+    """Yield the diagnostics that meet an SQL condition on `diagnostics` (alias d), in order of time."""
     rows = timeline.connection.execute(
         f"SELECT {_DIAGNOSTIC} WHERE d.{_OF_SESSION} AND ({condition}) ORDER BY d.ts_ns, d.id",
         [timeline.session.id, *parameters],
@@ -156,7 +156,7 @@ def diagnostics_by_id(
     after: int | None = 0,
     before: int | None = None,
 ) -> Iterator[StoredDiagnostic]:
-    """The same by id: those above one, or below one, as `messages` has messages."""
+    """Yield the same by id, above `after` or below `before` as in `messages`."""
     which, number, order = _side(after, before)
     rows = timeline.connection.execute(
         f"SELECT {_DIAGNOSTIC} WHERE d.id {which} ? AND +d.{_OF_SESSION} AND ({condition})"
@@ -167,7 +167,7 @@ def diagnostics_by_id(
 
 
 def diagnostics_numbered(timeline: Timeline, numbers: Sequence[int]) -> Iterator[StoredDiagnostic]:
-    """The diagnostics with these ids."""
+    """Yield the diagnostics with these ids."""
     return diagnostics_by_id(timeline, f"d.id IN ({marks(numbers)})", numbers)
 
 
@@ -178,7 +178,7 @@ def _side(after: int | None, before: int | None) -> tuple[str, int, str]:
 
 
 def marks(values: Sequence[Any]) -> str:
-    """Placeholders for values, for an SQL list."""
+    """Return placeholders for an SQL list of values."""
     return ", ".join("?" * len(values))
 
 

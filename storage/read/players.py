@@ -48,7 +48,7 @@ def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
 
 
 class StreamNames:
-    """What the clients of a session that grows call themselves, by stream."""
+    """The names of the clients of a growing session, by stream."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}

@@ -43,7 +43,7 @@ class SessionRow(msgspec.Struct, frozen=True):
 
 
 class CountedSession(SessionRow, frozen=True):
-    """A session with how much was recorded of it."""
+    """A session with the numbers of its streams, messages, games and errors."""
 
     streams: int
     messages: int
@@ -82,11 +82,11 @@ class Timeline:
         return self.session.started_ns or 0
 
     def seconds(self, ts_ns: int) -> float:
-        """A time in seconds since the session began."""
+        """Return a time in seconds since the session began."""
         return (ts_ns - self.started_ns) / 1e9
 
     def last_id(self, table: Literal["messages", "diagnostics"]) -> int:
-        """The id of the last row of a table, whatever its session; 0 if there is none."""
+        """Return the id of the last row of a table, whatever its session; 0 if there is none."""
         query = f"SELECT coalesce(max(id), 0) FROM {table}"
         (last,) = self.connection.execute(query).fetchone()
         return int(last)
@@ -105,7 +105,7 @@ class Timeline:
         return self._tables[row_id]
 
     def stream(self, row_id: int) -> Stream:
-        """One of the streams, without its end; it may have begun after others were read."""
+        """Return a stream, without its end; each is read once."""
         if row_id not in self._streams:
             query = "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE id = ?"
             self._streams[row_id] = Stream(*self.connection.execute(query, (row_id,)).fetchone())
@@ -177,9 +177,9 @@ class Timeline:
         condition: str = "1",
         parameters: Sequence[Any] = (),
     ) -> Iterator[Event]:
-        """The events of a table above one of its numbers and up to another that meet an SQL condition.
+        """Yield the events of a table that meet an SQL condition, numbered above `after` and up to `upto`.
 
-        Without the first, the latest come first.
+        Without `after` the latest come first.
         """
         rows = self.connection.execute(
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
@@ -339,7 +339,7 @@ _COUNTS = (
 
 
 def counted_sessions(connection: sqlite3.Connection) -> list[CountedSession]:
-    """All sessions of a database with what they have, oldest first."""
+    """Return all sessions of a database with their counts, oldest first."""
     counts = {number: several for number, *several in connection.execute(_COUNTS)}
     return [CountedSession(*msgspec.structs.astuple(row), *counts[row.id]) for row in sessions(connection)]
 

@@ -1,4 +1,4 @@
-"""Records of listings: those of a session with what is looked up for them."""
+"""Records of listings: those of a session, joined with flaws, bytes and players."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kiebitz.storage.session.session import Diagnostic, Message, diagnostic_numb
 
 
 class ListedMessage(Message, frozen=True):
-    """A message as it is listed: what is wrong with it, and its first bytes if it has flaws and no fields."""
+    """A message of a listing: with its flaws, and with its first bytes if it has flaws but no fields."""
 
     flaws: Sequence[FlawOfMessage]
     sent: bytes | None
@@ -30,9 +30,9 @@ class SummedDiagnostic(Diagnostic, frozen=True):
 
 
 class ListedDiagnostic(Diagnostic, frozen=True):
-    """A diagnostic as it is listed: whose stream it is on, its bytes, and where parsing resumed.
+    """A diagnostic of a listing: with its stream, its bytes, and the offset at which parsing resumed.
 
-    `marked` are the bytes that are meant, `lines` those around them, each with its `offset` and its `text`.
+    `marked` are the bytes at fault, `lines` those around them, each with its `offset` and its `text`.
     """
 
     client: str
@@ -52,10 +52,10 @@ class ListedDiagnostic(Diagnostic, frozen=True):
 
 
 def summed(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[SummedDiagnostic]:
-    """Flaws, in order of time, by severity, code and culprit, in the order in which each came first.
+    """Group diagnostics by severity, code and culprit, in the order of their first occurrence.
 
-    A player with several connections is one culprit, known by name. Of a note it is whom it is about. There
-    is none for the network and for Kiebitz itself.
+    `flaws` are in order of time. A player with several connections is one culprit, known by name. The network
+    and Kiebitz itself are none.
     """
     name_of = name_of_stream(timeline)
     first: dict[tuple[str | None, ...], tuple[StoredDiagnostic, str | None, str | None]] = {}

@@ -434,14 +434,14 @@ _Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
 def project(kind: type[_Record], record: msgspec.Struct, **other: Any) -> _Record:
-    """Return a record of a kind: its fields are those of another record, but for `other` values."""
+    """Return a `kind` with the values of `other`, and else those of the same fields of `record`."""
     return kind(*(other[name] if name in other else getattr(record, name) for name in kind.__struct_fields__))
 
 
 def message_record(
     timeline: Timeline, row: StoredMessage, player: str | None, altered: Action | None
 ) -> Message:
-    """A stored message, with what its client calls itself and what was done to it."""
+    """Return the record of a stored message."""
     numbers, stream = timeline.numbers, row.stream
     dissector = dissector_of(stream.protocol)
     return Message(
@@ -466,7 +466,7 @@ def message_record(
 
 
 def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: Action | None) -> Event:
-    """A stored event, with its table's server and what it says."""
+    """Return the record of a stored event."""
     numbers = timeline.numbers
     return project(
         Event,
@@ -482,7 +482,7 @@ def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: 
 
 
 def diagnostic_numbers(timeline: Timeline, row: StoredDiagnostic) -> dict[str, Any]:
-    """The fields in which a stored diagnostic has row ids, or nanoseconds, and a `Diagnostic` has not."""
+    """Return the fields of a `Diagnostic` for which a stored one has row ids or nanoseconds."""
     numbers = timeline.numbers
     return {
         "time": timeline.seconds(row.ts_ns),

@@ -39,7 +39,7 @@ class Evidence:
         return flaw.stream.transport == "udp"
 
     def listed(self, flaw: StoredDiagnostic) -> ListedDiagnostic:
-        """A flaw with all that belongs to it."""
+        """Return a flaw with its stream, its bytes and the offset at which parsing resumed."""
         altered = self.alteration(flaw)
         resumed_offset, resumed_message = self.resumption(flaw)
         return project(
