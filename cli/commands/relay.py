@@ -20,7 +20,7 @@ from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
 from kiebitz.cli.options.rotation import rotation_option
-from kiebitz.cli.options.taps import publish_options, tapping
+from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.status import FAILED
 from kiebitz.proxy.forwarder import Forwarder, run_relay
@@ -31,11 +31,10 @@ from kiebitz.proxy.relay.listeners import Listening
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from kiebitz.proxy.system.deferred_signals import Interrupted, held_signals
 from kiebitz.proxy.taps.nats_url import Place
-from kiebitz.services.publishing.companion import tapped
 from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.resume import recover
 from kiebitz.services.recording.rotation import Limits
-from kiebitz.services.recording.supervisor import RecorderProcess
+from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.services.standard_streams import errors_are_seen, tell
 from kiebitz.storage.read.conditions import compile_wanted
 
@@ -61,7 +60,7 @@ def _tell_where(listening: Listening, has_code: bool) -> None:
 class _Watched:
     """What shows the recording, which begins with the relay; who quits the picture ends the relay."""
 
-    def __init__(self, beside: Companion, recorder: RecorderProcess, forwarder: Forwarder) -> None:
+    def __init__(self, beside: Companion, recorder: RecorderSupervisor, forwarder: Forwarder) -> None:
         self._beside = beside
         self._recorder = recorder
         self._forwarder = forwarder
@@ -224,7 +223,7 @@ def relay(
         companions(is_watched, place) as beside,
         _held_signals(),
         tapped(published, database) as tap,
-        RecorderProcess(
+        RecorderSupervisor(
             database,
             on_trouble=lambda sentence: notices(sentence, sentence),
             tap=tap.journal if tap is not None else None,

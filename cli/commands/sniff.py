@@ -18,7 +18,7 @@ from kiebitz.cli.options.beside import Companion, companions, leave_beside, show
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
-from kiebitz.cli.options.taps import publish_options, tapping
+from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.proxy.capture.live import Sniffer
 from kiebitz.proxy.taps.nats_url import Place
@@ -26,7 +26,6 @@ from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.importing.losses import losses, tell_losses
 from kiebitz.services.importing.packets import PacketRecording
-from kiebitz.services.publishing.companion import tapped
 from kiebitz.services.recording.stop_conditions import Ending
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import tell, warn
@@ -37,7 +36,7 @@ from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 if TYPE_CHECKING:
     from kiebitz.dissectors.inspection.inspector import DecodeAs
     from kiebitz.proxy.capture.pipe import CapturePipe
-    from kiebitz.services.publishing.supervisor import TapProcess
+    from kiebitz.services.publishing.supervisor import TapSupervisor
     from kiebitz.storage.filters import Filter
 
 _AT_ONCE = 1000
@@ -159,7 +158,7 @@ class _Asked(msgspec.Struct, frozen=True):
     wanted: Filter | None
     quiet: bool
     beside: Sequence[Companion]
-    tap: TapProcess | None
+    tap: TapSupervisor | None
 
 
 def _sniff_pipe(asked: _Asked) -> None:

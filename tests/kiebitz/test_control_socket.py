@@ -20,7 +20,7 @@ from kiebitz.services.alteration import control_client as hands_client
 from kiebitz.services.alteration import control_server as hands
 from kiebitz.services.alteration.control_client import HandsClient
 from kiebitz.services.alteration.control_server import MOST_LINE, MOST_WATCHERS, HandsError, HeldMessage
-from kiebitz.services.recording.journal_folder import HANDS, Spool, tidy
+from kiebitz.services.supervision.journal_folder import HANDS, JournalFolder, tidy
 
 QUICK_S = 10.0
 
@@ -362,7 +362,7 @@ def test_a_database_that_carries_on_another(tmp_path: Path) -> None:
     first.touch()
     second.touch()
     recorded = [f"{first}:1"]
-    spool = Spool(tmp_path / "game.db")
+    spool = JournalFolder(tmp_path / "game.db")
     relay = Relay(MadeUp(), spool, lambda: recorded[-1])
     relay.begin()
     place = [(str(first), 1)]
@@ -404,7 +404,7 @@ def test_nothing_is_left_behind(database: Path) -> None:
 
 
 def test_what_a_killed_relay_leaves_is_tidied_away(database: Path) -> None:
-    folder = Spool(database).folder
+    folder = JournalFolder(database).folder
     # As if its process was killed: nobody holds it, and the socket is there.
     left = database.parent / f"{folder.name}x"
     folder.rename(left)

@@ -16,7 +16,7 @@ from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.alteration.control_server import Hands, HeldMessage
-from kiebitz.services.recording.journal_folder import Spool
+from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.storage.editing.assignment_parser import parse_assignments, split_name
 from kiebitz.storage.editing.message_encoding import edited, made
 
@@ -110,7 +110,7 @@ def held_message(
 class Relay:
     """What a relay has of it: a loop in a thread, an engine, and the socket beside a database."""
 
-    def __init__(self, engine: MadeUp, spool: Spool, session: Callable[[], str]) -> None:
+    def __init__(self, engine: MadeUp, spool: JournalFolder, session: Callable[[], str]) -> None:
         self.engine = engine
         self.spool = spool
         self.hands = Hands(engine, spool.folder, session)
@@ -159,7 +159,7 @@ class Relay:
 @contextmanager
 def holding(database: Path | str, session: int = 1, engine: MadeUp | None = None) -> Iterator[Relay]:
     """A relay that records into a database, and holds messages."""
-    spool = Spool(Path(database).absolute())
+    spool = JournalFolder(Path(database).absolute())
     try:
         relay = Relay(engine or MadeUp(), spool, lambda: f"{database}:{session}")
         relay.begin()

@@ -35,7 +35,7 @@ from kiebitz.services.alteration.control_server import (
     Waiting,
     address_in,
 )
-from kiebitz.services.recording.journal_folder import HANDS, folders
+from kiebitz.services.supervision.journal_folder import HANDS, folders
 
 Place = tuple[str, int]
 """A database, and the number of a session in it."""

@@ -1,7 +1,7 @@
 """The control socket of a relay that holds messages: viewers decide through it about held messages.
 
-A Unix stream socket named `hands`, in the folder of the recording's journal (`recording/journal_folder.py`),
-which no other user can enter. Both sides send JSON, an object a line, each at most `MOST_LINE` bytes.
+A Unix stream socket named `hands`, in the folder of the recording's journal (`services/supervision/`), which
+no other user can enter. Both sides send JSON, an object a line, each at most `MOST_LINE` bytes.
 
 The relay says, with `type` for which of them it is:
 
@@ -44,7 +44,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.faults import fault
-from kiebitz.services.recording.journal_folder import HANDS
+from kiebitz.services.supervision.journal_folder import HANDS
 
 VERSION = 1
 

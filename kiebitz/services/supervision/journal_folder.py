@@ -47,7 +47,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CL
 """Flags with which nothing else than a folder is opened, at once."""
 
 
-class Spool:
+class JournalFolder:
     """A new `folder` beside `database`, held until `discard`; `journal` is the place for one in it.
 
     Raises OSError if there can be none.
@@ -72,7 +72,7 @@ class Spool:
         self.journal = self.folder / _JOURNAL
 
     @classmethod
-    def left(cls, path: Path) -> tuple[Spool, bytes | None]:
+    def left(cls, path: Path) -> tuple[JournalFolder, bytes | None]:
         """Hold a folder whose processes are gone; return it with its note, None if it has a journal only.
 
         Raises OSError: PermissionError if the folder is not ours alone, BlockingIOError if a process holds
