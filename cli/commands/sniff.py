@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ import msgspec
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.beside import Companion, companions, leave_beside, show_beside, showing_options
+from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
@@ -119,7 +119,7 @@ def sniff(
     recover(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     anonymizer = anonymizer_if(stand_ins_if(is_anonymized), forced)
-    with companions(is_watched, place) as beside, tapped(published, database) as tap:
+    with Companions(is_watched, place) as companions, tapped(published, database) as tap:
         asked = _Asked(
             begin=partial(Recorder, database, "sniff", name=name, decode_as=forced, anonymizer=anonymizer),
             forced=forced,
@@ -128,7 +128,7 @@ def sniff(
             room=room,
             wanted=filter_,
             quiet=quiet or is_watched,
-            beside=beside,
+            companions=companions,
             tap=tap,
         )
         if interface == _PIPE:
@@ -146,8 +146,8 @@ class _Asked(msgspec.Struct, frozen=True):
     """How packets are to be recorded, wherever they come from.
 
     `begin` makes the recorder. The end comes after `duration` seconds, after `count` packets, or when there
-    is no more `room`. Lines are shown of all that is `wanted`, unless it is to be `quiet`. Those that are
-    `beside` show the table, and `tap` publishes.
+    is no more `room`. Lines are shown of all that is `wanted`, unless it is to be `quiet`. The `companions`
+    show the table, and `tap` publishes.
     """
 
     begin: Callable[..., Recorder]
@@ -157,7 +157,7 @@ class _Asked(msgspec.Struct, frozen=True):
     room: RecordingRoom
     wanted: Filter | None
     quiet: bool
-    beside: Sequence[Companion]
+    companions: Companions
     tap: TapSupervisor | None
 
 
@@ -211,7 +211,7 @@ def _record(
         tap.start()
     recording = PacketRecording(recorder, asked.forced, tap.items if tap is not None else None)
     view = LiveView(recorder, asked.wanted, asked.quiet)
-    show_beside(asked.beside, recorder, end)
+    asked.companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
     is_over = False
     committed = time.monotonic()
     while not end.has_come and (count is None or recording.packets < count):
@@ -233,5 +233,6 @@ def _record(
             if asked.room.is_full(recorder):
                 break
     view.show(recording.close())
-    leave_beside(asked.beside, end)
+    if end.was_signal:
+        asked.companions.stop()
     return recording, is_over
