@@ -231,10 +231,10 @@ def relay(
         altering = None
         if rules:
             # Only who alters messages waits for it to be loaded.
-            from kiebitz.services.alteration.setup import hands_on
+            from kiebitz.services.alteration.setup import alteration
 
             altering = stack.enter_context(
-                hands_on(
+                alteration(
                     rules,
                     decode_as=decode_as,
                     on_notice=notices,

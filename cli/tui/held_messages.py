@@ -12,8 +12,8 @@ from textual.widgets import Static
 from kiebitz.cli.tui.held_dialogs import AnswerHeld, EditHeld
 from kiebitz.cli.tui.held_list import HeldRows, strip
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.services.alteration.control_client import HandsClient, Held, NoAnswerError
-from kiebitz.services.alteration.control_server import Act, HandsError, HeldMessage
+from kiebitz.services.alteration.control_client import ControlClient, Held, NoAnswerError
+from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
 
 Deed = Literal["let-go", "change", "drop", "answer", "let-all-go"]
 """What a key does."""
@@ -32,14 +32,14 @@ class Sight(Protocol):
         """Say what was just done."""
 
 
-class ByHand:
+class HeldMessages:
     """What waits at the relay that records a session; `may_act` says whether one who looks so may see it."""
 
     def __init__(
         self,
         app: App[Any],
         sight: Sight,
-        client: HandsClient | None,
+        client: ControlClient | None,
         may_act: Callable[[], bool],
         letters: bool,
     ) -> None:
@@ -142,7 +142,7 @@ class ByHand:
             self._own = message.number
         try:
             await self._client.have_done(do, message.number if message is not None else None, text)
-        except HandsError as error:
+        except ControlError as error:
             if not isinstance(error, NoAnswerError):
                 self._own = None
             return str(error)

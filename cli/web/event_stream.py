@@ -30,7 +30,7 @@ from kiebitz.cli.web.query_executor import Desk
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Event
-from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.faults import fault
 from kiebitz.services.sessions import session_of
 from kiebitz.services.standard_streams import warn
@@ -104,7 +104,7 @@ class Feed:
         """Whether some news wait for a player's copy."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
-        self.hands = HandsClient(self._place)
+        self.hands = ControlClient(self._place)
         """What a relay holds that records it now."""
         self._told_changes = 0
 

@@ -18,8 +18,8 @@ from processes_and_rows import until
 
 from kiebitz.services.alteration import control_client as hands_client
 from kiebitz.services.alteration import control_server as hands
-from kiebitz.services.alteration.control_client import HandsClient
-from kiebitz.services.alteration.control_server import MOST_LINE, MOST_WATCHERS, HandsError, HeldMessage
+from kiebitz.services.alteration.control_client import ControlClient
+from kiebitz.services.alteration.control_server import MOST_LINE, MOST_WATCHERS, ControlError, HeldMessage
 from kiebitz.services.supervision.journal_folder import HANDS, JournalFolder, tidy
 
 QUICK_S = 10.0
@@ -99,8 +99,8 @@ def relay(database: Path) -> Iterator[Relay]:
 
 
 @contextmanager
-def following(database: Path | str, session: int = 1) -> Iterator[HandsClient]:
-    client = HandsClient(lambda: (str(database), session))
+def following(database: Path | str, session: int = 1) -> Iterator[ControlClient]:
+    client = ControlClient(lambda: (str(database), session))
     client.start()
     try:
         yield client
@@ -108,12 +108,12 @@ def following(database: Path | str, session: int = 1) -> Iterator[HandsClient]:
         client.stop()
 
 
-def numbers(client: HandsClient) -> list[int] | None:
+def numbers(client: ControlClient) -> list[int] | None:
     """What waits, by number; None where nothing can be held."""
     return None if client.held is None else [message.number for message in client.held.messages]
 
 
-def shows(client: HandsClient, expected: list[int] | None) -> None:
+def shows(client: ControlClient, expected: list[int] | None) -> None:
     until(lambda: numbers(client) == expected, f"{expected} wait", QUICK_S)
 
 
@@ -202,7 +202,7 @@ def test_what_cannot_be_done_is_a_sentence(line: bytes, words: str, relay: Relay
 
 def test_a_fault_of_the_engine_is_a_sentence(database: Path) -> None:
     class Faulty(MadeUp):
-        def let_go(self, number: int) -> None:
+        def act(self, *_: object) -> None:
             raise ZeroDivisionError("oh")
 
     with holding(database, engine=Faulty()) as relay, Wire(relay) as wire:
@@ -285,11 +285,11 @@ def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) ->
         one.ask("let-go", 1).result(QUICK_S)
         # Who asked sees it done at once.
         assert numbers(one) == [2]
-        with pytest.raises(HandsError, match="message 1 does not wait any more"):
+        with pytest.raises(ControlError, match="message 1 does not wait any more"):
             other.ask("drop", 1).result(QUICK_S)
         shows(one, [2])
         shows(other, [2])
-        with pytest.raises(HandsError, match="dice=9,9 does not fit"):
+        with pytest.raises(ControlError, match="dice=9,9 does not fit"):
             one.ask("change", 2, "dice=9,9").result(QUICK_S)
         one.ask("change", 2, "dice=2,1").result(QUICK_S)
         assert relay.engine.done == [("let go", 1), ("change", 2, b"ANNOUNCE;2,1;token")]
@@ -303,11 +303,11 @@ def test_two_at_the_same_moment(relay: Relay, database: Path) -> None:
         shows(other, [*range(1, 51)])
         lost: list[int] = []
 
-        def act(client: HandsClient) -> None:
+        def act(client: ControlClient) -> None:
             for number in range(1, 51):
                 try:
                     client.ask("let-go", number).result(QUICK_S)
-                except HandsError:
+                except ControlError:
                     lost.append(number)
 
         threads = [threading.Thread(target=act, args=(client,)) for client in (one, other)]
@@ -339,7 +339,7 @@ def test_a_relay_that_ends_and_another_that_begins(database: Path) -> None:
             shows(client, [1])
             relay.end()
             shows(client, None)
-            with pytest.raises(HandsError, match="the relay has ended"):
+            with pytest.raises(ControlError, match="the relay has ended"):
                 client.ask("drop", 1).result(QUICK_S)
         with holding(database) as relay:
             shows(client, [])
@@ -366,7 +366,7 @@ def test_a_database_that_carries_on_another(tmp_path: Path) -> None:
     relay = Relay(MadeUp(), spool, lambda: recorded[-1])
     relay.begin()
     place = [(str(first), 1)]
-    client = HandsClient(lambda: place[-1])
+    client = ControlClient(lambda: place[-1])
     client.start()
     try:
         shows(client, [])
@@ -468,7 +468,7 @@ def test_what_is_not_ours_alone_is_not_entered(
             shows(client, [])
         spoil(relay.spool.folder)
         came = threading.Event()
-        monkeypatch.setattr(hands.Hands, "_come", lambda *_: came.set())
+        monkeypatch.setattr(hands.ControlServer, "_come", lambda *_: came.set())
         with following(database) as client:
             assert not came.wait(10 * _AGAIN_S)
             assert numbers(client) is None

@@ -17,8 +17,8 @@ from screens import Filled
 from served_pages import Serving, serving
 from test_serve_held_messages import post
 
-from kiebitz.services.alteration.control_client import HandsClient
-from kiebitz.services.alteration.control_server import HandsError
+from kiebitz.services.alteration.control_client import ControlClient
+from kiebitz.services.alteration.control_server import ControlError
 
 QUICK_S = 20.0
 
@@ -93,9 +93,9 @@ class Talk:
 
 
 @contextmanager
-def following(talk: Talk) -> Iterator[HandsClient]:
+def following(talk: Talk) -> Iterator[ControlClient]:
     """Whoever watches the session."""
-    client = HandsClient(lambda: (str(talk.database), 1))
+    client = ControlClient(lambda: (str(talk.database), 1))
     client.start()
     try:
         until(lambda: client.held is not None, "the relay can hold", QUICK_S)
@@ -104,7 +104,7 @@ def following(talk: Talk) -> Iterator[HandsClient]:
         client.stop()
 
 
-def waits(client: HandsClient, *names: str) -> list[int]:
+def waits(client: ControlClient, *names: str) -> list[int]:
     """Wait until these wait; their numbers."""
 
     def waiting() -> list[str]:
@@ -133,7 +133,7 @@ def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
         # Another one, with other values; before that it is refused once.
         talk.says(b"REGISTER;alice")
         (number,) = waits(client, "REGISTER")
-        with pytest.raises(HandsError, match="did you mean name"):
+        with pytest.raises(ControlError, match="did you mean name"):
             client.ask("change", number, "nam=bob").result(QUICK_S)
         client.ask("change", number, "name=bob").result(QUICK_S)
         assert talk.hears() == b"REGISTER;bob"
@@ -146,7 +146,7 @@ def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
         client.ask("drop", number).result(QUICK_S)
         waits(client)
         talk.hears_nothing()
-        with pytest.raises(HandsError, match="does not wait any more"):
+        with pytest.raises(ControlError, match="does not wait any more"):
             client.ask("drop", number).result(QUICK_S)
 
 
@@ -210,7 +210,7 @@ def test_a_relay_that_is_killed(tmp_path: Path) -> None:
         os.killpg(talk.relay.pid, signal.SIGKILL)
         talk.relay.wait(PATIENCE_S)
         until(lambda: client.held is None, "nothing is held any more", QUICK_S)
-        with pytest.raises(HandsError, match="the relay has ended"):
+        with pytest.raises(ControlError, match="the relay has ended"):
             client.ask("let-go", number).result(QUICK_S)
 
 

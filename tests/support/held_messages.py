@@ -15,7 +15,7 @@ import uvloop
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.alteration.control_server import Hands, HeldMessage
+from kiebitz.services.alteration.control_server import FOR_ALL, Act, ControlServer, HeldMessage
 from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.storage.editing.assignment_parser import parse_assignments, split_name
 from kiebitz.storage.editing.message_encoding import edited, made
@@ -36,42 +36,30 @@ class MadeUp:
     def held(self) -> Sequence[HeldMessage]:
         return [*self._held.values()]
 
-    def let_go(self, number: int) -> None:
-        self._take("let go", number)
+    def act(self, do: Act, number: int, text: str) -> None:
+        done: list[Any] = [do.replace("-", " ")]
+        if do in FOR_ALL:
+            done += self._held
+            self._held.clear()
+        else:
+            message = self._held[number]
+            done.append(number)
+            if do in ("change", "answer"):
+                done.append(self._encoded(do, message, text))
+            if do != "answer":
+                del self._held[number]
+        self.done.append(tuple(done))
+        if do != "answer":
+            self.on_change()
 
-    def drop(self, number: int) -> None:
-        self._take("drop", number)
-
-    def change(self, number: int, assignments: str) -> None:
-        message = self._held[number]
+    @staticmethod
+    def _encoded(do: Act, message: HeldMessage, text: str) -> bytes:
         dissector = dissector_of(message.protocol)
         assert dissector is not None
-        data = edited(dissector, message.data, message.direction, parse_assignments(assignments))
-        self._take("change", number, data)
-
-    def answer(self, number: int, text: str) -> None:
-        message = self._held[number]
-        dissector = dissector_of(message.protocol)
-        assert dissector is not None
+        if do == "change":
+            return edited(dissector, message.data, message.direction, parse_assignments(text))
         name, rest = split_name(text)
-        _, data = made(dissector, name, [OPPOSITE[message.direction]], parse_assignments(rest))
-        self.done.append(("answer", number, data))
-
-    def let_all_go(self) -> None:
-        self._all("let all go")
-
-    def drop_all(self) -> None:
-        self._all("drop all")
-
-    def _take(self, what: str, number: int, *more: Any) -> None:
-        del self._held[number]
-        self.done.append((what, number, *more))
-        self.on_change()
-
-    def _all(self, what: str) -> None:
-        self.done.append((what, *self._held))
-        self._held.clear()
-        self.on_change()
+        return made(dissector, name, [OPPOSITE[message.direction]], parse_assignments(rest))[1]
 
 
 def held_message(
@@ -113,7 +101,7 @@ class Relay:
     def __init__(self, engine: MadeUp, spool: JournalFolder, session: Callable[[], str]) -> None:
         self.engine = engine
         self.spool = spool
-        self.hands = Hands(engine, spool.folder, session)
+        self.hands = ControlServer(engine, spool.folder, session)
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run)
 

@@ -27,7 +27,7 @@ from kiebitz.services.alteration.control_server import (
     PATIENCE_S,
     VERSION,
     Act,
-    HandsError,
+    ControlError,
     HeldMessage,
     Hello,
     Reply,
@@ -54,7 +54,7 @@ _Said = Hello | Waiting | Reply
 _SAID: msgspec.json.Decoder[_Said] = msgspec.json.Decoder(_Said)
 
 
-class NoAnswerError(HandsError):
+class NoAnswerError(ControlError):
     """Nobody knows whether it was done."""
 
 
@@ -79,7 +79,7 @@ class Held(msgspec.Struct, frozen=True):
         return message.bears_ns is not None and self.waited_ns(message) > message.bears_ns
 
 
-class HandsClient:
+class ControlClient:
     """Follows what is held, in a thread of its own, from `start` to `stop`.
 
     `place` says which session that is about, None for none; it is asked again and again. `held` is what waits
@@ -111,29 +111,29 @@ class HandsClient:
                     self._socket.shutdown(socket.SHUT_RDWR)
 
     def ask(self, do: Act, number: int | None = None, text: str = "") -> Future[None]:
-        """Have something done. The future raises HandsError with the reason if it was not."""
+        """Have something done. The future raises ControlError with the reason if it was not."""
         future: Future[None] = Future()
         # Who waits for it no more takes nothing back.
         future.set_running_or_notify_cancel()
         with self._guard:
             if self._socket is None:
-                future.set_exception(HandsError("nothing is held any more: the relay has ended"))
+                future.set_exception(ControlError("nothing is held any more: the relay has ended"))
                 return future
             request = Request(next(self._numbers), do, number, text)
             line = msgspec.json.encode(request) + b"\n"
             if len(line) > MOST_LINE:
-                future.set_exception(HandsError(f"this has more than {MOST_LINE} bytes"))
+                future.set_exception(ControlError(f"this has more than {MOST_LINE} bytes"))
                 return future
             self._asked[request.id] = future
             try:
                 self._socket.sendall(line)
             except OSError as error:
                 del self._asked[request.id]
-                future.set_exception(HandsError(f"the relay does not hear: {error.strerror or error}"))
+                future.set_exception(ControlError(f"the relay does not hear: {error.strerror or error}"))
         return future
 
     async def have_done(self, do: Act, number: int | None = None, text: str = "") -> None:
-        """Have something done, and wait until it is. Raises HandsError; NoAnswerError if nobody says."""
+        """Have something done, and wait until it is. Raises ControlError; NoAnswerError if nobody says."""
         try:
             await asyncio.wait_for(asyncio.wrap_future(self.ask(do, number, text)), PATIENCE_S)
         except TimeoutError:
@@ -181,7 +181,7 @@ class HandsClient:
                 if future is not None and said.refusal is None:
                     future.set_result(None)
                 elif future is not None:
-                    future.set_exception(HandsError(said.refusal or ""))
+                    future.set_exception(ControlError(said.refusal or ""))
             if self._place() != place:
                 return
 
@@ -195,7 +195,7 @@ class HandsClient:
             asked = [*self._asked.values()]
             self._asked.clear()
         for future in asked:
-            future.set_exception(HandsError("the relay has ended before it answered"))
+            future.set_exception(ControlError("the relay has ended before it answered"))
         self._take(None)
 
 

@@ -96,33 +96,18 @@ class HeldMessage(msgspec.Struct, frozen=True):
 
 
 class Holding(Protocol):
-    """Messages that wait for somebody. `on_change` is called when they are others."""
+    """Held messages. `on_change` is called when the list has changed."""
 
     on_change: Callable[[], None]
 
     def held(self) -> Sequence[HeldMessage]:
-        """All that wait, oldest first."""
+        """Return all held messages, oldest first."""
 
-    def let_go(self, number: int) -> None:
-        """Let a message go on as it is. Raises KeyError if it does not wait any more, as the others do."""
+    def act(self, do: Act, number: int, text: str) -> None:
+        """Carry out a request.
 
-    def drop(self, number: int) -> None:
-        """Let it go nowhere."""
-
-    def change(self, number: int, assignments: str) -> None:
-        """Let it go with other values, as in `dice=2,1`. Raises AssignmentError."""
-
-    def answer(self, number: int, text: str) -> None:
-        """Send its sender a message, as in `NAME field=value`, for the one it was meant for; it still waits.
-
-        Raises AssignmentError.
+        Raises KeyError if the message is not held any more, AssignmentError if `text` does not fit.
         """
-
-    def let_all_go(self) -> None:
-        """Let everything go on."""
-
-    def drop_all(self) -> None:
-        """Let nothing of it go anywhere."""
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -157,14 +142,14 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str = ""
 
 
-class HandsError(KiebitzError):
+class ControlError(KiebitzError):
     """Nobody can act by hand; the sentence says why."""
 
 
-class Hands:
+class ControlServer:
     """The socket in `folder`, from when it is made, and those who watch, from `attend` to `leave`.
 
-    `session` gives what is recorded now, as `DB:N`. Raises HandsError where there can be no socket.
+    `session` gives what is recorded now, as `DB:N`. Raises ControlError where there can be no socket.
     """
 
     def __init__(self, holding: Holding, folder: Path, session: Callable[[], str]) -> None:
@@ -226,36 +211,19 @@ class Hands:
             request = _REQUESTS.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             return _line(Reply(None, f"this is no request: {error}"))
+        refusal = None
         try:
-            refusal = self._do(request)
+            if request.number is None and request.do not in FOR_ALL:
+                raise ControlError(f"{request.do} goes with the number of a message")
+            self._holding.act(request.do, request.number or 0, request.text)
+        except KeyError:
+            refusal = f"message {request.number} does not wait any more: it was let go or dropped meanwhile"
+        except KiebitzError as error:
+            refusal = str(error)
         except Exception as error:
             # What nothing has foreseen ends a relay no more than anything else that comes here.
             refusal = fault(error)
         return _line(Reply(request.id, refusal))
-
-    def _do(self, request: Request) -> str | None:
-        """Why it was not done; None if it was."""
-        if request.do in FOR_ALL:
-            (self._holding.let_all_go if request.do == "let-all-go" else self._holding.drop_all)()
-            return None
-        number = request.number
-        if number is None:
-            return f"{request.do} goes with the number of a message"
-        try:
-            match request.do:
-                case "let-go":
-                    self._holding.let_go(number)
-                case "drop":
-                    self._holding.drop(number)
-                case "change":
-                    self._holding.change(number, request.text)
-                case "answer":
-                    self._holding.answer(number, request.text)
-        except KeyError:
-            return f"message {number} does not wait any more: it was let go or dropped meanwhile"
-        except KiebitzError as error:
-            return str(error)
-        return None
 
     def _changed(self) -> None:
         self._list = None
@@ -284,8 +252,10 @@ class Hands:
 class _Watcher:
     """One that is told, and asks. Of the list only the latest waits for it, of replies one."""
 
-    def __init__(self, hands: Hands, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._hands = hands
+    def __init__(
+        self, server: ControlServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._server = server
         self._reader = reader
         self._writer = writer
         self._has_changed = asyncio.Event()
@@ -316,7 +286,7 @@ class _Watcher:
             await self._has_changed.wait()
             self._has_changed.clear()
             begun_s = time.monotonic()
-            line = self._hands.waiting()
+            line = self._server.waiting()
             took_s = time.monotonic() - begun_s
             await self._send(line)
             await asyncio.sleep(max(_PAUSE_S, took_s * _SHARE))
@@ -331,10 +301,10 @@ class _Watcher:
                 return
             if not line.endswith(b"\n"):
                 return
-            reply = self._hands.done(line)
+            reply = self._server.done(line)
             if self._has_changed.is_set():
                 self._has_changed.clear()
-                reply = self._hands.waiting() + reply
+                reply = self._server.waiting() + reply
             await self._send(reply)
             # Who asks without end does not keep the relay from its bytes.
             await asyncio.sleep(0)
@@ -379,7 +349,7 @@ def _bound(folder: Path) -> socket.socket:
     except OSError as error:
         made.close()
         why = "its path is too long" if error.errno == errno.ENAMETOOLONG else error.strerror or error
-        raise HandsError(f"{place}: there can be no socket to act on what is held by: {why}") from error
+        raise ControlError(f"{place}: there can be no socket to act on what is held by: {why}") from error
     finally:
         os.close(descriptor)
     return made

@@ -12,7 +12,7 @@ from made_sessions import Conversation
 from watch_driver import Sight, watch
 
 from kiebitz.services.alteration import control_client as hands_client
-from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.storage.recording.recorder import Recorder
 
 Script = Callable[[Sight, Relay], Awaitable[None]]
@@ -35,8 +35,8 @@ def database(tmp_path: Path) -> Iterator[str]:
 
 
 @contextmanager
-def following(database: str) -> Iterator[HandsClient]:
-    client = HandsClient(lambda: (database, 1))
+def following(database: str) -> Iterator[ControlClient]:
+    client = ControlClient(lambda: (database, 1))
     client.start()
     try:
         yield client
@@ -147,7 +147,7 @@ def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
         await sight.press("e", *"3")
-        relay.do(lambda: relay.engine.let_go(1))
+        relay.do(lambda: relay.engine.act("let-go", 1, ""))
         await sight.press("backspace", "backspace", "backspace", "backspace", *"2", "comma", *"1", "enter")
         await shows(sight, "message 1 does not wait any more")
         await sight.press("escape")
@@ -179,7 +179,7 @@ def test_nobody_acts_on_another_message_because_theirs_is_gone(database: str) ->
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay)
         await sight.press("down")
-        relay.do(lambda: relay.engine.drop(2))
+        relay.do(lambda: relay.engine.act("drop", 2, ""))
         await shows(sight, "held 0/2")
         await sight.press("enter")
         await shows(sight, "choose")
