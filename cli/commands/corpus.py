@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -12,14 +13,15 @@ import click
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.system.deferred_signals import held_signals
-from kiebitz.services.corpus.extra import need_extra
 
 if TYPE_CHECKING:
     from kiebitz.storage.corpus.engine import Engine
     from kiebitz.storage.filters import Filter
 
 # A corpus is read with an extra, which takes its time to load: so that happens where it is needed.
+_NEEDED = ("dask", "distributed", "duckdb", "numpy")
 
 _folder = click.argument("folder", metavar="DIR", type=click.Path())
 
@@ -38,7 +40,11 @@ def corpus() -> None:
       kiebitz corpus check years
       kiebitz corpus query years 'select protocol, count(*) from games group by all'
     """
-    need_extra()
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise KiebitzError(
+            f"a corpus needs {', '.join(missing)}, which is not installed here: pip install 'kiebitz[corpus]'"
+        )
 
 
 @corpus.command("add")

@@ -15,11 +15,11 @@ from kiebitz.cli.live_view import live_view
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.companions import Companions, showing_options
+from kiebitz.cli.options.conditions import rotation_option
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
-from kiebitz.cli.options.rotation import rotation_option
 from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.status import FAILED

@@ -19,7 +19,13 @@ from processes_and_rows import until
 from kiebitz.services.alteration import control_client as hands_client
 from kiebitz.services.alteration import control_server as hands
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.services.alteration.control_server import MOST_LINE, MOST_WATCHERS, ControlError, HeldMessage
+from kiebitz.services.alteration.control_server import (
+    MOST_LINE,
+    MOST_WATCHERS,
+    Act,
+    ControlError,
+    HeldMessage,
+)
 from kiebitz.services.supervision.journal_folder import HANDS, JournalFolder, tidy
 
 QUICK_S = 10.0
@@ -202,8 +208,10 @@ def test_what_cannot_be_done_is_a_sentence(line: bytes, words: str, relay: Relay
 
 def test_a_fault_of_the_engine_is_a_sentence(database: Path) -> None:
     class Faulty(MadeUp):
-        def act(self, *_: object) -> None:
-            raise ZeroDivisionError("oh")
+        def act(self, do: Act, number: int, text: str) -> None:
+            if do == "let-go":
+                raise ZeroDivisionError("oh")
+            super().act(do, number, text)
 
     with holding(database, engine=Faulty()) as relay, Wire(relay) as wire:
         relay.hold(held_message(1))

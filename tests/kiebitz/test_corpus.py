@@ -455,7 +455,7 @@ def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("kiebitz.services.corpus.extra._NEEDED", ("duckdb", "no_such_engine"))
+    monkeypatch.setattr("kiebitz.cli.commands.corpus._NEEDED", ("duckdb", "no_such_engine"))
     done = ask("sessions", str(tmp_path))
     assert (done.status, done.out) == (1, "")
     assert "no_such_engine" in done.err
