@@ -188,6 +188,7 @@ class WatchApp(App[int], inherit_bindings=False):
             if not self.viewer.follows:
                 self.viewer.begin()
         self.run_worker(self.passing.follow())
+        self.by_hand.start()
         self.passing.play()
         self._arrange()
 

@@ -63,6 +63,11 @@ class HeldMessages:
         """Whether there is a relay that can hold."""
         return self.held is not None
 
+    def start(self) -> None:
+        """Follow the relay, as long as the application runs."""
+        if self._client is not None:
+            self._app.run_worker(self._client.run())
+
     def tick(self) -> None:
         """Show what has changed, and how long it waits."""
         if self._client is None:
@@ -141,7 +146,7 @@ class HeldMessages:
         if message is not None and do != "answer":
             self._own = message.number
         try:
-            await self._client.have_done(do, message.number if message is not None else None, text)
+            await self._client.ask(do, message.number if message is not None else None, text)
         except ControlError as error:
             if not isinstance(error, NoAnswerError):
                 self._own = None

@@ -81,13 +81,7 @@ def run(viewer: Viewer) -> int:
     descriptor = os.environ.get(RECORDER_SAYS, "")
     said = Said(int(descriptor)) if descriptor.isdecimal() else None
     app = WatchApp(viewer, said, hands)
-    if hands is not None:
-        hands.start()
-    try:
-        status = app.run()
-    finally:
-        if hands is not None:
-            hands.stop()
+    status = app.run()
     if said is not None and said.is_left_alone:
         warn("the program that records is gone; what it said:")
         while said.read():

@@ -106,6 +106,7 @@ class Feed:
         self.growth = records.Growth(0, 0)
         self.hands = ControlClient(self._place)
         """What a relay holds that records it now."""
+        self._following: asyncio.Task[None] | None = None
         self._told_changes = 0
 
     async def start(self) -> None:
@@ -114,10 +115,14 @@ class Feed:
         self._changed = asyncio.Event()
         self._thread.start()
         await asyncio.to_thread(self._looked.wait)
+        if self.status.live:
+            self._following = asyncio.create_task(self.hands.run())
 
     def stop(self) -> None:
         """Look no more, and let those go who listen."""
         self._stopped.set()
+        if self._following is not None:
+            self._following.cancel()
         self._tell(())
 
     # In the event loop: one call for each browser.
@@ -210,8 +215,6 @@ class Feed:
         reader = Reader(self._served)
         self._note_status(watched)
         self._looked.set()
-        if watched.is_live:
-            self.hands.start()
         while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
             try:
                 if watched.look() or self._is_held:
@@ -222,7 +225,6 @@ class Feed:
                 watched.fails(error)
             self._note_status(watched)
             self._note_hands()
-        self.hands.stop()
         if self._is_held:
             self._look(reader, is_last=True)
         reader.close()

@@ -100,7 +100,7 @@ async def act(hands: ControlClient, deed: Deed) -> None:
     if deed.do == "change":
         text = await asyncio.to_thread(_assignments, hands.held, deed)
     try:
-        await hands.have_done(deed.do, deed.number, text)
+        await hands.ask(deed.do, deed.number, text)
     except ControlError as error:
         raise HandsRefusalError(str(error)) from error
 

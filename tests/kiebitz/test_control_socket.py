@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from held_messages import MadeUp, Relay, held_message, holding
+from held_messages import Follower, MadeUp, Relay, held_message, holding
 from processes_and_rows import until
 
 from kiebitz.services.alteration import control_client as hands_client
 from kiebitz.services.alteration import control_server as hands
-from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.alteration.control_server import (
     MOST_LINE,
     MOST_WATCHERS,
@@ -105,21 +104,17 @@ def relay(database: Path) -> Iterator[Relay]:
 
 
 @contextmanager
-def following(database: Path | str, session: int = 1) -> Iterator[ControlClient]:
-    client = ControlClient(lambda: (str(database), session))
-    client.start()
-    try:
+def following(database: Path | str, session: int = 1) -> Iterator[Follower]:
+    with Follower(lambda: (str(database), session)) as client:
         yield client
-    finally:
-        client.stop()
 
 
-def numbers(client: ControlClient) -> list[int] | None:
+def numbers(client: Follower) -> list[int] | None:
     """What waits, by number; None where nothing can be held."""
     return None if client.held is None else [message.number for message in client.held.messages]
 
 
-def shows(client: ControlClient, expected: list[int] | None) -> None:
+def shows(client: Follower, expected: list[int] | None) -> None:
     until(lambda: numbers(client) == expected, f"{expected} wait", QUICK_S)
 
 
@@ -290,16 +285,16 @@ def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) ->
         shows(other, [1, 2])
         assert one.held is not None
         assert not isinstance(one.held.messages[0].fields, HeldMessage)
-        one.ask("let-go", 1).result(QUICK_S)
+        one.act("let-go", 1)
         # Who asked sees it done at once.
         assert numbers(one) == [2]
         with pytest.raises(ControlError, match="message 1 does not wait any more"):
-            other.ask("drop", 1).result(QUICK_S)
+            other.act("drop", 1)
         shows(one, [2])
         shows(other, [2])
         with pytest.raises(ControlError, match="dice=9,9 does not fit"):
-            one.ask("change", 2, "dice=9,9").result(QUICK_S)
-        one.ask("change", 2, "dice=2,1").result(QUICK_S)
+            one.act("change", 2, "dice=9,9")
+        one.act("change", 2, "dice=2,1")
         assert relay.engine.done == [("let go", 1), ("change", 2, b"ANNOUNCE;2,1;token")]
 
 
@@ -311,10 +306,10 @@ def test_two_at_the_same_moment(relay: Relay, database: Path) -> None:
         shows(other, [*range(1, 51)])
         lost: list[int] = []
 
-        def act(client: ControlClient) -> None:
+        def act(client: Follower) -> None:
             for number in range(1, 51):
                 try:
-                    client.ask("let-go", number).result(QUICK_S)
+                    client.act("let-go", number)
                 except ControlError:
                     lost.append(number)
 
@@ -348,7 +343,7 @@ def test_a_relay_that_ends_and_another_that_begins(database: Path) -> None:
             relay.end()
             shows(client, None)
             with pytest.raises(ControlError, match="the relay has ended"):
-                client.ask("drop", 1).result(QUICK_S)
+                client.act("drop", 1)
         with holding(database) as relay:
             shows(client, [])
             relay.hold(held_message(5))
@@ -374,16 +369,14 @@ def test_a_database_that_carries_on_another(tmp_path: Path) -> None:
     relay = Relay(MadeUp(), spool, lambda: recorded[-1])
     relay.begin()
     place = [(str(first), 1)]
-    client = ControlClient(lambda: place[-1])
-    client.start()
     try:
-        shows(client, [])
-        recorded.append(f"{second}:2")
-        place.append((str(second), 2))
-        relay.hold(held_message(1))
-        shows(client, [1])
+        with Follower(lambda: place[-1]) as client:
+            shows(client, [])
+            recorded.append(f"{second}:2")
+            place.append((str(second), 2))
+            relay.hold(held_message(1))
+            shows(client, [1])
     finally:
-        client.stop()
         relay.end()
         spool.discard()
 
@@ -399,7 +392,7 @@ def test_a_path_of_any_length(tmp_path: Path) -> None:
     with holding(database) as relay, following(database) as client:
         relay.hold(held_message(1))
         shows(client, [1])
-        client.ask("let-go", 1).result(QUICK_S)
+        client.act("let-go", 1)
         folder_of_relay = relay.spool.folder
     assert not folder_of_relay.exists()
 

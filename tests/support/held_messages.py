@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import uvloop
@@ -15,10 +15,14 @@ import uvloop
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.system.clock import now_ns
+from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.alteration.control_server import FOR_ALL, Act, ControlServer, HeldMessage
 from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.storage.editing.assignment_parser import parse_assignments, split_name
 from kiebitz.storage.editing.message_encoding import edited, made
+
+QUICK_S = 10.0
+"""Time limit for what takes no time."""
 
 
 class MadeUp:
@@ -93,6 +97,28 @@ def held_message(
         bears_ns=None if bears_s is None else int(bears_s * 1e9),
     )
     return msgspec.structs.replace(made, **more)
+
+
+class Follower(ControlClient):
+    """A client with a loop in a thread of its own, for tests without one."""
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._running = asyncio.run_coroutine_threadsafe(self.run(), self._loop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.cancel()
+        asyncio.run_coroutine_threadsafe(self._loop.shutdown_default_executor(), self._loop).result(QUICK_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(QUICK_S)
+        self._loop.close()
+
+    def act(self, do: Act, number: int | None = None, text: str = "") -> None:
+        """Send a request and wait for the reply."""
+        asyncio.run_coroutine_threadsafe(self.ask(do, number, text), self._loop).result(QUICK_S)
 
 
 class Relay:

@@ -11,11 +11,8 @@ import os
 import re
 import socket
 import stat
-import struct
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
@@ -46,8 +43,6 @@ _SHARE = 20
 
 _ROTATED = re.compile(r"(?P<stem>.*)_\d{5}_\d{14}")
 """The name of a database that carries on another recording; see `kiebitz.services.recording.rotation`."""
-
-_PIECE = 1 << 16
 
 _Said = Hello | Waiting | Reply
 
@@ -80,123 +75,92 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class ControlClient:
-    """Follows what is held, in a thread of its own, from `start` to `stop`.
+    """Follows what a relay holds, as long as `run` does.
 
-    `place` says which session that is about, None for none; it is asked again and again. `held` is what waits
-    now, None where nothing can be held; `changes` counts up when it is another.
+    `place` returns the recorded session, None if there is none; it is asked again and again. `held` are the
+    held messages, None where nothing can be held; `changes` counts how often they have changed.
     """
 
     def __init__(self, place: Callable[[], Place | None]) -> None:
         self._place = place
         self.held: Held | None = None
         self.changes = 0
-        self._guard = threading.Lock()
-        self._asked: dict[int, Future[None]] = {}
+        self._asked: dict[int, asyncio.Future[None]] = {}
         self._numbers = count(1)
-        self._socket: socket.socket | None = None
+        self._writer: asyncio.StreamWriter | None = None
         self._looked_s = 0.0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hands", daemon=True)
 
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
+    async def run(self) -> None:
+        """Follow one relay after the other until this is cancelled."""
+        while True:
+            with suppress(OSError, TimeoutError, ValueError, msgspec.DecodeError, RecursionError):
+                await self._follow()
+            await asyncio.sleep(max(_AGAIN_S, self._looked_s * _SHARE))
 
-    def stop(self) -> None:
-        """Look no more; what is asked is not answered any more."""
-        self._stopped.set()
-        with self._guard:
-            if self._socket is not None:
-                with suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)
+    async def ask(self, do: Act, number: int | None = None, text: str = "") -> None:
+        """Send a request and wait for the reply.
 
-    def ask(self, do: Act, number: int | None = None, text: str = "") -> Future[None]:
-        """Have something done. The future raises ControlError with the reason if it was not."""
-        future: Future[None] = Future()
-        # Who waits for it no more takes nothing back.
-        future.set_running_or_notify_cancel()
-        with self._guard:
-            if self._socket is None:
-                future.set_exception(ControlError("nothing is held any more: the relay has ended"))
-                return future
-            request = Request(next(self._numbers), do, number, text)
-            line = msgspec.json.encode(request) + b"\n"
-            if len(line) > MOST_LINE:
-                future.set_exception(ControlError(f"this has more than {MOST_LINE} bytes"))
-                return future
-            self._asked[request.id] = future
-            try:
-                self._socket.sendall(line)
-            except OSError as error:
-                del self._asked[request.id]
-                future.set_exception(ControlError(f"the relay does not hear: {error.strerror or error}"))
-        return future
-
-    async def have_done(self, do: Act, number: int | None = None, text: str = "") -> None:
-        """Have something done, and wait until it is. Raises ControlError; NoAnswerError if nobody says."""
+        Raises ControlError with the reason if it was refused, NoAnswerError if no reply has come in time.
+        """
+        if self._writer is None:
+            raise ControlError("nothing is held any more: the relay has ended")
+        request = Request(next(self._numbers), do, number, text)
+        line = msgspec.json.encode(request) + b"\n"
+        if len(line) > MOST_LINE:
+            raise ControlError(f"this has more than {MOST_LINE} bytes")
+        reply = self._asked[request.id] = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait_for(asyncio.wrap_future(self.ask(do, number, text)), PATIENCE_S)
+            self._writer.write(line)
+            async with asyncio.timeout(PATIENCE_S):
+                await reply
         except TimeoutError:
             raise NoAnswerError(f"the relay has not answered for {PATIENCE_S:g} s") from None
+        finally:
+            self._asked.pop(request.id, None)
 
-    # In the thread.
+    async def _follow(self) -> None:
+        """Follow the relay that records now, until it ends or another one does.
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            with suppress(OSError, msgspec.DecodeError, RecursionError):
-                self._follow()
-            self._stopped.wait(max(_AGAIN_S, self._looked_s * _SHARE))
-
-    def _follow(self) -> None:
-        """Follow the socket that there is now, as long as it is there. Raises OSError, DecodeError."""
+        Raises OSError, TimeoutError, ValueError, DecodeError.
+        """
         place, begun_s = self._place(), time.monotonic()
-        found = _connected(place[0]) if place is not None else None
+        found = await asyncio.to_thread(_connected, place[0]) if place is not None else None
         self._looked_s = time.monotonic() - begun_s
         if place is None or found is None:
             return
-        found.settimeout(PATIENCE_S)
-        with closing(found), closing(found.makefile("rb", _PIECE)) as file:
-            hello = _said(file.readline(MOST_LINE))
+        reader, writer = await asyncio.open_unix_connection(sock=found, limit=MOST_LINE)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                hello = _said(await reader.readline())
             if not _is_of(hello, place):
                 return
-            with self._guard:
-                if self._stopped.is_set():
-                    return
-                self._socket = found
-            try:
-                # It is silent as long as nothing changes, but takes what is asked.
-                found.settimeout(None)
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(PATIENCE_S), 0))
-                self._hear(file.readline, place)
-            finally:
+            self._writer = writer
+            while self._place() == place:
+                self._take(_said(await reader.readline()))
+        finally:
+            writer.transport.abort()
+            if self._writer is not None:
                 self._leave()
 
-    def _hear(self, readline: Callable[[int], bytes], place: Place) -> None:
-        while line := readline(MOST_LINE):
-            said = _said(line)
-            if isinstance(said, Waiting):
-                self._take(Held(said.held, said.more, said.now_ns, time.monotonic()))
-            elif isinstance(said, Reply) and said.id is not None:
-                future = self._asked.pop(said.id, None)
-                if future is not None and said.refusal is None:
-                    future.set_result(None)
-                elif future is not None:
-                    future.set_exception(ControlError(said.refusal or ""))
-            if self._place() != place:
-                return
+    def _take(self, said: _Said) -> None:
+        if isinstance(said, Waiting):
+            self._show(Held(said.held, said.more, said.now_ns, time.monotonic()))
+        elif isinstance(said, Reply) and said.id in self._asked and not self._asked[said.id].done():
+            if said.refusal is None:
+                self._asked[said.id].set_result(None)
+            else:
+                self._asked[said.id].set_exception(ControlError(said.refusal))
 
-    def _take(self, held: Held | None) -> None:
+    def _show(self, held: Held | None) -> None:
         self.held = held
         self.changes += 1
 
     def _leave(self) -> None:
-        with self._guard:
-            self._socket = None
-            asked = [*self._asked.values()]
-            self._asked.clear()
-        for future in asked:
-            future.set_exception(ControlError("the relay has ended before it answered"))
-        self._take(None)
+        self._writer = None
+        for reply in self._asked.values():
+            if not reply.done():
+                reply.set_exception(ControlError("the relay has ended before it answered"))
+        self._show(None)
 
 
 def _said(line: bytes) -> _Said:

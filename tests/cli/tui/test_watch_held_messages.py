@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,26 +33,16 @@ def database(tmp_path: Path) -> Iterator[str]:
     recorder.close()
 
 
-@contextmanager
-def following(database: str) -> Iterator[ControlClient]:
-    client = ControlClient(lambda: (database, 1))
-    client.start()
-    try:
-        yield client
-    finally:
-        client.stop()
-
-
 def by_hand(
     database: str, script: Script, size: tuple[int, int] = (100, 30), player: str | None = None
 ) -> Relay:
     """Watch it while messages are held; gives the relay."""
-    with holding(database) as relay, following(database) as client:
+    with holding(database) as relay:
 
         async def run(sight: Sight) -> None:
             await script(sight, relay)
 
-        watch(database, run, size, hands=client, player=player)
+        watch(database, run, size, hands=ControlClient(lambda: (database, 1)), player=player)
         return relay
 
 
