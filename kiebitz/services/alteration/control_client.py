@@ -1,7 +1,7 @@
-"""Follows what a relay holds, and acts on it: the other end of the socket that `hands` tells of.
+"""The client of a relay's control socket: follows its held messages, and acts on them.
 
-Which socket that is follows from the database: the folder of the recording's journal lies beside it. Only a
-folder and a socket that are ours alone are entered. Where there is none nothing is held, and nothing is said.
+The database leads to the socket: the folder of the recording's journal lies beside it. A folder or a socket
+that belongs to another user is ignored. Where there is none, no messages are held, and nothing is reported.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from kiebitz.services.alteration.control_server import (
 from kiebitz.services.supervision.journal_folder import HANDS, folders
 
 Place = tuple[str, int]
-"""A database, and the number of a session in it."""
+"""A database and the number of a session in it."""
 
 _AGAIN_S = 0.5
 _SHARE = 20
-"""So often it is looked whether there is a socket; of a core that takes so small a share at most."""
+"""Interval (seconds) between two searches for a socket; they take at most a twentieth of a core."""
 
 _ROTATED = re.compile(r"(?P<stem>.*)_\d{5}_\d{14}")
-"""The name of a database that carries on another recording; see `kiebitz.services.recording.rotation`."""
+"""The name of a database that continues another one; see `kiebitz.services.recording.rotation`."""
 
 _Said = Hello | Waiting | Reply
 
@@ -50,11 +50,11 @@ _SAID: msgspec.json.Decoder[_Said] = msgspec.json.Decoder(_Said)
 
 
 class NoAnswerError(ControlError):
-    """Nobody knows whether it was done."""
+    """The relay did not reply in time: the request may have been carried out."""
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What waits: its messages, how many more there are, and the relay's clock when `heard_s` was ours."""
+    """Held messages, the number of further ones, and the relay's clock at `heard_s` of this process's."""
 
     messages: Sequence[HeldMessage] = ()
     more: int = 0
@@ -65,12 +65,12 @@ class Held(msgspec.Struct, frozen=True):
         return len(self.messages) + self.more
 
     def waited_ns(self, message: HeldMessage) -> int:
-        """How long a message has waited by now."""
+        """Return how long a message has been held."""
         since_ns = int((time.monotonic() - self.heard_s) * 1e9)
         return max(self.now_ns + since_ns - message.since_ns, 0)
 
     def is_overdue(self, message: HeldMessage) -> bool:
-        """Whether it has waited longer than somebody waits for it."""
+        """Return True if a message is held for longer than its timeout."""
         return message.bears_ns is not None and self.waited_ns(message) > message.bears_ns
 
 
@@ -164,14 +164,14 @@ class ControlClient:
 
 
 def _said(line: bytes) -> _Said:
-    """What a line says. Raises OSError where there is none, DecodeError."""
+    """Decode a line. Raises OSError if there is none, DecodeError."""
     if not line.endswith(b"\n"):
         raise ConnectionError("the relay has ended")
     return _SAID.decode(line)
 
 
 def _is_of(hello: _Said, place: Place) -> bool:
-    """Whether this is the recording of that session."""
+    """Return True if the relay records this session."""
     if not isinstance(hello, Hello) or hello.version != VERSION or hello.session != place[1]:
         return False
     with suppress(OSError):
@@ -180,7 +180,7 @@ def _is_of(hello: _Said, place: Place) -> bool:
 
 
 def _connected(database: str) -> socket.socket | None:
-    """The socket of a relay that records into a database, or into one that this carries on."""
+    """Return the socket of a relay that records into a database, or into one that this continues."""
     file = Path(database).absolute()
     names = [file]
     if rotated := _ROTATED.fullmatch(file.stem):
@@ -194,7 +194,7 @@ def _connected(database: str) -> socket.socket | None:
 
 
 def _entered(folder: Path, descriptor: int) -> socket.socket:
-    """The socket in a folder that is ours alone. Raises OSError."""
+    """Return a connection to the socket in a folder that is ours alone. Raises OSError."""
     there = os.stat(HANDS, dir_fd=descriptor, follow_symlinks=False)
     if not stat.S_ISSOCK(there.st_mode) or there.st_uid != os.geteuid():
         raise PermissionError("it is not ours")

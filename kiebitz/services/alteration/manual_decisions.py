@@ -1,4 +1,4 @@
-"""What a relay holds, as those see it who decide by hand; their decisions, carried out by the engine."""
+"""Held messages as viewers see them; their decisions, carried out by the engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ManualDecisions:
         self._asking.on_held = self._changed
 
     def held(self) -> Sequence[HeldMessage]:
-        """All that wait, oldest first."""
+        """Return all held messages, oldest first."""
         return [self._shown(ticket) for ticket in self._asking.held]
 
     def act(self, do: Act, number: int, text: str) -> None:
