@@ -28,7 +28,7 @@ from kiebitz.storage.recording.rotation import RotatingRecorder
 
 RETRY_S = 0.5
 GIVE_UP_S = 10.0
-"""How long (seconds) a database that cannot be written is tried once the relay itself is over."""
+"""Time limit (seconds) for retrying a database that cannot be written, once the relay is over."""
 
 _SOON_S = COMMIT_EVERY_S / 5
 """Longest time (seconds) since the last commit after which items that have come are committed."""

@@ -20,11 +20,11 @@ from kiebitz.services.supervision.supervisor import start_connected
 from kiebitz.storage.database.schema import StorageError
 
 _FEW = 1000
-"""So many messages are recorded before anybody has read that they are left."""
+"""Number of messages below which the rest is recorded without a notice."""
 
 
 class Remaining:
-    """As a context: says what is left to be recorded, if it is much; with a bar on a terminal."""
+    """Reports the number of messages left to be recorded, if they are many; on a terminal with a bar."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -38,7 +38,7 @@ class Remaining:
         self._stack.close()
 
     def show(self, messages: int) -> None:
-        """About so many messages are left."""
+        """Report about how many messages are left."""
         if not self._most and messages < _FEW:
             return
         if not self._most:
