@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -13,15 +12,14 @@ import click
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.extras import require_extra
 from kiebitz.proxy.system.deferred_signals import held_signals
 
 if TYPE_CHECKING:
+    from kiebitz.dissectors.filters import Filter
     from kiebitz.storage.corpus.engine import Engine
-    from kiebitz.storage.filters import Filter
 
 # A corpus is read with an extra, which takes its time to load: so that happens where it is needed.
-_NEEDED = ("dask", "distributed", "duckdb", "numpy")
 
 _folder = click.argument("folder", metavar="DIR", type=click.Path())
 
@@ -31,7 +29,7 @@ def corpus() -> None:
     """Ask thousands of captures one question.
 
     A corpus is a folder of Parquet, in which stands what is in many captures. They are added on all cores of
-    this machine, or on those of a Dask cluster; DuckDB answers. Needs pip install 'kiebitz[corpus]'.
+    this machine, or on those of a Dask cluster; DuckDB answers. Needs the extra [corpus].
 
     \b
     Example:
@@ -40,11 +38,7 @@ def corpus() -> None:
       kiebitz corpus check years
       kiebitz corpus query years 'select protocol, count(*) from games group by all'
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise KiebitzError(
-            f"a corpus needs {', '.join(missing)}, which is not installed here: pip install 'kiebitz[corpus]'"
-        )
+    require_extra("corpus", "a corpus")
 
 
 @corpus.command("add")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from kiebitz.cli.param_type import ParamType
 from kiebitz.services.recording.rotation import Limits
 
 _SMALLEST_KB = 1000
@@ -21,7 +22,7 @@ class Condition(NamedTuple):
     number: float
 
 
-class ConditionType(click.ParamType[Condition]):
+class ConditionType(ParamType[Condition]):
     """Reads KIND:NUMBER; `units` has the unit of each kind, in capitals."""
 
     name = "condition"

@@ -12,14 +12,14 @@ from typing import Any, Self
 import msgspec
 import uvloop
 
+from kiebitz.dissectors.editing.assignment_parser import parse_assignments, split_name
+from kiebitz.dissectors.editing.message_encoding import edited, made
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.alteration.control_server import FOR_ALL, Act, ControlServer, HeldMessage
 from kiebitz.services.supervision.journal_folder import JournalFolder
-from kiebitz.storage.editing.assignment_parser import parse_assignments, split_name
-from kiebitz.storage.editing.message_encoding import edited, made
 
 QUICK_S = 10.0
 """Time limit for what takes no time."""
