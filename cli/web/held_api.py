@@ -19,8 +19,8 @@ from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.request_params import BadQuestionError, ForbiddenError
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import field_words
-from kiebitz.services.alteration.control_client import HandsClient, Held
-from kiebitz.services.alteration.control_server import Act, HandsError, HeldMessage
+from kiebitz.services.alteration.control_client import ControlClient, Held
+from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
 from kiebitz.storage.session.session import project
 
 HEADER = "kiebitz-hands"
@@ -95,14 +95,14 @@ async def deed_of(request: Request) -> Deed:
         raise BadQuestionError(f"this says nothing that can be done: {error}") from error
 
 
-async def act(hands: HandsClient, deed: Deed) -> None:
+async def act(hands: ControlClient, deed: Deed) -> None:
     """Have it done. Raises HandsRefusalError with the reason if it was not."""
     text = deed.text
     if deed.do == "change":
         text = await asyncio.to_thread(_assignments, hands.held, deed)
     try:
-        await hands.have_done(deed.do, deed.number, text)
-    except HandsError as error:
+        await hands.ask(deed.do, deed.number, text)
+    except ControlError as error:
         raise HandsRefusalError(str(error)) from error
 
 
