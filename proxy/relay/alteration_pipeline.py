@@ -1,4 +1,4 @@
-"""The detour of bytes that are altered as they pass: to an `Altering`, then on, and into the journal."""
+"""Alteration pipeline: received bytes go to an `Alterer`, its output to receivers and the journal."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from kiebitz.proxy.system.clock import now_ns
 
 
 class Outlet(Protocol):
-    """Where a stream's bytes are passed on; all of it works, or reports its own trouble."""
+    """The sending end of a stream; its methods report their own errors instead of raising them."""
 
     def pass_on(self, direction: Direction, data: bytes) -> None:
-        """Give these bytes to the receiver of this direction."""
+        """Send bytes to the receiver of this direction."""
 
     def end(self, direction: Direction) -> None:
-        """Tell the receiver that its peer says no more."""
+        """Signal the end of this direction to its receiver."""
 
     def reset(self) -> None:
-        """Reset the connection, to both sides."""
+        """Reset the connection on both sides."""
 
     def hold_back(self, direction: Direction, is_held: bool) -> None:
-        """Read no more from the sender of this direction for now, or read on."""
+        """Pause or resume reading from the sender of this direction."""
 
 
 class _Bend(msgspec.Struct, eq=False):
-    """A stream on its detour: where it goes on, and how many bytes were passed on."""
+    """A stream in the pipeline: its outlet, and the number of bytes forwarded in each direction."""
 
     outlet: Outlet
     passed: dict[Direction, int] = msgspec.field(default_factory=lambda: {"c2s": 0, "s2c": 0})
 
 
 class Detour:
-    """The way of all streams of a forwarder whose messages are altered: to `altering`, then on, journaled.
+    """The link between relays and an alterer: feeds received bytes to it, and carries out deliveries.
 
-    What a receiver gets is journaled, as without a detour, and beside it what had been sent.
+    The journal records the bytes that each receiver got, as without alteration, and with them the bytes that
+    were originally sent.
     """
 
     def __init__(self, altering: Altering, journal: JournalWriter) -> None:
@@ -48,12 +49,12 @@ class Detour:
         self._journal = journal
         self._bends: dict[int, _Bend] = {}
         self._held_back: set[tuple[int, Direction]] = set()
-        """From which senders nothing is read for now."""
+        """Senders whose reading is paused."""
         self._timer: asyncio.TimerHandle | None = None
         self._due_ns: int | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let the clock run."""
+        """Start the alterer's timers on this loop."""
         self._loop = loop
 
         def look_soon() -> None:
@@ -62,7 +63,7 @@ class Detour:
         self._altering.on_ready = look_soon
 
     def finish(self) -> None:
-        """Pass on what waits, as the relays are about to end."""
+        """Flush the alterer's queues before the relays stop."""
         self._altering.on_ready = lambda: None
         if self._timer is not None:
             self._timer.cancel()
@@ -71,21 +72,21 @@ class Detour:
     def opened(
         self, number: int, transport: Transport, client: str, server: str, now: int, outlet: Outlet
     ) -> None:
-        """A stream begins, which goes on by `outlet`."""
+        """Register a new stream whose output goes to `outlet`."""
         self._bends[number] = _Bend(outlet)
         self._altering.opened(number, transport, client, server, now)
 
     def came(self, number: int, direction: Direction, now: int, data: bytes) -> None:
-        """Bytes have come."""
+        """Process bytes received in one direction of a stream."""
         self._carry_out(self._altering.came(number, direction, now, data))
         self._mind(number, direction)
 
     def ended(self, number: int, direction: Direction, now: int) -> None:
-        """The sender of a byte stream's direction has ended it."""
+        """Process the end of one direction of a byte stream."""
         self._carry_out(self._altering.ended(number, direction, now))
 
     def closed(self, number: int, now: int) -> None:
-        """A stream is over: its end may be journaled behind this."""
+        """Remove a closed stream; its end may be journaled after this call."""
         self._carry_out(self._altering.closed(number, now))
         self._bends.pop(number, None)
         self._held_back -= {(number, direction) for direction in DIRECTIONS}
@@ -97,12 +98,12 @@ class Detour:
         self._mind_all()
 
     def _mind_all(self) -> None:
-        """See who may go on: what others have waiting counts, too."""
+        """Check all paused senders again: the alterer's limit also depends on other streams' queues."""
         for number, direction in [*self._held_back]:
             self._mind(number, direction)
 
     def _mind(self, number: int, direction: Direction) -> None:
-        """Hold a sender back where too much waits, and let it go on where there is room again."""
+        """Pause the sender if its queue is full, and resume it once there is room."""
         bend = self._bends.get(number)
         if bend is None:
             return
@@ -135,12 +136,12 @@ class Detour:
         self._plan()
 
     def _plan(self) -> None:
-        """Come back when the next thing is due."""
+        """Schedule the next tick for the alterer's next due time."""
         due_ns = self._altering.next_due_ns
         if due_ns is None or due_ns == 0 or (self._due_ns is not None and self._due_ns <= due_ns):
             return
         if self._timer is not None:
             self._timer.cancel()
         self._due_ns = due_ns
-        # libuv's clock has milliseconds, and a timer may come a little early.
+        # libuv's clock has millisecond resolution, and a timer may fire slightly early.
         self._timer = self._loop.call_later(max(0.001, (due_ns - now_ns()) / 1e9), self._tick)

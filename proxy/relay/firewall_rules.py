@@ -1,8 +1,8 @@
-"""Firewall rules that lead traffic to a transparent relay, and what undoes them, for people to run.
+"""Firewall rules that redirect traffic to a transparent relay, and their removal, for users to run.
 
-Pure text: Kiebitz never changes the firewall. Where players are other machines, their packets come in by an
-interface. Where they are programs of this machine (the interface `lo` stands for these), what they send is
-marked on its way out and comes in again by `lo`. What bears the relay's own mark is left alone.
+This module only generates text: Kiebitz never changes the firewall. Packets of other machines arrive at a
+network interface. Packets of programs on this machine (interface `lo`) are marked on output and come in again
+through `lo`. Packets with the relay's own mark are left alone.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from kiebitz.proxy.relay.transparent import OWN_MARK
 _TRANSPORTS: tuple[Transport, ...] = ("tcp", "udp")
 _LOOPBACK = {4: "127.0.0.1", 6: "::1"}
 _MARKS = 0x4B0000
-"""What goes to the relay on port P is marked with this plus P, for a routing table of that number."""
+"""Packets for the relay on port P get this mark plus P; the routing table has the same number."""
 
 
 class Ports(msgspec.Struct, frozen=True):
-    """Ports of game servers, from `first` to `last`; of both transports where that is None."""
+    """A range of game server ports, `first` to `last`; a `transport` of None means TCP and UDP."""
 
     first: int
     last: int
     transport: Transport | None = None
 
     def written(self, mark: str) -> str:
-        """The one port, or first and last with a mark between them."""
+        """Return the single port, or the first and last port joined by `mark`."""
         return str(self.first) if self.first == self.last else f"{self.first}{mark}{self.last}"
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """One way: shell commands that lead traffic to the relay, and those that end it; a note for people."""
+    """One alternative: shell commands that redirect traffic to the relay and undo that, and a note."""
 
     title: str
     commands: list[str]
@@ -44,7 +44,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 class Sought(msgspec.Struct, frozen=True):
-    """What is to be led to `mode`: what comes in by `interfaces` for servers on `ports`."""
+    """Traffic to redirect to `mode`: packets arriving at `interfaces` for servers on `ports`."""
 
     mode: Transparent
     interfaces: tuple[str, ...]
@@ -53,17 +53,17 @@ class Sought(msgspec.Struct, frozen=True):
 
     @property
     def port(self) -> int:
-        """Where the relay listens."""
+        """The relay's listening port."""
         return self.mode.listen_port
 
     @property
     def mark(self) -> str:
-        """What marks packets on their way to the relay."""
+        """The firewall mark of packets for the relay, in hexadecimal."""
         return hex(_MARKS + self.port)
 
     @property
     def addresses(self) -> dict[int, str]:
-        """Where the relay listens, by version of IP."""
+        """The relay's listening addresses by IP version."""
         host = self.mode.listen_host
         if host is None:
             return _LOOPBACK
@@ -72,24 +72,24 @@ class Sought(msgspec.Struct, frozen=True):
 
     @property
     def outside(self) -> list[str]:
-        """The interfaces by which other machines come."""
+        """The interfaces at which packets of other machines arrive."""
         return [name for name in self.interfaces if name != "lo"]
 
     @property
     def inside(self) -> bool:
-        """Whether this machine's own programs are meant."""
+        """True if traffic of programs on this machine is to be redirected."""
         return "lo" in self.interfaces
 
     def of(self, transport: Transport) -> list[Ports]:
-        """The servers' ports of a transport."""
+        """Return the server ports of a transport."""
         return [ports for ports in self.ports if ports.transport in (None, transport)]
 
 
 def rules_for(sought: Sought) -> list[Rules]:
-    """The ways to do it: TPROXY, and REDIRECT where that can do.
+    """Return the alternatives: TPROXY, and REDIRECT where it suffices.
 
-    REDIRECT is for TCP alone, if servers need not see the clients' addresses, and if the relay listens where
-    redirected packets come. For that it needs no rights.
+    REDIRECT needs no privileges, but works only for TCP, only if servers need not see the clients' addresses,
+    and only if the relay listens on an address that redirected packets reach.
     """
     found = [_tproxy_by_nft(sought), _tproxy_by_iptables(sought)]
     reached = sought.mode.listen_host is not None or not sought.outside
@@ -99,7 +99,7 @@ def rules_for(sought: Sought) -> list[Rules]:
 
 
 def written(ways: Iterable[Rules]) -> str:
-    """The ways one below the other, each a piece of a shell script under its title."""
+    """Format the alternatives as sections of a shell script, each under its title."""
     lines = ["# One of these ways is enough. Run it as root: Kiebitz itself changes nothing."]
     for way in ways:
         note = [f"# {way.note}"] if way.note is not None else []
@@ -108,7 +108,7 @@ def written(ways: Iterable[Rules]) -> str:
 
 
 def _routing(sought: Sought) -> tuple[list[str], list[str]]:
-    """What makes marked packets this machine's own, and its undoing."""
+    """Return commands that deliver marked packets locally, and commands that undo this."""
     number = _MARKS + sought.port
     commands, undo = [], []
     for version in sought.addresses:
@@ -127,7 +127,7 @@ def _unmarked(condition: str) -> str:
     )
 
 
-# nftables.
+# nftables
 
 
 def _tproxy_by_nft(sought: Sought) -> Rules:
@@ -151,9 +151,10 @@ def _tproxy_by_nft(sought: Sought) -> Rules:
             ),
         ]
     if sought.keep_source and outside:
-        # What servers answer to clients is for the relay, too.
+        # The servers' answers to clients must reach the relay, too.
         incoming.append(f"socket transparent 1 meta mark set {sought.mark} accept")
-        # The relay's two connections look the same to connection tracking, which would see one gone wrong.
+        # Connection tracking cannot tell the relay's two connections apart and would see one broken
+        # connection.
         for chain, hook, way, which in (
             ("untracked_in", "prerouting", "iifname", "dport"),
             ("untracked_out", "output", "oifname", "sport"),
@@ -171,7 +172,7 @@ def _tproxy_by_nft(sought: Sought) -> Rules:
 
 
 def _redirect_by_nft(sought: Sought) -> Rules:
-    # A table of both versions would lead clients of one to where nobody listens.
+    # A rule for both IP versions would redirect clients of one version to an address without a listener.
     versions = [""] if len(sought.addresses) == 2 else [f"meta nfproto ipv{one} " for one in sought.addresses]
     to = [
         f"{version}{ports} redirect to :{sought.port}"
@@ -210,7 +211,7 @@ def _nft_undo(sought: Sought) -> str:
     return f"nft delete table inet kiebitz_{sought.port}"
 
 
-# iptables.
+# iptables
 
 _IPTABLES = {4: "iptables", 6: "ip6tables"}
 
@@ -257,7 +258,7 @@ def _redirect_by_iptables(sought: Sought) -> Rules:
 
 
 def _iptables(verb: str, rules: Iterable[tuple[int, str, str]]) -> list[str]:
-    """Commands that add or delete rules, of a version of IP, in a table's chain."""
+    """Return commands that add or delete rules, given as (IP version, table and chain, rule)."""
     return [
         f"{_IPTABLES[version]} -t {where.replace(' ', f' {verb} ')} {rule}" for version, where, rule in rules
     ]

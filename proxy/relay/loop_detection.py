@@ -1,11 +1,12 @@
-"""Notices that what a gate passes on comes back to it, through whatever other programs.
+"""Detection of forwarding loops: forwarded traffic that returns to its listener.
 
-The bytes must stay as they are, so nothing can be marked. Cause and effect are left to look at. In a loop one
-newcomer after the other comes, all alike, each because the one before was passed on, and none of them is ever
-answered. Where it looks like that, the next one is held for a moment, ten times as long as they took to come.
-If others come meanwhile, it is a crowd, and all may pass. If nobody does, but somebody right after that one
-was passed on, and so again and again, it is a loop. A relay that is part of the loop may be doing the same;
-so some, at random, pass in between, else each would take the other's holding for a crowd that comes slowly.
+The bytes must not change, so traffic cannot be marked; only cause and effect can be observed. In a loop,
+newcomers with equal content arrive one after another, each because the previous one was forwarded, and none
+is ever answered. When a series looks like that, the next newcomer is held for ten times the interval between
+them. If others arrive meanwhile, it is a crowd of clients, and all are forwarded. If none arrives, but one
+follows promptly after the held one was forwarded, and this repeats, it is a loop. Another relay in the loop
+may do the same: so a random number of newcomers is forwarded between two holds. Otherwise each relay would
+mistake the other's holding for a slowly arriving crowd.
 """
 
 from __future__ import annotations
@@ -17,31 +18,31 @@ from typing import Generic, TypeVar
 from weakref import ref
 
 ROUNDS = 4
-"""So much more often somebody must have come right after one was held than some time later."""
+"""Required surplus of prompt arrivals after a hold over late ones before a loop is reported."""
 _PASSING = 8
-"""Fewer than this pass before one is held again."""
+"""Upper bound (exclusive) of the random number of newcomers forwarded between two holds."""
 
 _PAUSE_S = 1.0
-"""After such a pause those who come have nothing to do with those before."""
+"""After this pause in seconds, newcomers are unrelated to earlier ones."""
 _SLOWEST_S = 0.1
-"""What comes round more slowly than this, on average, is not looked at: so slow a loop costs nothing."""
+"""Longest average interval in seconds that is suspicious; slower loops are harmless."""
 _HOLD_S = 0.05
 _TIMES = 10
 _LATE_S = 0.02
-"""So late the system may be with whoever comes right after."""
+"""Scheduling delay in seconds that is tolerated for a prompt arrival."""
 _CROWD_S = 10.0
-"""So long nobody is held after it was seen that it is a crowd."""
+"""Seconds without further holds after a series turned out to be a crowd."""
 _ALERT_S = 60.0
 _ALERT = 2
-"""How many alike are suspicious in the time after a loop was found."""
+"""Number of equal newcomers that is suspicious while alerted, after a loop was found."""
 _MOST = 256
-"""So many sorts of newcomers are told apart."""
+"""Maximum number of series tracked."""
 
 Newcomer = TypeVar("Newcomer")
 
 
 class LoopFound(Exception):
-    """What came is our own; `newcomers` are those who came before it in the loop."""
+    """The newcomer is the relay's own traffic; `newcomers` are its predecessors in the loop."""
 
     def __init__(self, newcomers: list[object]) -> None:
         super().__init__("a loop")
@@ -49,7 +50,7 @@ class LoopFound(Exception):
 
 
 class _Series(Generic[Newcomer]):
-    """Newcomers alike: since when, how many, who. `gap_s` is the time from one to the next."""
+    """A series of newcomers with equal content; `gap_s` is the average interval in seconds."""
 
     __slots__ = (
         "began",
@@ -69,7 +70,7 @@ class _Series(Generic[Newcomer]):
         self.began = self.last = now
         self.count = 1
         self.newcomers: deque[ref[Newcomer]] = deque(maxlen=most)
-        """Not held here: what is over for its relay is given back at once."""
+        """Weak references, so that newcomers their relay has closed are freed immediately."""
         self.gap_s = 0.0
         self.is_suspicious = False
         self.held = False
@@ -80,10 +81,11 @@ class _Series(Generic[Newcomer]):
 
 
 class LoopWatch(Generic[Newcomer]):
-    """Watches the newcomers at one gate.
+    """A loop detector for the newcomers at one listener. Times are in seconds of any one clock.
 
-    `least` of them in a row are suspicious. `is_over` tells whether a newcomer was answered or is gone: then
-    it is none of a loop's. Times are in seconds, by whatever clock.
+    Args:
+        least: Number of newcomers in a row that is suspicious.
+        is_over: Returns True if a newcomer was answered or closed, and so is not part of a loop.
     """
 
     def __init__(self, least: int, is_over: Callable[[Newcomer], bool]) -> None:
@@ -93,16 +95,17 @@ class LoopWatch(Generic[Newcomer]):
         self._alert_until = 0.0
 
     def came(self, said: Hashable, now: float) -> float:
-        """For how long somebody who has come and says this is to be held; as a rule, not at all.
+        """Return how many seconds a newcomer with this content must be held; usually 0.
 
-        Raises LoopFound.
+        Raises:
+            LoopFound: the newcomer is the relay's own traffic.
         """
         series = self._series.get(said)
         if (
             series is None
             or now - series.last > _PAUSE_S
             or (series.newcomers and self._is_none_of_a_loop(series.newcomers[-1]))
-            # In a loop all are still there, from the first on.
+            # In a loop, all newcomers are still open, the first one included.
             or (series.newcomers and self._is_none_of_a_loop(series.newcomers[0]))
         ):
             self._begin(said, now)
@@ -139,7 +142,7 @@ class LoopWatch(Generic[Newcomer]):
         return max(_HOLD_S, series.gap_s * _TIMES)
 
     def passed_on(self, said: Hashable, newcomer: Newcomer, now: float, was_held: bool = False) -> None:
-        """The newcomer who said this was let on, maybe after having been held."""
+        """Register that the newcomer was forwarded, possibly after a hold."""
         series = self._series.get(said)
         if series is None or now < series.clear_until:
             return

@@ -1,16 +1,16 @@
-"""The relay's modes: what to listen on and where to pass it on, as written after `-m`.
+"""The relay's modes, as given with `-m`: where to listen and where to forward.
 
     reverse:udp://HOST:PORT@[ADDR:]PORT     to one game server
     reverse:tcp://HOST:PORT@[ADDR:]PORT
-    transparent@[ADDR:]PORT                 to wherever redirected clients meant to go; Linux
-    reverse:tls://HOST:PORT@[ADDR:]PORT     the rest by way of mitmproxy
+    transparent@[ADDR:]PORT                 to the original destination of redirected clients; Linux
+    reverse:tls://HOST:PORT@[ADDR:]PORT     the remaining modes use mitmproxy
     socks5[@[ADDR:]PORT]
     wireguard[:KEYFILE][@[ADDR:]PORT]
     local[:NAME|PID]
-    transparent                             where the system is not Linux
+    transparent                             on systems other than Linux
 
-HOST:PORT is the game server. ADDR:PORT is where the clients come; without ADDR that is the loopback, so that
-nobody else's machine can reach the relay unless the user says so. IPv6 addresses stand in brackets.
+HOST:PORT is the game server. Clients connect to ADDR:PORT; the default address is the loopback, so that other
+machines can reach the relay only if the user asks for it. IPv6 addresses are written in brackets.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _ENDPOINT = re.compile(
 )
 _LOOPBACK = "127.0.0.1"
 _MITMPROXY_PORTS = {"socks5": 1080, "wireguard": 51820, "transparent": 8080}
-"""Where mitmproxy listens in its modes, unless told otherwise."""
+"""mitmproxy's default listening ports by mode."""
 
 
 class SettingError(KiebitzError):
-    """mitmproxy has no such option, or that one not such a value; the text says what is wrong."""
+    """mitmproxy has no such option, or rejects its value; the text says what is wrong."""
 
 
 class Reverse(msgspec.Struct, frozen=True):
-    """Relay `transport` from `listen_host:listen_port` to `host:port`.
+    """A reverse mode: relays `transport` from `listen_host:listen_port` to `host:port`.
 
-    Hosts are names or addresses, without brackets. A `listen_port` of 0 leaves the choice to the system.
+    Hosts are names or addresses without brackets. With a `listen_port` of 0 the system chooses the port.
     """
 
     transport: Transport
@@ -56,9 +56,10 @@ class Reverse(msgspec.Struct, frozen=True):
 
 
 class Transparent(msgspec.Struct, frozen=True):
-    """Relay what the system redirects to `listen_port`, TCP and UDP, to where its senders meant it to go.
+    """A transparent mode: relays redirected TCP and UDP to the original destination.
 
-    `listen_host` is an address without brackets; None is the loopback's, of IPv4 and of IPv6.
+    The system redirects to `listen_port`. `listen_host` is an address without brackets; None means the
+    loopback addresses of IPv4 and IPv6.
     """
 
     listen_host: str | None
@@ -71,9 +72,9 @@ class Transparent(msgspec.Struct, frozen=True):
 
 
 class Mitmproxy(msgspec.Struct, frozen=True):
-    """A mode of mitmproxy's, `kind` with what belongs to it, as in `local:firefox`, in its own notation.
+    """A mode of mitmproxy; `kind` is its name with parameters in mitmproxy's notation, as in `local:firefox`.
 
-    `listen_host` is without brackets; where the mode does not listen (`local`) it and the port are None.
+    `listen_host` has no brackets; it and the port are None in modes that do not listen (`local`).
     """
 
     kind: str
@@ -90,7 +91,7 @@ Mode = Reverse | Transparent | Mitmproxy
 
 
 def parse_mode(spec: str) -> Mode:
-    """Read one mode; raises ValueError with a sentence that says what is wrong and shows an example."""
+    """Parse one mode. Raises ValueError with a sentence that says what is wrong and shows an example."""
     head, at, listening = spec.rpartition("@")
     kind, _, rest = (head if at else spec).partition(":")
     if kind == "reverse" and spec.startswith("reverse:"):
@@ -131,7 +132,7 @@ def _reverse(spec: str) -> Mode:
 
 
 def parse_endpoint(text: str) -> tuple[str | None, int]:
-    """Read HOST:PORT or PORT; without a host that is None. Raises ValueError with what is wrong."""
+    """Parse HOST:PORT or PORT; the host may be None. Raises ValueError that says what is wrong."""
     match = _ENDPOINT.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is no address; an IPv6 address stands in brackets")
@@ -142,7 +143,7 @@ def parse_endpoint(text: str) -> tuple[str | None, int]:
 
 
 def is_this_machine(host: str) -> bool:
-    """True if a host is certainly this machine: `localhost` or an address of the loopback interface."""
+    """Return True if a host is certainly this machine: `localhost` or a loopback address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -150,7 +151,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def endpoint(host: str, port: int) -> str:
-    """`host:port`, with an IPv6 address in brackets."""
+    """Return `host:port`, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -1,14 +1,14 @@
-"""TCP connections of any number of clients, each passed on by one of our own to its server.
+"""The TCP relay: each client connection is forwarded over a connection of the relay to its server.
 
-Every piece of a byte stream is passed on, then journaled. An end is passed on as what it is: a FIN as a FIN,
-while the other direction goes on, and a reset as a reset. Where one side takes no more, nothing is read from
-the other: so a slow reader slows its peer, and no more than one piece of each direction waits in memory.
+Each piece of a byte stream is forwarded, then journaled. Ends are forwarded as they are: a FIN as a FIN,
+while the other direction continues, and a reset as a reset. While one side accepts no more bytes, the other
+one is not read: so a slow reader slows its peer, and at most one piece per direction is in memory.
 
-A connection is never ended for being silent: players may think for an hour. But where there is room for no
-more, one on which not both sides have spoken makes room, once it has had its time for that.
+Silent connections are never closed, as players may think for an hour. At the connection limit, however, a
+connection on which not both sides have sent anything is evicted after a minimum time.
 
-The sockets are read and written by asyncio's transports, which add about as much latency as socat. A selector
-of our own, which the UDP relay needs, was measured with one client to add half as much again.
+Sockets are read and written by asyncio's transports, which add about as much latency as socat. A selector of
+our own, as in the UDP relay, added half as much again when measured with one client.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from kiebitz.proxy.relay.loop_detection import LoopFound, LoopWatch
 from kiebitz.proxy.system.clock import now_ns
 
 CONNECT_SECONDS = 10.0
-"""How long the server may take to accept a connection."""
+"""Timeout for connecting to the server."""
 
 STRANGER_SECONDS = 10.0
-"""So long a connection has for both sides to speak before it may have to make room for another."""
+"""Time both sides have to send something before the connection may be evicted."""
 
 _BACKLOG = 4096
 _BURST = 64
-"""At most this many clients are let in before those that are in have their turn."""
+"""Maximum clients accepted before existing connections are served."""
 _PAUSE_SECONDS = 0.5
-"""How long nobody is let in after that has failed: it would fail at once again."""
+"""Pause after a failed accept, which would fail again immediately."""
 _PIECE = 64 << 10
 _MOST_UNREAD = 4 << 20
-"""One who does not take so many bytes is not listened to either, on a detour."""
+"""With alteration active, stop reading from a peer with this many unsent bytes."""
 _SUSPICIOUS = 128
-"""So many connections in a row whose servers say nothing may be our own, on its way round."""
+"""Consecutive connections without a server reply that suggest a forwarding loop."""
 _RESETS = struct.pack("ii", 1, 0)
-"""Linger, for no time at all: closing the socket then sends a reset."""
+"""Linger option with a timeout of 0: closing the socket then sends a reset."""
 CONNECT_FAULTS = {
     **NETWORK_FAULTS,
     errno.ECONNREFUSED: ("refused", "nobody listens on that port"),
@@ -54,13 +54,13 @@ CONNECT_FAULTS = {
     errno.ETIMEDOUT: ("timeout", "no answer came"),
     errno.EADDRNOTAVAIL: ("no-port", "this machine has no port left for a connection there"),
 }
-"""Why there is no connection to a server: error number to a short constant code and words for people."""
+"""Reasons for a failed connection to a server: error number to a short constant code and a description."""
 
 
 class _Connection:
-    """A client's connection and ours, from `local` once it is tried, to the server at `destination`.
+    """A client's connection and the relay's connection to the server at `destination`.
 
-    `standing` counts the sides that are up.
+    `local` is the relay's address once it connects; `open_sides` counts the connected sides.
     """
 
     __slots__ = (
@@ -97,20 +97,20 @@ class _Connection:
         self.server.peer = self.client
 
     def reset_both(self) -> None:
-        """Reset it to both sides."""
+        """Reset the connection on both sides."""
         for side in (self.client, self.server):
             with suppress(OSError):
                 side.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESETS)
             side.transport.abort()
 
     def dissolve(self) -> None:
-        """Both sides are gone, and must not hold each other: such cycles are only looked for now and then."""
+        """Break the reference cycle of the two sides, as the garbage collector runs only now and then."""
         del self.client.peer, self.server.peer
         del self.client, self.server
 
 
 class _Side(asyncio.Protocol):
-    """One of a connection's two sockets; `direction` is the way of what comes from it, `came` its bytes."""
+    """One of a connection's two sockets; `direction` is that of its `received` bytes."""
 
     __slots__ = ("came", "connection", "direction", "ended", "journal", "peer", "relay", "sock", "transport")
 
@@ -130,7 +130,7 @@ class _Side(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        # pause_writing as soon as the system takes no more, resume_writing when it has taken all.
+        # Call pause_writing once the system accepts no more, resume_writing when all is sent.
         self.transport.set_write_buffer_limits(high=0)
         self.connection.standing += 1
 
@@ -150,7 +150,7 @@ class _Side(asyncio.Protocol):
             self.peer.transport.resume_reading()
 
     def eof_received(self) -> bool:
-        # libuv before 1.52 calls it an end, too, when a reset comes together with the last bytes.
+        # libuv before 1.52 also reports EOF when a reset arrives together with the last bytes.
         number = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             self._reset(OSError(number, os.strerror(number)))
@@ -159,13 +159,12 @@ class _Side(asyncio.Protocol):
         return True
 
     def _end(self) -> None:
-        """This side says no more."""
         self.ended = True
         if self.peer.ended:
             self.transport.close()
             self.peer.transport.close()
         else:
-            # It fails if the peer has reset the connection, which is noticed elsewhere.
+            # This fails if the peer has reset the connection, which is detected elsewhere.
             with suppress(OSError):
                 self.peer.transport.write_eof()
 
@@ -179,11 +178,11 @@ class _Side(asyncio.Protocol):
             self.connection.dissolve()
 
     def _reset(self, error: Exception) -> None:
-        """This side is gone: pass on what it sent before, and then its reset."""
+        """Forward the bytes this side sent before it was reset, then the reset."""
         if self.connection.reset:
             return
         self.connection.reset = True
-        # Where a write has failed, there may be something yet to read.
+        # After a failed write there may still be bytes to read.
         with suppress(OSError):
             while data := self.sock.recv(_PIECE):
                 self.data_received(data)
@@ -193,10 +192,10 @@ class _Side(asyncio.Protocol):
 
 
 class _DetouredSide(_Side):
-    """A side whose bytes are altered before they are passed on; `came` are those that were passed on.
+    """A side whose bytes are altered before they are forwarded; `received` counts the forwarded bytes.
 
-    It is read from as long as neither its peer nor the detour has too much, nor it itself: what it says may
-    bring it messages that are put in.
+    Reading pauses while any of three buffers is full: its peer's, the alterer's, or its own, as bytes it
+    sends may cause messages to be inserted for it.
     """
 
     __slots__ = ("has_ended", "has_spoken", "held_back")
@@ -219,7 +218,7 @@ class _DetouredSide(_Side):
         self.relay.detour.came(self.connection.number, self.direction, now_ns(), data)
 
     def pass_on(self, data: bytes) -> None:
-        """Pass on bytes of this side that were on a detour."""
+        """Forward bytes of this side that the alterer has released."""
         self.peer.transport.write(data)
         self.came += len(data)
         if self.peer.transport.get_write_buffer_size() > _MOST_UNREAD:
@@ -233,7 +232,7 @@ class _DetouredSide(_Side):
         self.hold_back("it takes no more", False)
 
     def hold_back(self, reason: str, is_held: bool) -> None:
-        """Read no more from this side for a reason, or no more for that reason."""
+        """Add or remove a reason for not reading from this side."""
         (self.held_back.add if is_held else self.held_back.discard)(reason)
         if self.has_ended:
             return
@@ -248,12 +247,12 @@ class _DetouredSide(_Side):
         self.relay.detour.ended(self.connection.number, self.direction, now_ns())
 
     def pass_end_on(self) -> None:
-        """Behind all that this side has said, tell its peer that it says no more."""
+        """Forward the end of this side's bytes after all of them."""
         super()._end()
 
 
 class _Altered:
-    """Where the bytes of a connection go on behind a detour."""
+    """The output of the alteration pipeline for one connection."""
 
     def __init__(self, connection: _Connection) -> None:
         self._connection = connection
@@ -265,31 +264,27 @@ class _Altered:
         return side
 
     def pass_on(self, direction: Direction, data: bytes) -> None:
-        """Write bytes to the receiver."""
         self._side(direction).pass_on(data)
 
     def end(self, direction: Direction) -> None:
-        """Pass on a FIN."""
         self._side(direction).pass_end_on()
 
     def reset(self) -> None:
-        """Reset the connection to both sides."""
         self._connection.reset = True
         self._connection.reset_both()
 
     def hold_back(self, direction: Direction, is_held: bool) -> None:
-        """Read no more from the sender, or read on."""
         self._side(direction).hold_back("too much waits", is_held)
 
 
 class TcpRelay:
-    """Relays whoever comes in by `gate`, whose socket is bound; traffic flows between start and stop.
+    """A relay for the clients of `listener`, whose socket is bound; forwards between `start` and `stop`.
 
-    A client beyond `max_connections` is closed at once, unless a stranger can make room: a connection on
-    which not both sides have spoken within `STRANGER_SECONDS`. One for whom the server cannot be reached is
-    closed when that is clear, at the latest after `CONNECT_SECONDS`; until then nothing is read from it.
-    Connections to servers are noted in `own` while they last. With a `detour` bytes are passed on as that
-    leaves them.
+    A client beyond `max_connections` is closed immediately, unless an unverified connection can be evicted:
+    one on which not both sides have sent anything within `UNVERIFIED_SECONDS`. If the server cannot be
+    reached, the client is closed after at most `CONNECT_SECONDS`; it is not read before. Connections to
+    servers are registered in `own` while they last. With a `pipeline`, the bytes it returns are forwarded
+    instead of those received.
     """
 
     def __init__(
@@ -313,18 +308,18 @@ class TcpRelay:
         self._max_connections = max_connections
         self._connections: set[_Connection] = set()
         self._strangers: dict[_Connection, float] = {}
-        """Since when those are let in on which not both sides have spoken, the oldest first."""
+        """Start times of connections on which not both sides have sent anything, the oldest first."""
         self._loops = LoopWatch[_Connection](_SUSPICIOUS, self._is_over)
         self._connecting: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let clients in, and traffic flow."""
+        """Start accepting clients."""
         self._loop = loop
         self._open_gate()
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
-        """Let no more traffic flow, and end all streams at `ts_ns`."""
+        """Stop forwarding, and end all streams at `ts_ns`."""
         loop.remove_reader(self._listener)
         if self._pause is not None:
             self._pause.cancel()
@@ -340,11 +335,11 @@ class TcpRelay:
         for task in self._connecting:
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
-        # What was aborted is closed in the loop's next turn.
+        # Aborted transports are closed in the loop's next iteration.
         await asyncio.sleep(0)
 
     def close(self) -> None:
-        """Give back the listening socket."""
+        """Close the listening socket."""
         self._listener.close()
 
     def _open_gate(self) -> None:
@@ -352,7 +347,7 @@ class TcpRelay:
         self._loop.add_reader(self._listener, self._let_in)
 
     def fault(self, connection: _Connection, direction: Direction, offset: int, error: OSError) -> None:
-        """Journal and tell what the network did to a connection, at a byte of that direction."""
+        """Journal and report a network error of a connection at a byte offset of that direction."""
         code, text = CONNECT_FAULTS.get(error.errno or 0, ("network", error.strerror or str(error)))
         self.journal.fault(connection.number, direction, now_ns(), offset, code, text)
         server = endpoint_text(connection.destination)
@@ -361,11 +356,11 @@ class TcpRelay:
         self._on_notice(code, f"tcp {' to '.join(way)}: {text}. The connection was closed.{advice}")
 
     def both_spoke(self, connection: _Connection) -> None:
-        """From here on a connection is kept for as long as its sides want it."""
+        """Exempt a connection from eviction, as both sides have sent something."""
         self._strangers.pop(connection, None)
 
     def ended(self, connection: _Connection, reason: str) -> None:
-        """Journal a connection's end, and forget it."""
+        """Journal a connection's end, and remove it."""
         if connection in self._connections:
             self._connections.remove(connection)
             self._strangers.pop(connection, None)
@@ -403,12 +398,12 @@ class TcpRelay:
                 )
 
     def _make_room(self) -> bool:
-        """End the connection on which not both sides have spoken for longest, if that is long enough."""
+        """Evict the oldest connection on which not both sides have sent; return False if all are too new."""
         latest = self._loop.time() - STRANGER_SECONDS
         for connection, since in self._strangers.items():
             if since > latest:
                 break
-            # One whose server is still being reached comes to its own end.
+            # A connection that still awaits its server times out by itself.
             if connection.standing == 2:
                 self._on_notice(
                     "max-connections",
@@ -422,11 +417,11 @@ class TcpRelay:
         return False
 
     def _is_over(self, connection: _Connection) -> bool:
-        """Whether the server has spoken, or the connection is gone."""
+        """Return True if the server has sent something, or the connection is closed."""
         return connection not in self._connections or connection.server.came > 0
 
     def _cut(self, loop: LoopFound) -> None:
-        """End the connections that are one and the same, on its way round."""
+        """End the connections that form a forwarding loop."""
         server = ""
         for newcomer in loop.newcomers:
             assert isinstance(newcomer, _Connection)
@@ -463,7 +458,7 @@ class TcpRelay:
         for sock in (client, server):
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # A peer whose machine is gone says nothing any more.
+            # Detect peers whose machine has disappeared: they send nothing any more.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         now = now_ns()
         number = self.journal.open("tcp", name, endpoint_text(destination), now)
@@ -479,14 +474,14 @@ class TcpRelay:
         task.add_done_callback(self._connecting.discard)
 
     async def _connect(self, connection: _Connection, held_s: float) -> None:
-        """Reach the server, having waited for `held_s`, then let the bytes flow."""
+        """Connect to the server after a delay of `held_s`, then start forwarding."""
         client, server = connection.client, connection.server
         try:
             if held_s:
                 await asyncio.sleep(held_s)
                 self._loops.passed_on(None, connection, self._loop.time(), was_held=True)
             await self._reach(connection)
-            # Both at once: each can write to the other before anything is read.
+            # Both at once: each side must be able to write to the other before anything is read.
             await asyncio.gather(
                 self._loop.connect_accepted_socket(lambda: client, client.sock),
                 self._loop.connect_accepted_socket(lambda: server, server.sock),
@@ -501,11 +496,11 @@ class TcpRelay:
                 server.sock.close()
 
     async def _reach(self, connection: _Connection) -> None:
-        """Connect to the server. Raises OSError with its number if that fails."""
+        """Connect to the server. Raises OSError with its error number."""
         sock = connection.server.sock
         number = sock.connect_ex(connection.destination)
         local = sock.getsockname()
-        # Before anything is awaited: were it led back to this relay, it would come in next.
+        # Registered before the first await: if it is redirected to this relay, it is accepted next.
         connection.local = local
         self._own.add("tcp", local, connection.destination)
         if number == errno.EINPROGRESS:
@@ -520,7 +515,7 @@ class TcpRelay:
             finally:
                 self._loop.remove_writer(sock)
         if not number and local[:2] == connection.destination[:2]:
-            # Nobody listens there, but the system has chosen that very port for our end.
+            # Self-connection: nothing listens there, but the system chose that very port for our end.
             number = errno.ECONNREFUSED
         if number:
             raise OSError(number, os.strerror(number))

@@ -1,9 +1,9 @@
-"""The gates of transparent mode: what the firewall redirects goes on to where its sender meant it to go.
+"""The listeners of transparent mode: redirected traffic is forwarded to its original destination.
 
-Linux only. TCP may be redirected in two ways: REDIRECT changes the destination, and the kernel remembers it
-(SO_ORIGINAL_DST); TPROXY leaves it as it is, and the accepted socket has it as its own address. UDP needs
-TPROXY: the listener is told each datagram's destination (IP_RECVORIGDSTADDR), and answers go out from there.
-The rules that redirect are the user's; `proxy.relay.firewall_rules` words them.
+Linux only. TCP may be redirected in two ways: REDIRECT changes the destination, which the kernel remembers
+(SO_ORIGINAL_DST); TPROXY keeps it, and it is the accepted socket's own address. UDP needs TPROXY: the
+listener receives each datagram's destination (IP_RECVORIGDSTADDR), and answers are sent from that address.
+Users install the redirecting rules themselves; `proxy.relay.firewall_rules` generates them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from kiebitz.proxy.relay.listeners import MAX_DATAGRAM, OwnConnections, Refused,
 from kiebitz.proxy.relay.modes import Transparent
 
 OWN_MARK = 0x4B
-"""On all that the relay sends to servers, so that rules can exempt it."""
+"""Firewall mark of everything the relay sends to servers, so that rules can exempt it."""
 
 # From linux/in.h, linux/in6.h and linux/netfilter_ipv4.h; the socket module has no names for them.
 _IP_TRANSPARENT = {socket.AF_INET: (socket.SOL_IP, 19), socket.AF_INET6: (socket.IPPROTO_IPV6, 75)}
 _RECEIVE_DESTINATION = {socket.AF_INET: (socket.SOL_IP, 20), socket.AF_INET6: (socket.IPPROTO_IPV6, 74)}
 _RECEIVE_INTERFACE = {socket.AF_INET: (socket.SOL_IP, 8), socket.AF_INET6: (socket.IPPROTO_IPV6, 49)}
 _INTERFACE = {(socket.SOL_IP, 8): Struct("=i8x"), (socket.IPPROTO_IPV6, 50): Struct("=16xi")}
-"""The control message that names the interface a datagram came in by: in_pktinfo, in6_pktinfo."""
+"""Control messages that name the interface at which a datagram arrived: in_pktinfo, in6_pktinfo."""
 _ORIGINAL_DESTINATION = {socket.AF_INET: socket.SOL_IP, socket.AF_INET6: socket.IPPROTO_IPV6}
 _SO_ORIGINAL_DST = 80
 _SOCKADDR_IN = Struct("=2s2s4s8x")
@@ -56,10 +56,18 @@ _RIGHTS = "run it as root, or give it CAP_NET_ADMIN"
 def transparent_gates(
     mode: Transparent, own: OwnConnections, keep_source: bool, on_notice: Notice
 ) -> tuple[list[TcpGate], list[UdpGate]]:
-    """The gates of a transparent mode, for each of its addresses and both transports.
+    """Return the listeners of a transparent mode for each of its addresses and both transports.
 
-    With `keep_source` servers see the clients' addresses. Without the rights that it takes to be transparent
-    there are only gates for TCP, which then need REDIRECT. Raises RelayError if it cannot listen.
+    Without the privilege to be transparent there are only TCP listeners, which then need REDIRECT.
+
+    Args:
+        mode: The transparent mode.
+        own: The relay's own connections, to reject those that are redirected back.
+        keep_source: Let servers see the clients' addresses.
+        on_notice: Callback for non-fatal problems.
+
+    Raises:
+        RelayError: a listener cannot be opened.
     """
     if sys.platform != "linux":
         raise RelayError(
@@ -118,7 +126,7 @@ def _may_be_transparent() -> bool:
 
 
 class _Terms(NamedTuple):
-    """What holds for all gates of a mode."""
+    """Settings shared by all listeners of a mode."""
 
     privileged: bool
     keep_source: bool
@@ -127,7 +135,7 @@ class _Terms(NamedTuple):
 
 
 class _Transparent:
-    """What both transports' gates share."""
+    """Base class of the transparent listeners."""
 
     def __init__(
         self, transport: Transport, family: socket.AddressFamily, address: Address, terms: _Terms
@@ -142,7 +150,7 @@ class _Transparent:
         self.says = f"{transport} {self.address}, for what is redirected to it"
 
     def _checked(self, client: Address, destination: Address) -> Address:
-        """A client's destination. Raises Refused if that is the relay, or the client is."""
+        """Return a client's destination. Raises ClientRejected if either is the relay itself."""
         name = f"{self._transport} {endpoint_text(client)}"
         if self._terms.own.has(self._transport, client, destination):
             raise self._loop(destination)
@@ -166,7 +174,7 @@ class _Transparent:
         )
 
     def upstream(self, client: Address, destination: Address) -> socket.socket:
-        """A socket to send from to `destination`; in the client's name, if that is asked for."""
+        """Return a socket for sending to `destination`, bound to the client's address if requested."""
         sock = _socket(self._family, self._transport)
         try:
             if self._terms.keep_source:
@@ -177,9 +185,9 @@ class _Transparent:
         return sock
 
     def _lend(self, sock: socket.socket, client: Address, destination: Address) -> None:
-        """Give `sock` its client's address, as far as answers to that will come here."""
+        """Bind `sock` to its client's address, if answers to that address reach this machine."""
         if is_local(self._family, client):
-            # His port is his; and what matters, the address, is the same.
+            # The client's own port is in use here; the address, which matters, is the same.
             sock.bind((client[0], 0, *client[2:]))
             return
         if is_local(self._family, destination):
@@ -195,20 +203,21 @@ class _Transparent:
 
 
 class TransparentTcp(_Transparent):
-    """Lets TCP connections in that are redirected to its address."""
+    """A listener for TCP connections that are redirected to its address."""
 
     def __init__(self, family: socket.AddressFamily, address: Address, terms: _Terms) -> None:
         super().__init__("tcp", family, address, terms)
         self.advice = _UNANSWERED if terms.keep_source else ""
 
     def destination(self, client: socket.socket, address: Address) -> Address:
+        """Return the connection's original destination. Raises ClientRejected."""
         return self._checked(address, original_destination(client))
 
 
 class TransparentUdp(_Transparent):
-    """Lets datagrams in that TPROXY leads to its address.
+    """A listener for datagrams that TPROXY redirects to its address.
 
-    Keys are the client's address, the destination, and whether it came in by the loopback interface.
+    Keys are the client's address, the destination, and whether it arrived at the loopback interface.
     """
 
     def __init__(self, family: socket.AddressFamily, address: Address, terms: _Terms) -> None:
@@ -230,11 +239,12 @@ class TransparentUdp(_Transparent):
         return data, (client, destination, inside)
 
     def open(self, key: Hashable) -> Way:
+        """Open sockets from and to the client's original destination. Raises ClientRejected and OSError."""
         assert isinstance(key, tuple)
         client, destination, inside = key
         self._checked(client, destination)
         if inside and not is_local(self._family, client):
-            # Nobody else's datagrams come in there, but ours that bear a client's address.
+            # Only the relay's own datagrams with a client's address as source can arrive there.
             raise self._loop(destination)
         if is_local(self._family, destination):
             raise Refused(
@@ -250,7 +260,7 @@ class TransparentUdp(_Transparent):
             answering = unless_whole.enter_context(_socket(self._family, "udp"))
             answering.setblocking(False)
             answering.setsockopt(*_IP_TRANSPARENT[self._family], 1)
-            # Each client of one server gets answers by a socket of his own.
+            # Each client of one server gets its answers through a socket of its own.
             answering.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             answering.bind(destination)
             unless_whole.pop_all()
@@ -258,7 +268,7 @@ class TransparentUdp(_Transparent):
 
 
 def original_destination(sock: socket.socket) -> Address:
-    """Where an accepted connection was meant to go before REDIRECT or TPROXY led it here."""
+    """Return the destination of an accepted connection before REDIRECT or TPROXY redirected it."""
     family = sock.family
     size = (_SOCKADDR_IN if family == socket.AF_INET else _SOCKADDR_IN6).size
     try:
@@ -266,14 +276,14 @@ def original_destination(sock: socket.socket) -> Address:
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOPROTOOPT, errno.EOPNOTSUPP):
             raise
-        # Where connections are not tracked nothing was changed: it is TPROXY.
+        # Without connection tracking the destination was not changed: this is TPROXY.
         address: Address = sock.getsockname()
         return address
     return _address(family, raw)
 
 
 def _socket(family: socket.AddressFamily, transport: Transport) -> socket.socket:
-    """A socket of the relay's own, marked as such if that may be."""
+    """Return a socket with the relay's own mark, if permitted."""
     sock = socket.socket(family, socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM)
     with suppress(PermissionError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, OWN_MARK)
@@ -281,7 +291,7 @@ def _socket(family: socket.AddressFamily, transport: Transport) -> socket.socket
 
 
 def _address(family: int, raw: bytes) -> Address:
-    """The address in a sockaddr_in or sockaddr_in6, as the socket module has it."""
+    """Decode a sockaddr_in or sockaddr_in6 into an address of the socket module."""
     if family == socket.AF_INET:
         _, port, host = _SOCKADDR_IN.unpack_from(raw)
         return socket.inet_ntop(socket.AF_INET, host), int.from_bytes(port, "big")

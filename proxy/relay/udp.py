@@ -1,14 +1,14 @@
-"""Datagrams of any number of clients to their servers and back, each forwarded, then journaled.
+"""The UDP relay: each client's datagrams are forwarded to its server and back, then journaled.
 
-Every client gets its own socket, connected to the server: the server sees one stable port per client,
-only the server's datagrams come in there, and ICMP errors are reported on the association they belong to.
+Each client gets its own socket, connected to the server: the server sees one stable port per client, only the
+server's datagrams arrive there, and ICMP errors are reported on the association they belong to.
 
-Whoever comes is a stranger first: over UDP anybody can send from addresses that are not his. He is a player
-once he has spoken again after an answer. Where there are too many, strangers give way before any player does.
+A new client is unverified, as UDP source addresses can be spoofed. It becomes a player once it has sent again
+after an answer. At the client limit, unverified clients are evicted before players.
 
 The sockets are watched by a selector of our own, which the event loop watches: libuv, and so uvloop, silently
-stops watching a socket once an ICMP error is pending on it, and here that is everyday life. While datagrams
-come densely, that selector is asked again and again before the event loop has its turn.
+stops watching a socket once an ICMP error is pending on it, which is common here. While datagrams arrive
+densely, that selector is polled repeatedly before the event loop continues.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from kiebitz.proxy.relay.loop_detection import LoopFound, LoopWatch
 from kiebitz.proxy.system.clock import now_ns
 
 _BURST = 32
-"""At most this many datagrams are taken from one socket before the others have their turn."""
+"""Maximum datagrams received from one socket before the others are served."""
 _BACKLOG_NS = 20_000
-"""A datagram this soon after the one before means that more are probably waiting."""
+"""An interval between datagrams shorter than this suggests that more are queued."""
 _MAX_WAITING = 256
-"""How many datagrams wait for a socket that takes no more."""
+"""Maximum datagrams queued for a socket that accepts no more."""
 _TURN_NS = 1_000_000
-"""So long datagrams may be passed on before the event loop has its turn: timers, and what else is relayed."""
+"""Longest time to forward datagrams before yielding to the event loop."""
 _DENSE_NS = 200_000
-"""Where so little time was between datagrams, the next one is waited for without sleeping ..."""
+"""After an interval between datagrams shorter than this, busy-wait for the next one ..."""
 _AWAKE_NS = 30_000
-"""... for so long: to be woken takes longer than to pass a datagram on."""
+"""... for this long: waking up takes longer than forwarding a datagram."""
 _MIN_SWEEP_SECONDS = 0.01
 _SUSPICIOUS = 32
-"""So many strangers in a row who say the same and get no answer may be our own datagram on its way round."""
+"""Consecutive unverified clients with equal first datagrams and no answer that suggest a forwarding loop."""
 _MAX_HELD = 256
-"""How many datagrams are held until it is clear whether they go round."""
+"""Maximum datagrams held until it is clear whether they are looping."""
 _FULL = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS)
 _FAULTS = {
     **NETWORK_FAULTS,
@@ -54,9 +54,10 @@ _FAULTS = {
 
 
 class _Outlet:
-    """A socket to send from, and what it did not take yet; else it is watched for `idle_events`.
+    """A non-blocking socket with its queue of unsent datagrams.
 
-    `association` is None where it sends to clients, else the one whose server it sends to.
+    It is watched for `idle_events` while the queue is empty. `association` is None if it sends to clients,
+    else the association to whose server it sends.
     """
 
     __slots__ = ("association", "idle_events", "sock", "waiting")
@@ -69,9 +70,10 @@ class _Outlet:
 
 
 class _Association:
-    """One client and his server. `c2s` and `s2c` count the bytes that came.
+    """A UDP association between one client and its server; `c2s` and `s2c` count the bytes of each direction.
 
-    `queue` has all of his kind, players or strangers; `last_ns` is when his server spoke last, 0 for never.
+    `queue` holds all associations of its kind, players or unverified; `last_ns` is the time of the server's
+    latest datagram, 0 if there was none.
     """
 
     __slots__ = (
@@ -106,37 +108,36 @@ class _Association:
 
 
 class _Altered:
-    """Where the datagrams of an association go on behind a detour."""
+    """The output of the alteration pipeline for one association."""
 
     def __init__(self, relay: UdpRelay, association: _Association) -> None:
         self._relay = relay
         self._association = association
 
     def pass_on(self, direction: Direction, data: bytes) -> None:
-        """Send a datagram."""
         self._relay.pass_on(self._association, direction, data)
 
     def end(self, direction: Direction) -> None:
-        """Datagrams have no end."""
+        """Do nothing: UDP has no end of a direction."""
 
     def reset(self) -> None:
-        """Nothing resets datagrams."""
+        """Do nothing: UDP has no reset."""
 
     def hold_back(self, direction: Direction, is_held: bool) -> None:
-        """Datagrams come as they come: those for which there is no room are dropped."""
+        """Do nothing: UDP has no flow control, and datagrams without room are dropped."""
 
 
 _Queue = OrderedDict[Hashable, _Association]
-"""Associations; the one that has been silent longest comes first."""
+"""Associations, the one that has been silent longest first."""
 
 
 class UdpRelay:
-    """Relays whoever comes in by `gate`, whose socket is bound; traffic flows between start and close.
+    """A relay for the clients of `listener`, whose socket is bound; forwards between `start` and `stop`.
 
-    An association ends when it was silent for `idle_seconds`. Where there would be more than `max_clients`,
-    the stranger who has been silent the longest makes room, or, if there are only players, the player.
-    Sockets to servers are noted in `own` while they last. With a `detour` datagrams are passed on as that
-    leaves them.
+    An association ends after `idle_seconds` of silence. At `max_clients`, the unverified client that has been
+    silent longest is evicted, or, if there are only players, the player silent longest. Sockets to servers
+    are registered in `own` while they last. With a `pipeline`, the datagrams it returns are forwarded instead
+    of those received.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class UdpRelay:
         self._players: _Queue = OrderedDict()
         self._loops = LoopWatch[_Association](_SUSPICIOUS, self._is_over)
         self._held: dict[Hashable, list[bytes]] = {}
-        """What was said by those who have come and are not let on yet."""
+        """Datagrams of new clients that are held by loop detection."""
         self._last_ns = 0
         self._ready_ns = 0
         self._selector = selectors.DefaultSelector()
@@ -172,14 +173,14 @@ class UdpRelay:
         self._selector.register(gate.listener, selectors.EVENT_READ, self._front)
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let traffic flow."""
+        """Start forwarding."""
         self._time = loop.time
         self._loop = loop
         loop.add_reader(self._selector.fileno(), self._ready)
         self._sweep(loop)
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
-        """Let no more traffic flow, and end all streams at `ts_ns`."""
+        """Stop forwarding, and end all streams at `ts_ns`."""
         self._sweeper.cancel()
         loop.remove_reader(self._selector.fileno())
         self._held.clear()
@@ -187,12 +188,12 @@ class UdpRelay:
             self._end(association, ts_ns, "end")
 
     def close(self) -> None:
-        """Give back the sockets."""
+        """Close the sockets."""
         self._selector.close()
         self._front.sock.close()
 
     def _ready(self) -> None:
-        """Pass on what has come, and what comes meanwhile; where it comes densely, stay awake for more."""
+        """Forward datagrams until none arrive or the time is up; at dense traffic, busy-wait for more."""
         now = now_ns()
         turn_ends = now + _TURN_NS
         awake = _AWAKE_NS if now - self._ready_ns < _DENSE_NS else 0
@@ -209,7 +210,7 @@ class UdpRelay:
         for key, events in ready:
             outlet: _Outlet = key.data
             association = outlet.association
-            # An association that has ended since the selector looked has no socket any more.
+            # An association that ended since the select call has no socket any more.
             if outlet.sock.fileno() < 0:
                 continue
             if events & selectors.EVENT_WRITE:
@@ -254,7 +255,7 @@ class UdpRelay:
                 association.queue.move_to_end(key)
             backlog = now - self._last_ns < _BACKLOG_NS
             self._last_ns = now
-            # Asking in vain costs more than coming back, and the other end may be waiting for this core.
+            # A failed recv costs more than another select, and the other end may be waiting for this core.
             if not backlog:
                 return
 
@@ -265,7 +266,7 @@ class UdpRelay:
             except BlockingIOError:
                 return
             except OSError as error:
-                # The network's answer to a datagram sent before; the next one may well come through.
+                # An ICMP answer to an earlier datagram; the next one may well get through.
                 self._fault(association, "c2s", now_ns(), error)
                 continue
             now = now_ns()
@@ -290,7 +291,7 @@ class UdpRelay:
                 return
 
     def _let_in(self, key: Hashable, now: int, data: bytes) -> _Association | None:
-        """Open an association for a stranger, unless it is ourselves, or that is not clear yet."""
+        """Open an association for a new client; return None if loop detection holds or rejects it."""
         held = self._held.get(key)
         if held is not None:
             if len(held) < _MAX_HELD:
@@ -312,7 +313,7 @@ class UdpRelay:
         return association
 
     def _let_go(self, key: Hashable, said: Hashable) -> None:
-        """Pass on what was held."""
+        """Forward a client's held datagrams."""
         now = now_ns()
         held = self._held.pop(key, None)
         association = self._open(key, now) if held else None
@@ -329,11 +330,11 @@ class UdpRelay:
         association.active = self._time()
 
     def _is_over(self, stranger: _Association) -> bool:
-        """Whether a stranger was answered, or is gone."""
+        """Return True if a new client was answered, or its association has ended."""
         return stranger.last_ns > 0 or self._associations.get(stranger.key) is not stranger
 
     def _cut(self, loop: LoopFound, now: int) -> None:
-        """End what has gone round, and pass it on no more."""
+        """End the associations that form a forwarding loop, and report it."""
         server = ""
         for newcomer in loop.newcomers:
             assert isinstance(newcomer, _Association)
@@ -382,7 +383,7 @@ class UdpRelay:
         return association
 
     def pass_on(self, association: _Association, direction: Direction, data: bytes) -> None:
-        """Send a datagram that was on a detour."""
+        """Send a datagram that the alteration pipeline has released."""
         self._forward(association, direction, now_ns(), data)
         if direction == "c2s":
             association.c2s += len(data)
@@ -397,7 +398,7 @@ class UdpRelay:
         self._own.discard("udp", association.upstream.getsockname(), association.server)
         self._selector.unregister(association.upstream)
         association.upstream.close()
-        # Else the two would hold each other, and such cycles are only looked for now and then.
+        # Break the reference cycle, as the garbage collector runs only now and then.
         association.up.association = None
         back = association.back
         if back is not self._front:
@@ -407,7 +408,7 @@ class UdpRelay:
         self._journal.end(association.number, now, reason)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """End what has been silent for too long, and come back when the next may have been."""
+        """End idle associations, and schedule the next sweep."""
         wait = self._idle_seconds
         now = self._time()
         for queue in (self._strangers, self._players):
@@ -420,10 +421,10 @@ class UdpRelay:
                 self._end(longest_silent, now_ns(), "idle")
         self._sweeper = loop.call_later(max(wait, _MIN_SWEEP_SECONDS), self._sweep, loop)
 
-    # What follows is for the rare cases: a detour, a socket that takes no more, an error.
+    # Rare cases from here on: alteration, full sockets, errors.
 
     def _forward(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
-        """Send a datagram, or let it wait behind those that a full socket did not take."""
+        """Send a datagram, or queue it behind those that a full socket did not accept."""
         outlet = association.up if direction == "c2s" else association.back
         if outlet.waiting:
             self._wait(association, direction, now, data)
@@ -442,10 +443,10 @@ class UdpRelay:
     def _send_failed(
         self, association: _Association, direction: Direction, now: int, data: bytes, error: OSError
     ) -> None:
-        """Try once more, wait if the socket is full, else give this datagram up."""
+        """Retry once, queue the datagram if the socket is full, otherwise drop it."""
         if error.errno not in _FULL:
             self._fault(association, direction, now, error)
-            # The error may be that of a datagram sent before; this one was not sent in any case.
+            # The error may belong to an earlier datagram; this one was not sent in any case.
             try:
                 self._send(association, direction, data)
             except OSError as again:
@@ -458,7 +459,7 @@ class UdpRelay:
         self._wait(association, direction, now, data)
 
     def _wait(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
-        """Queue a datagram for a full socket; the oldest gives way."""
+        """Queue a datagram for a full socket, dropping the oldest at the limit."""
         outlet = association.up if direction == "c2s" else association.back
         if not outlet.waiting:
             self._watch(outlet, outlet.idle_events | selectors.EVENT_WRITE)
@@ -471,7 +472,7 @@ class UdpRelay:
         outlet.waiting.append((association, data))
 
     def _drain(self, outlet: _Outlet) -> None:
-        """Send what waits, as long as the socket takes it."""
+        """Send queued datagrams while the socket accepts them."""
         direction: Direction = "s2c" if outlet.association is None else "c2s"
         while outlet.waiting:
             association, data = outlet.waiting[0]
