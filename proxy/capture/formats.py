@@ -1,12 +1,12 @@
 """The two capture file formats: records of pcap, blocks of pcapng, read in one pass from a stream.
 
-Written here, though scapy, which receives packets live, could read files, too: it takes a tenth of a second
-to load, a named tuple for each packet, and it is wrong in ways that matter. It cuts packets at 65,535 bytes,
-asks for up to 4 GiB at once where a length field says so, numbers the interfaces of a second section on from
-the first, drops if_tsoffset, reads no Simple Packet Block where the snap length is unlimited, and does not
-tell an end from a break.
+scapy, which captures live packets, could read files, too. Its readers take a tenth of a second to load and a
+named tuple for each packet, and have serious faults. They cut packets at 65,535 bytes, ask for up to 4 GiB at
+once if a length field says so, and number the interfaces of a second section on from the first. They drop
+if_tsoffset, read no Simple Packet Block with an unlimited snap length, and cannot tell an end from a
+truncation.
 
-pcap: draft-ietf-opsawg-pcap. pcapng: draft-ietf-opsawg-pcapng; the clause numbers below are those.
+pcap: draft-ietf-opsawg-pcap. pcapng: draft-ietf-opsawg-pcapng; the clause numbers below refer to it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _PCAP_VARIANTS = {
 }
 """Magic of a pcap file -> unit of its times in ns, further bytes of its header, lengths of record headers.
 
-Of several lengths the first is meant, unless the first records fit another one alone: one of the patches kept
-the standard magic, as did Nokia, and two of them share one.
+Of several lengths the first one applies, unless the first records fit only another one: one of the patches
+kept the standard magic, as did Nokia, and two of them share one.
 """
 
 PCAP_MAGICS = {
@@ -55,7 +55,7 @@ PCAP_MAGICS = {
 _PCAP_HEADER_LENGTH = 24
 _RECORDS_TRIED = 3
 _MOST_PROBABLE_LENGTH, _MOST_PROBABLE_INTERFACE, _MOST_PACKET_TYPE = 128 << 20, 10_000, 4
-"""Largest values in a record header that make sense: original length, interface index, packet type."""
+"""Largest plausible values in a record header: original length, interface index, packet type."""
 
 _AIX_LINKTYPES = {6: 1, 9: 6, 15: 10, 24: 0}
 """Interface type (RFC 1573) in files of AIX -> LINKTYPE_ number. They have version 2.2, and count in ns."""
@@ -81,12 +81,12 @@ _MAX_CAPTURED = 262_144
 _MAX_BLOCK = 16 << 20
 _LEAST_SECTION = 28
 _MOST_DAMAGES = 100
-"""Number of damaged blocks after which the rest of a file is left out."""
+"""Maximum number of damaged blocks before the rest of a file is left out."""
 
 _MOST_SKIPPED = 64 << 20
-"""Bytes in damaged places, all together, after which the rest is left out: files may be compressed."""
+"""Maximum total of bytes in damaged places before the rest is left out; compressed files may be huge."""
 
-# Zeros are read as packets of no bytes, at a time of 0; a small compressed file may stand for many.
+# Zeros are read as packets of no bytes, at a time of 0; a small compressed file may contain a vast number.
 _MOST_EMPTY = 100_000
 _MAX_INTERFACES = 65_536
 # Options of a packet block: a comment or two, each of 65,535 bytes at most.
@@ -99,7 +99,7 @@ _END_OF_OPTIONS, _TSRESOL, _FCSLEN, _TSOFFSET = 0, 9, 13, 14
 
 
 class HeaderError(KiebitzError):
-    """The header of a capture file, or of a section in it, cannot be read. The text says what it is."""
+    """The header of a capture file, or of a section in it, cannot be read. The text describes its state."""
 
     def __init__(self, state: str = "broken or incomplete") -> None:
         super().__init__(state)
@@ -114,7 +114,7 @@ def _damaged(what: str, offset: int, why: str) -> str:
 
 
 class PcapRecords:
-    """The packets of a pcap file, of which a stream stands behind the magic. Raises HeaderError."""
+    """The packets of a pcap file from a stream positioned after the magic. Raises HeaderError."""
 
     def __init__(self, stream: io.BufferedReader[io.RawIOBase], magic: bytes) -> None:
         self.truncated: str | None = None
@@ -122,7 +122,7 @@ class PcapRecords:
         self.faults: Counter[Fault] = Counter()
         self._stream = stream
         self._byte_order, self._unit, more, self._header_lengths = PCAP_MAGICS[magic]
-        # Section 4: versions, two fields that nobody uses, snap length, link type.
+        # Section 4: versions, two unused fields, snap length, link type.
         self._header_length = _PCAP_HEADER_LENGTH + more
         header = stream.read(self._header_length - 4)
         if len(header) < self._header_length - 4:
@@ -136,7 +136,7 @@ class PcapRecords:
             self._linktype = _AIX_LINKTYPES[linktype]
             self._unit = 1
         if version != _VERSION_OF_LENGTHS:
-            # The variants that only their records show have this version.
+            # The variants that only their records reveal have this version.
             self._header_lengths = self._header_lengths[:1]
 
     def records(self) -> Iterator[RawPacket]:
@@ -178,18 +178,18 @@ class PcapRecords:
             offset += header_length + captured
 
     def _record_header_length(self) -> int:
-        """Return the length of the header of each record, by what the first records look like."""
+        """Return the length of the records' headers, judging by the first records."""
         first, *others = self._header_lengths
         if not others:
             return first
-        # What is buffered, or else what a read returns: a live pipe is not waited for.
+        # Buffered bytes, or else those of a single read: this does not wait for a live pipe.
         head = self._stream.peek(1)
         if self._fits(head, first):
             return first
         return next((length for length in others if self._fits(head, length)), first)
 
     def _fits(self, head: bytes, header_length: int) -> bool:
-        """True if the records at the start make sense, as far as they are there, and one of them is."""
+        """Return True if the first records, at least one, are plausible with this header length."""
         position = 0
         for _ in range(_RECORDS_TRIED):
             header = head[position : position + header_length]
@@ -209,7 +209,7 @@ class PcapRecords:
 
 
 class PcapNgRecords:
-    """The packets of a pcapng file, of which a stream stands behind the first 4 bytes. Raises HeaderError."""
+    """The packets of a pcapng file from a stream positioned after the first 4 bytes. Raises HeaderError."""
 
     def __init__(self, stream: Source) -> None:
         self.truncated: str | None = None
@@ -222,7 +222,7 @@ class PcapNgRecords:
         self._offset = 0
         self._last_ns = 0
         self._searchable = _MOST_SKIPPED
-        # Bytes of the block that is being read, to search in them if it turns out to be damaged.
+        # Bytes of the current block, to search in them if it turns out to be damaged.
         self._seen = b""
         self._begin_section()
 
@@ -255,7 +255,7 @@ class PcapNgRecords:
                 continue
             body = read(length - 8)
             if length & 3 and body[-4:] != length_field:
-                # Wireshark takes such a length as rounded up; the other way, without padding, is read, too.
+                # Wireshark takes such a length as rounded up; an unpadded block is read as well.
                 body += read(-length % 4)
             if body[-4:] != length_field or len(body) < length - 8:
                 self._seen = block_type + length_field + body
@@ -277,16 +277,16 @@ class PcapNgRecords:
                     yield packet
 
     def _is_inconsistent(self, block_type: bytes, length: int, body: bytes) -> bool:
-        """True if a packet block that seems cut short has a length that does not fit its packet."""
+        """Return True if a seemingly truncated packet block has a length that does not fit its packet."""
         if self._readers.get(block_type) != self._read_enhanced or len(body) < 20:
             return False
         captured = self._unpack_enhanced(body)[3]
         return not 0 <= length - 32 - captured <= _MOST_OPTIONS
 
     def _skip_damage(self, what: str, why: str, expected: int) -> bool:
-        """Go on behind a damaged block: with the one `expected` bytes further, or the next that is found.
+        """Skip a damaged block, up to the block `expected` bytes further, or the next one found.
 
-        Returns False, after it has set `truncated`, if there is none.
+        Returns False, after setting `truncated`, if there is none.
         """
         source = self._stream
         if not isinstance(source, RereadableInput):
@@ -304,7 +304,7 @@ class PcapNgRecords:
         return False
 
     def _begin_section(self) -> None:
-        """Start a section (4.1): interfaces are numbered anew. Raises HeaderError."""
+        """Start a section (4.1) and its own numbering of interfaces. Raises HeaderError."""
         head = self._stream.read(8)
         self._seen = SECTION_HEADER + head
         byte_order = BYTE_ORDERS.get(head[4:])
@@ -338,7 +338,7 @@ class PcapNgRecords:
         }
 
     def _read_interface(self, body: bytes) -> None:
-        """Note an interface (4.2) with its if_tsresol, if_tsoffset and if_fcslen."""
+        """Register an interface (4.2) with its if_tsresol, if_tsoffset and if_fcslen."""
         if len(self._interfaces) >= _MAX_INTERFACES:
             self.faults[TOO_MANY_INTERFACES] += 1
             return
@@ -357,12 +357,12 @@ class PcapNgRecords:
         self._interfaces.append((linktype, snaplen, check_length, multiply, divide, add))
 
     def _add_broken_interface(self) -> None:
-        """Give an interface that cannot be read its number, or all later ones would shift."""
+        """Give an unreadable interface its number, as otherwise all later ones would shift."""
         if len(self._interfaces) < _MAX_INTERFACES:
             self._interfaces.append((_NO_LINKTYPE, 0, 0, 1, 1, 0))
 
     def _options(self, block: bytes) -> dict[int, bytes]:
-        """The options of a block (3.5), by their codes; one that is longer than the block is left out."""
+        """Return the options of a block (3.5) by code, without those that exceed the block."""
         options = {}
         offset = 0
         while offset + 4 <= len(block):
@@ -411,7 +411,7 @@ class PcapNgRecords:
         return ts_ns, linktype, data, wirelen
 
     def _read_simple(self, body: bytes) -> RawPacket | None:
-        """A Simple Packet Block (4.4): of the first interface, without a time: that of the last packet."""
+        """Read a Simple Packet Block (4.4) of the first interface; it gets the last packet's time."""
         if not self._interfaces or self._interfaces[0][0] == _NO_LINKTYPE:
             self.faults[UNDESCRIBED] += 1
             return None
@@ -438,7 +438,7 @@ _CHECK_LENGTHS = {b"\x04": 4, b"\x02": 2, b"\x10": 2, b"\x20": 4}
 
 
 def _per_second(resolution: bytes) -> int:
-    """What if_tsresol says: how many units of time are a second; without it, microseconds are meant."""
+    """Return the time units per second from an if_tsresol option; microseconds without it."""
     if len(resolution) != 1:
         return 1_000_000
     (value,) = resolution

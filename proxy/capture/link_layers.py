@@ -93,11 +93,11 @@ _ORDINARY_ETHERTYPES = {
     0x893A: "IEEE 1905.1",
     0x9000: "Ethernet loopback",
 }
-"""EtherTypes that are no encapsulation, or none of IP: they are everywhere, and worth no report."""
+"""EtherTypes that encapsulate nothing, or no IP: they are common, and not reported."""
 
 
 def read_ethernet(data: bytes, length: int) -> Inner:
-    """Read an Ethernet header, or that of an IEEE 802.3 frame, which states its length instead."""
+    """Read an Ethernet header, or an IEEE 802.3 one, which has a length in place of the EtherType."""
     content, length = skip(14, data, length)
     ethertype = short_at(data, 12)
     if ethertype < LEAST_ETHERTYPE:
@@ -114,7 +114,7 @@ def _read_with_ethertype(size: int, place: int, data: bytes, length: int) -> Inn
 
 
 def _read_cooked(size: int, place: int, data: bytes, length: int) -> Inner:
-    """Read a Linux cooked header: below the lowest EtherType are numbers of linux/if_ether.h."""
+    """Read a Linux cooked header: numbers below the lowest EtherType are those of linux/if_ether.h."""
     ethertype, content, length = _read_with_ethertype(size, place, data, length)
     if ethertype >= LEAST_ETHERTYPE:
         return ethertype, content, length
@@ -125,7 +125,7 @@ def _read_cooked(size: int, place: int, data: bytes, length: int) -> Inner:
 
 
 def _read_as(content: int, size: int, data: bytes, length: int) -> Inner:
-    """Skip a header of `size` bytes before a content that is always the same."""
+    """Skip a header of `size` bytes before content of a fixed kind."""
     return content, *skip(size, data, length)
 
 
@@ -148,7 +148,7 @@ def _read_tag(data: bytes, length: int) -> Inner:
 
 
 def _read_llc(data: bytes, length: int) -> Inner:
-    """Read an IEEE 802.2 header, with SNAP behind it (RFC 1042) or without."""
+    """Read an IEEE 802.2 header, with or without SNAP after it (RFC 1042)."""
     content, inner_length = skip(3, data, length)
     if data[:3] == b"\xaa\xaa\x03":
         content, inner_length = skip(5, content, inner_length)
@@ -209,7 +209,7 @@ def _read_hdlc(data: bytes, length: int) -> Inner:
 
 
 def _read_ppp_with_direction(data: bytes, length: int) -> Inner:
-    """Read PPP behind a byte for the direction: that is pppd's address byte, or stands before it."""
+    """Read PPP after a byte for the direction, which precedes or replaces pppd's address byte."""
     content, length = skip(1, data, length)
     if content[:1] == b"\x03":
         return _read_ppp_protocol(*skip(1, content, length))
@@ -244,7 +244,7 @@ def _read_frame_relay(data: bytes, length: int) -> Inner:
 
 
 def _read_token_ring(data: bytes, length: int) -> Inner:
-    """Read an IEEE 802.5 header, with source routing or without."""
+    """Read an IEEE 802.5 header, with or without source routing."""
     content, length = skip(14, data, length)
     if data[8] & 0x80 and content:
         return LLC, *skip(content[0] & 0x1F, content, length)
@@ -267,7 +267,7 @@ def _read_macsec(data: bytes, length: int) -> Inner:
 
 
 def _read_mpls(data: bytes, length: int) -> Inner:
-    """Read an MPLS label stack (RFC 3032). Nothing says what follows, so that is read only if it is clear."""
+    """Read an MPLS label stack (RFC 3032), whose content is not named, and read only if unambiguous."""
     position = 0
     while len(data) >= position + 4:
         is_last = data[position + 2] & 1
@@ -307,7 +307,7 @@ _NFLOG_PAYLOAD = 9
 
 
 def _read_pktap(data: bytes, length: int) -> Inner:
-    """Read Apple's header of captures on several interfaces; it names the link type of what follows.
+    """Read Apple's header of captures on several interfaces, which names the link type of its content.
 
     Its fields are in the byte order of the machine, which is little-endian on all that have it.
     """
@@ -329,14 +329,14 @@ _PKTAP_LEAST, _PKTAP_PACKET = 108, 1
 
 
 def _read_user_2(data: bytes, length: int) -> Inner:
-    """Read PKTAP under the number that macOS gives it: that is for private use, so it may be anything."""
+    """Read PKTAP under the number that macOS gives it; as that is for private use, it may be anything."""
     if int.from_bytes(data[:4], "little") == _PKTAP_LEAST and data[4:8] in (b"\0\0\0\0", b"\1\0\0\0"):
         return _read_pktap(data, length)
     raise Unread(link_type(149))
 
 
 def _read_ppi(data: bytes, length: int) -> Inner:
-    """Read a Per-Packet Information header; it names the link type of what follows."""
+    """Read a Per-Packet Information header, which names the link type of its content."""
     skip(8, data, length)
     size = int.from_bytes(data[2:4], "little")
     linktype = int.from_bytes(data[4:8], "little")
@@ -350,7 +350,7 @@ def _read_ppi(data: bytes, length: int) -> Inner:
 
 
 def _ppi_has_check_sequence(fields: bytes) -> bool:
-    """True if the 802.11-Common field says that a frame check sequence ends the frame."""
+    """Return True if the 802.11-Common field says that a frame check sequence ends the frame."""
     position = 0
     while position + 4 <= len(fields):
         kind = int.from_bytes(fields[position : position + 2], "little")
@@ -364,7 +364,7 @@ def _ppi_has_check_sequence(fields: bytes) -> bool:
 _PPI_80211_COMMON = 2
 _IEEE_80211 = 105
 _WRAPPERS = frozenset({149, 192, 258})
-"""Link types that name another link type. None of them is inside another one."""
+"""Link types that name another link type. None of them may contain another one."""
 
 
 def _read_inner_link(linktype: int, data: bytes, length: int) -> Inner:
@@ -440,7 +440,7 @@ ETHERTYPES: dict[int, Reader] = {
     0x88E7: partial(_read_as, ETHERNET, 4),
     0x88E5: _read_macsec,
     0x8903: partial(_read_as, ETHERNET, 2),
-    # Other tags than those of VLANs: Cisco's metadata and VN-Tag, HSR (IEC 62439-3), 802.1BR.
+    # Tags other than those of VLANs: Cisco's metadata and VN-Tag, HSR (IEC 62439-3), 802.1BR.
     0x8909: partial(_read_with_ethertype, 8, 6),
     0x8926: partial(_read_with_ethertype, 6, 4),
     0x892F: partial(_read_with_ethertype, 6, 4),
@@ -450,7 +450,7 @@ ETHERTYPES: dict[int, Reader] = {
     ERSPAN_II: read_erspan_2,
     ERSPAN_III: read_erspan_3,
 }
-"""EtherType -> the reader of what it announces, other than IP."""
+"""EtherType -> the reader of its content, other than IP."""
 
 
 def link_type(number: int) -> str:
@@ -460,7 +460,7 @@ def link_type(number: int) -> str:
 
 
 def read_link(linktype: int, data: bytes, length: int) -> Inner:
-    """Read the link header of a captured packet. Raises Malformed, Unread and NoTraffic."""
+    """Read the link header of a captured packet. Raises MalformedPacket, UnsupportedLayer and NoTransport."""
     reader = LINK_TYPES.get(linktype)
     if reader is None:
         raise Unread(link_type(linktype))
@@ -468,7 +468,10 @@ def read_link(linktype: int, data: bytes, length: int) -> Inner:
 
 
 def read_ethertype(ethertype: int, data: bytes, length: int) -> Inner:
-    """Read what an EtherType other than IP's announces. Raises Malformed, Unread and NoTraffic."""
+    """Read the content of an EtherType other than IP's.
+
+    Raises MalformedPacket, UnsupportedLayer and NoTransport.
+    """
     reader = ETHERTYPES.get(ethertype)
     if reader is not None:
         return reader(data, length)

@@ -1,7 +1,7 @@
 """Tunnels over IP and UDP: readers by IP protocol number and by UDP port.
 
-A UDP port is no proof: what came to the port of a tunnel is taken for one only if its header is as the
-specification has it, and a packet can follow. Everything else at that port is an ordinary datagram.
+A UDP port is no proof: a datagram to the port of a tunnel is decoded as such only if its header conforms to
+the specification, and a packet can follow. All others at that port are ordinary datagrams.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CHECKSUM, _ROUTING, _KEY, _SEQUENCE, _ACKNOWLEDGMENT = 0x8000, 0x4000, 0x2000, 
 _GRE_VERSION = 0x0007
 _WCCP = 0x883E
 _ARUBA = frozenset({*range(0x8200, 0x8380, 0x10), 0x9000})
-"""Protocol types by which access points of Aruba send 802.11 frames to their controller."""
+"""Protocol types with which access points of Aruba send 802.11 frames to their controller."""
 
 _GRE_CONTROL = frozenset({0, 0x2000, 0x2001})
 """Protocol types in GRE that carry no traffic: keepalive, CDP, NHRP."""
@@ -102,7 +102,7 @@ def read_erspan_2(data: bytes, length: int) -> Inner:
 
 
 def read_erspan_3(data: bytes, length: int) -> Inner:
-    """Read an ERSPAN header of type III: version 2, twelve bytes, and eight more if its last bit says so."""
+    """Read an ERSPAN header of type III: version 2, twelve bytes, and eight more if its last bit is set."""
     skip(12, data, length, "ERSPAN header")
     if data[0] >> 4 != 2:
         raise Malformed("impossible ERSPAN header")
@@ -119,7 +119,7 @@ _NEXT_PROTOCOLS = {1: IPV4, 2: IPV6, 3: ETHERNET, 4: NSH, 5: MPLS}
 
 
 def read_nsh(data: bytes, length: int) -> Inner:
-    """Read a network service header (RFC 8300): it states its length in units of four bytes."""
+    """Read a network service header (RFC 8300), whose length is in units of four bytes."""
     skip(8, data, length)
     size = (data[1] & 0x3F) * 4
     if data[0] >> 6 or size < 8:
@@ -168,13 +168,16 @@ ORDINARY_PROTOCOLS = {
     139: "HIP",
     140: "Shim6",
 }
-"""IP protocols that are no tunnels: they are ordinary, and worth no report."""
+"""IP protocols that are no tunnels: they are common, and not reported."""
 
 _TUNNEL_NAMES = {50: "ESP", 55: "IP Mobility", 98: "ENCAP", 108: "IPComp", 115: "L2TPv3"}
 
 
 def read_ip_protocol(protocol: int, data: bytes, length: int) -> Inner:
-    """Read what an IP packet carries other than UDP and TCP. Raises Malformed, Unread and NoTraffic."""
+    """Read the content of an IP packet other than UDP and TCP.
+
+    Raises MalformedPacket, UnsupportedLayer and NoTransport.
+    """
     reader = IP_PROTOCOLS.get(protocol)
     if reader is not None:
         return reader(data, length)
@@ -200,7 +203,7 @@ def _vxlan(payload: bytes, length: int) -> Inner | None:
     if flags == _VXLAN_ID | _GPE_PROTOCOL and payload[1:3] == b"\0\0" and not payload[7]:
         return _checked(_NEXT_PROTOCOLS.get(payload[3], 0), content, length)
     is_plain = flags == _VXLAN_ID and payload[1:4] == b"\0\0\0"
-    # Of the second byte two bits are in use, and the next two bytes are the policy.
+    # Two bits of the second byte are in use, and the next two bytes are the policy.
     has_policy = flags == _VXLAN_ID | _GROUP_POLICY and not payload[1] & ~0x48
     if (is_plain or has_policy) and not payload[7]:
         return _checked(ETHERNET, content, length)
@@ -216,7 +219,7 @@ def _geneve(payload: bytes, length: int) -> Inner | None:
 
 
 def _gtp(payload: bytes, length: int) -> Inner | None:
-    """Read a GTP-U header (3GPP TS 29.281, 5.1) of version 1 before a packet of a user."""
+    """Read a GTP-U header (3GPP TS 29.281, 5.1) of version 1 before a user's packet."""
     if len(payload) < 8 or payload[0] & 0xF8 != 0x30 or payload[1] != 0xFF:
         return None
     if short_at(payload, 2) != length - 8:
@@ -234,7 +237,7 @@ def _gtp(payload: bytes, length: int) -> Inner | None:
 
 
 def _gre_in_udp(payload: bytes, length: int) -> Inner | None:
-    """Read GRE in UDP (RFC 8086, 4): version 0, with none but the three flags of RFC 2890."""
+    """Read GRE in UDP (RFC 8086, 4): version 0, with only the three flags of RFC 2890."""
     if len(payload) < 4 or short_at(payload, 0) & ~(_CHECKSUM | _KEY | _SEQUENCE):
         return None
     try:
@@ -244,7 +247,7 @@ def _gre_in_udp(payload: bytes, length: int) -> Inner | None:
 
 
 def _l2tp(payload: bytes, length: int) -> Inner | None:
-    """Read an L2TP data message (RFC 2661, 3.1) with PPP in it."""
+    """Read an L2TP data message (RFC 2661, 3.1) that contains PPP."""
     if len(payload) < 6:
         return None
     flags = short_at(payload, 0)
@@ -273,7 +276,7 @@ def _l2tp(payload: bytes, length: int) -> Inner | None:
 
 
 def _checked(ethertype: int, data: bytes, length: int) -> Inner | None:
-    """Return a content if it is one of those that tunnels carry, and can be it."""
+    """Return the content if tunnels carry its kind and its bytes are plausible, else None."""
     if ethertype == ETHERNET:
         plausible = is_ethernet(data, length)
     elif ethertype in (IPV4, IPV6):
@@ -298,7 +301,7 @@ UDP_TUNNELS: dict[int, Callable[[bytes, int], Inner | None]] = {
     6081: _geneve,
     8472: _vxlan,
 }
-"""Destination port -> a reader that gives None for what is no tunnel.
+"""Destination port -> a reader that returns None for anything but its tunnel.
 
-The ports are those of IANA, and the one that Linux took for VXLAN before there was one.
+The ports are those of IANA, and the one that Linux used for VXLAN before one was assigned.
 """

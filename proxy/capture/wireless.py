@@ -1,6 +1,6 @@
 """IEEE 802.11 frames, and the radio headers that captures in monitor mode put before them.
 
-Only data frames in the clear are read; a frame that the network encrypts is counted, as its key is not known.
+Only unencrypted data frames are read; a frame that the network encrypts is counted, as its key is not known.
 Clause numbers are those of IEEE 802.11-2020.
 """
 
@@ -21,7 +21,7 @@ _BOTH_DS, _MORE_FRAGMENTS, _PROTECTED, _HT_CONTROL = 0x03, 0x04, 0x40, 0x80
 """Flags in the second byte of the frame control field (9.2.4.1)."""
 
 _IS_AGGREGATE = 0x80
-"""Bit of the QoS control field: the frame has several (9.2.4.5)."""
+"""Bit of the QoS control field: the frame is an aggregate (9.2.4.5)."""
 
 _FRAGMENT_NUMBER = 0x0F
 _CHECK_SEQUENCE_LENGTH = 4
@@ -37,7 +37,7 @@ _PRISM_LENGTH = 144
 
 
 def read_80211(data: bytes, length: int, is_padded: bool = False) -> Inner:
-    """Read an 802.11 header; if `is_padded`, what follows it begins at a multiple of four bytes."""
+    """Read an 802.11 header; if `is_padded`, its content begins at a multiple of four bytes."""
     skip(2, data, length)
     kind, subtype = data[0] >> 2 & 3, data[0] >> 4
     if data[0] & 3:
@@ -70,7 +70,7 @@ def subframes(data: bytes, length: int) -> Iterator[Inner]:
 
 
 def read_radiotap(data: bytes, length: int) -> Inner:
-    """Read a radiotap header: of its fields only the flags matter."""
+    """Read a radiotap header, of which only the flags are used."""
     skip(8, data, length)
     size = int.from_bytes(data[2:4], "little")
     if data[0] != 0 or size < 8:
@@ -89,7 +89,7 @@ def _radiotap_flags(header: bytes) -> int:
     """Return the flags in a radiotap header, 0 if there are none."""
     present = int.from_bytes(header[4:8], "little")
     position, word = 8, present
-    # Further words of it_present; the fields that they announce come after those of the first.
+    # Further words of it_present; their fields come after those of the first word.
     while word & _MORE_PRESENT and position + 4 <= len(header):
         word = int.from_bytes(header[position : position + 4], "little")
         position += 4
@@ -109,7 +109,7 @@ def read_avs(data: bytes, length: int) -> Inner:
 
 
 def read_prism(data: bytes, length: int) -> Inner:
-    """Read a Prism header, in the byte order of the machine that captured; some drivers put AVS there."""
+    """Read a Prism header, in the byte order of the machine that captured; some drivers use AVS instead."""
     skip(8, data, length)
     if _is_avs(data):
         return read_avs(data, length)
