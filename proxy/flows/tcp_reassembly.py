@@ -1,7 +1,7 @@
-"""One direction of a TCP connection: from sequence numbers to bytes in order, with what is missing told.
+"""Reassembly of one direction of a TCP connection: from sequence numbers to ordered bytes and gaps.
 
-Segments come late, twice, overlapping or never (RFC 9293, 3.4 and 3.10.7.4). Each byte is given once, in
-order; a hole that will not be filled any more becomes a gap. When that is so, the caller decides.
+Segments arrive late, twice, overlapping or never (RFC 9293, 3.4 and 3.10.7.4). Each byte is delivered once,
+in order. A hole that will not be filled any more becomes a gap; the caller decides when.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kiebitz.proxy.capture.interval_buffer import PIECE_COST, Contradiction, Pie
 
 MAX_AHEAD_BYTES = 4 << 20
 MAX_AHEAD_PIECES = 4096
-"""How much may wait behind a hole of one direction: more than nearly all receivers' windows."""
+"""Maximum number of pieces behind a hole of one direction; this exceeds nearly all receive windows."""
 
 MAX_RECENT_BYTES = 8 << 20
-"""How much of what was given is remembered for all directions together."""
+"""Maximum number of delivered bytes that are remembered, over all directions."""
 
-# Beside a piece of a few bytes, an entry here may keep a whole direction that is over.
+# With a piece of a few bytes, an entry here may keep all data of a finished direction alive.
 _RECENT_COST = 8 * PIECE_COST
 
 _MODULUS = 1 << 32
@@ -29,19 +29,19 @@ _HALF = 1 << 31
 
 
 def unwrap(number: int, near: int) -> int:
-    """The position with this sequence number that is nearest to `near`: numbers are modulo 2**32."""
+    """Return the position with this sequence number (modulo 2**32) that is nearest to `near`."""
     return near + (number - near + _HALF) % _MODULUS - _HALF
 
 
 class Recent:
-    """The bytes that were given last, over all directions, for comparison with what is sent again."""
+    """The bytes delivered last, over all directions, for comparison with retransmissions."""
 
     def __init__(self) -> None:
         self._order: deque[deque[tuple[int, bytes]]] = deque()
         self._cost = 0
 
     def add(self, given: deque[tuple[int, bytes]], position: int, data: bytes) -> None:
-        """Remember what a direction has given; `given` is where that direction finds it again."""
+        """Remember bytes delivered in a direction; `delivered` is that direction's own list."""
         given.append((position, data))
         self._order.append(given)
         self._cost += len(data) + _RECENT_COST
@@ -51,12 +51,17 @@ class Recent:
 
 
 class Assembly:
-    """The bytes of one direction of `stream`; what comes of them is appended to a list of items.
+    """The reassembly of one direction of `stream`; results are appended to a list of items.
 
-    Positions are sequence numbers that do not wrap around. `begun` tells whether the `start` is known, which
-    is offset 0; `next` is the first position that has not been given yet. `acked` is up to where the receiver
-    has acknowledged, None while it has not been heard; `fin` is where the sender has said that it ends.
-    Nobody waits any more for what is missing up to `excused`.
+    Positions are sequence numbers that do not wrap around.
+
+    Attributes:
+        begun: True if `start` is known.
+        start: Position of the first byte, which has offset 0.
+        next: First position that has not been delivered yet.
+        acked: Position up to which the receiver has acknowledged, None before its first acknowledgment.
+        fin: Position at which the sender has ended, None before its FIN.
+        waived: Missing bytes before this position are no longer waited for.
     """
 
     __slots__ = (
@@ -83,22 +88,22 @@ class Assembly:
         self.acked: int | None = None
         self.fin: int | None = None
         self.excused = -1
-        # Whether nothing waits and nothing has ended: then the next bytes can be given at once.
+        # True if nothing waits and nothing has ended: the next bytes can be delivered immediately.
         self._in_order = False
         self._pieces: Pieces | None = None
         self._given: deque[tuple[int, bytes]] | None = None
         self._recent = recent
 
     def begin(self, seq: int) -> None:
-        """The first byte of the direction has, or would have, this sequence number."""
+        """Set the sequence number that the first byte of the direction has, or would have."""
         self.start = self.next = seq if self.acked is None else unwrap(seq, self.acked)
         self.begun = True
-        # What waited was numbered for a beginning that is not this one.
+        # Waiting pieces were numbered for another beginning.
         self._pieces = None
         self._in_order = self.fin is None
 
     def take(self, seq: int, data: bytes, ts_ns: int, items: list[Item]) -> bool:
-        """Give the bytes at once if they are the next ones; False if `add` has to look at them."""
+        """Deliver the bytes immediately if they are the next ones; otherwise return False, for `add`."""
         position = self.next
         if not self._in_order or seq != position & 0xFFFFFFFF:
             return False
@@ -110,9 +115,9 @@ class Assembly:
         return True
 
     def add(self, seq: int, data: bytes, missing: int, ts_ns: int, items: list[Item]) -> None:
-        """Take any segment with bytes, behind which the capture has cut off `missing` more.
+        """Process any segment with bytes, of which the capture has cut off the last `missing` ones.
 
-        A direction that has not begun begins here, with a gap of unknown length.
+        If the beginning of the direction is unknown, it begins here, with a gap of unknown length.
         """
         length = len(data) + missing
         if not self.begun:
@@ -139,27 +144,27 @@ class Assembly:
         self._give(ts_ns, items)
 
     def lacks(self, number: int) -> bool:
-        """Whether something was sent before this sequence number that was not seen, nor waited for.
+        """Return True if bytes before this sequence number were not seen and are still waited for.
 
         The direction must have begun.
         """
         return unwrap(number, self.next) > max(self._seen_end, self.excused)
 
     def is_unseen(self, number: int) -> bool:
-        """Return True if the bytes before this sequence number are not all seen; the direction has begun."""
+        """Return True if bytes before this sequence number were not seen. The direction must have begun."""
         return unwrap(number, self.next) > self._seen_end
 
     @property
     def _seen_end(self) -> int:
-        # A FIN counts like a byte (RFC 9293, 3.4).
+        # A FIN counts as one byte (RFC 9293, 3.4).
         return self.sent_end + (self.fin is not None)
 
     def excuse(self, number: int) -> None:
-        """Nobody waits any more for what is missing before this sequence number."""
+        """Stop waiting for missing bytes before this sequence number."""
         self.excused = max(self.excused, unwrap(number, self.next) if self.begun else 0)
 
     def acknowledge(self, ack: int) -> bool:
-        """The receiver has everything up to `ack`. True if that is behind the first hole."""
+        """Process an acknowledgment up to `ack`. Return True if it covers the first hole."""
         acked = self.acked
         if acked is None:
             self.acked = unwrap(ack, self.next) if self.begun else ack
@@ -171,7 +176,7 @@ class Assembly:
         return not self._in_order and self.hole_is_acked
 
     def end_at(self, seq: int) -> None:
-        """The sender has no more bytes from this sequence number on (FIN); of several the first counts."""
+        """Process a FIN: no bytes follow from this sequence number on; of several FINs the first counts."""
         if not self.begun:
             self.begin(seq)
         position = max(unwrap(seq, self.next), self.next)
@@ -180,12 +185,12 @@ class Assembly:
 
     @property
     def is_done(self) -> bool:
-        """Whether all was given up to the sender's FIN."""
+        """True if everything up to the sender's FIN was delivered."""
         return self.fin is not None and self.next >= self.fin
 
     @property
     def hole_end(self) -> int | None:
-        """The position where the first hole ends, None if there is none."""
+        """The position at which the first hole ends, None without a hole."""
         if self._pieces is not None and self._pieces.starts:
             return self._pieces.starts[0]
         if self.fin is not None and self.next < self.fin:
@@ -194,35 +199,35 @@ class Assembly:
 
     @property
     def lacks_acked(self) -> bool:
-        """Whether the receiver has something that was not seen."""
+        """True if the receiver has acknowledged bytes that were not seen."""
         return self.acked is not None and self.acked > self.next
 
     @property
     def hole_is_acked(self) -> bool:
-        """Whether the receiver has what is missing in the first hole: the capture has lost it."""
+        """True if the receiver has acknowledged the first hole, so the capture has lost these bytes."""
         end = self.hole_end
         return end is not None and self.acked is not None and self.acked >= end
 
     @property
     def sent_end(self) -> int:
-        """The position behind all that was seen."""
+        """The position after all bytes seen."""
         pieces_end = self._pieces.ends[-1] if self._pieces is not None and self._pieces.ends else self.next
         return max(pieces_end, self.next, self.fin or 0)
 
     @property
     def cost(self) -> int:
-        """What waits behind holes, in bytes of memory, about."""
+        """Approximate memory of the bytes behind holes, in bytes."""
         return self._pieces.cost if self._pieces is not None else 0
 
     @property
     def is_overfull(self) -> bool:
-        """Whether too much waits behind a hole."""
+        """True if too many bytes wait behind a hole."""
         return self._pieces is not None and (
             self._pieces.cost > MAX_AHEAD_BYTES or len(self._pieces.starts) > MAX_AHEAD_PIECES
         )
 
     def give_up(self, ts_ns: int, items: list[Item]) -> None:
-        """Give the first hole as a gap, and what waited behind it; there must be one."""
+        """Deliver the first hole, which must exist, as a gap, and then the bytes behind it."""
         end = self.hole_end
         assert end is not None
         items.append(Gap(self.stream, self.direction, ts_ns, self.next - self.start, end - self.next))
@@ -230,46 +235,46 @@ class Assembly:
         self._give(ts_ns, items)
 
     def finish(self, ts_ns: int, items: list[Item]) -> None:
-        """Nothing more comes: give up all holes, and what was acknowledged and never seen."""
+        """Deliver all holes, and bytes acknowledged but never seen, as gaps: nothing more arrives."""
         self.give_up_all(ts_ns, items)
         self._give_up_tail(ts_ns, items)
 
     def give_up_all(self, ts_ns: int, items: list[Item]) -> None:
-        """Give up all holes."""
+        """Deliver all holes as gaps."""
         while self.hole_end is not None:
             self.give_up(ts_ns, items)
 
     def give_up_acked(self, ts_ns: int, items: list[Item]) -> None:
-        """Give up all that the receiver has and that was not seen."""
+        """Deliver all bytes that were acknowledged but not seen as gaps."""
         if self.acked is not None:
             self.give_up_to(self.acked, ts_ns, items)
         if self.hole_end is None:
             self._give_up_tail(ts_ns, items)
 
     def give_up_to(self, position: int, ts_ns: int, items: list[Item]) -> None:
-        """Give up the holes that end there or before."""
+        """Deliver the holes that end at or before a position as gaps."""
         while (end := self.hole_end) is not None and end <= position:
             self.give_up(ts_ns, items)
 
     def _give_up_tail(self, ts_ns: int, items: list[Item]) -> None:
-        """Give a gap for what was acknowledged and never seen, behind all that was."""
+        """Append a gap for bytes acknowledged but never seen, after all bytes seen."""
         if self.begun and self.fin is None and self.acked is not None:
             lost = self.acked - self.next
-            # A FIN counts like a byte (RFC 9293, 3.4): one alone is rather that.
+            # A FIN counts as one byte (RFC 9293, 3.4): a single byte is more likely that.
             if lost > 1:
                 items.append(Gap(self.stream, self.direction, ts_ns, self.next - self.start, lost))
                 self.next = self.acked
 
     def _is_keep_alive(self, position: int) -> bool:
-        """Whether one byte there is the one before the sender's next: then it says nothing (RFC 9293, 3.8.4).
+        """Return True for a keep-alive: one byte right before the sender's next (RFC 9293, 3.8.4).
 
-        If that byte itself is missing, the receiver's having it tells it from data.
+        If that byte itself is missing, its acknowledgment distinguishes it from data.
         """
         after = position + 1
         return after == self.next or (position > self.next and after == self.acked)
 
     def _give(self, ts_ns: int, items: list[Item]) -> None:
-        """Give the pieces that are next."""
+        """Deliver the pieces that are next."""
         pieces = self._pieces
         if pieces is not None:
             count = 0
@@ -293,7 +298,7 @@ class Assembly:
         self._in_order = self._pieces is None and self.fin is None
 
     def _compare(self, position: int, data: bytes, ts_ns: int, items: list[Item]) -> None:
-        """Compare bytes that come again with those that were given, as far as these are remembered."""
+        """Compare retransmitted bytes with the delivered ones, as far as these are remembered."""
         given = self._given
         if not given:
             return
