@@ -1,4 +1,4 @@
-"""When a journal is flushed: soon after something was written, and for all that comes meanwhile at once."""
+"""Timing of journal flushes: shortly after a write, for all records that arrive meanwhile."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import asyncio
 from kiebitz.proxy.journal.writer import JournalWriter
 
 FLUSH_SECONDS = 0.02
-"""No record stays in memory longer than this."""
+"""Longest time a record stays in memory."""
 
 
 class Flushing:
-    """Flushes `journal` on the event loop until `stop`; then only when it is full, and when it is closed."""
+    """A timer that flushes `journal` until `stop`; afterwards only a full buffer or `close` does."""
 
     def __init__(self, journal: JournalWriter, loop: asyncio.AbstractEventLoop) -> None:
         self._journal = journal
@@ -20,7 +20,7 @@ class Flushing:
         journal.on_pending = self._plan
 
     def stop(self) -> None:
-        """Plan no more."""
+        """Schedule no more flushes."""
         self._journal.on_pending = lambda: None
 
     def _plan(self) -> None:

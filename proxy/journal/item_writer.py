@@ -1,4 +1,4 @@
-"""A journal of items, for a source that gives them (a sniffer), and not records as they come (a relay)."""
+"""A journal writer for sources of items (a sniffer) rather than of records (a relay)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from kiebitz.proxy.journal.writer import Flaw, JournalWriter
 
 
 class ItemJournal:
-    """Writes items to `journal`, which counts their streams itself."""
+    """Writes items to `journal`, which numbers their streams itself."""
 
     def __init__(self, journal: JournalWriter) -> None:
         self.journal = journal
         self._numbers: dict[Stream, int] = {}
 
     def write(self, items: Iterable[Item]) -> None:
-        """Write items in order; a stream begins with its first one."""
+        """Write items in order; the first item of a stream opens it."""
         for item in items:
             stream = item.stream
             number = self._numbers.get(stream)
