@@ -1,7 +1,7 @@
-"""A collector's side: what all taps have published, in JetStream's order, from any position on.
+"""The collector's side: all published messages, in JetStream's order, from any position on.
 
-It is read by a consumer of its own, which JetStream forgets with the connection; the position is known here.
-So any number of collectors read without knowing of one another, and each reads everything.
+They are read with an ephemeral JetStream consumer, which ends with the connection; the collector keeps the
+position. So any number of collectors read independently, and each reads everything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kiebitz.proxy.taps.nats_url import Place
 from kiebitz.proxy.taps.wire_format import TapError
 
 _AT_ONCE = 32
-"""So many messages are on their way at once, of at most 1 MiB each: memory stays bounded by that."""
+"""Maximum number of messages in transit, of at most 1 MiB each, which bounds memory."""
 
 _FETCH_S = 1.0
 _FORGET_S = 60.0
@@ -24,7 +24,7 @@ _LONGEST_WAIT_S = 2.0
 
 
 class Position(NamedTuple):
-    """A message: when its stream was made (ns since 1970), and its number there."""
+    """The position of a message: when its stream was created (ns since 1970), and its sequence number."""
 
     origin_ns: int
     sequence: int
@@ -34,9 +34,10 @@ NOWHERE = Position(0, 0)
 
 
 class Arrived(NamedTuple):
-    """A message, under the subject of the tap `name`; JetStream stored it at `stored_ns` by its clock.
+    """A message published by the tap `name`.
 
-    `behind` is how many more were stored by then.
+    `stored_ns` is when JetStream stored it, by the server's clock; `behind` is the number of messages stored
+    after it.
     """
 
     position: Position
@@ -47,7 +48,7 @@ class Arrived(NamedTuple):
 
 
 class Consumer:
-    """Reads at `place` what comes after a position. `tell` is told when the server is lost and found."""
+    """A reader of all messages at `url` after a position; `on_notice` gets sentences about failures."""
 
     def __init__(
         self, place: Place, credentials: Path | None, after: Position, tell: Callable[[str], None]
@@ -60,14 +61,14 @@ class Consumer:
         self._has_told = False
 
     async def run(self, arrived: asyncio.Queue[list[Arrived]]) -> None:
-        """Put what comes into a queue, which is bounded, until this is cancelled."""
+        """Put messages into a bounded queue until cancelled."""
         wait_s = 0.1
         while True:
             link = Link(self._place, self._credentials)
             try:
                 await self._read(link, arrived)
             except Exception as error:
-                # nats-py raises what its parts raise; whatever it is, a new connection is tried.
+                # nats-py raises whatever its parts raise; every error leads to a new connection.
                 reason = link.failure(error)
             else:
                 reason = TapError(BROKEN_OFF)
@@ -89,7 +90,7 @@ class Consumer:
         jetstream = await link.open()
         origin_ns = await make_stream(jetstream, self._place)
         if origin_ns != self._after.origin_ns:
-            # It was made anew since; what it held before is read already, or gone.
+            # The stream was recreated; messages of the previous one were read already, or are gone.
             self._after = Position(origin_ns, 0)
         consumer = await jetstream.add_consumer(
             self._place.stream,
@@ -126,7 +127,7 @@ class Consumer:
             await arrived.put(batch)
 
     def _tell_silence(self) -> None:
-        """A tap that is there is heard five times a second; with a mistyped subject none ever is."""
+        """Report once that no message ever arrived: active taps send five a second, so check the subject."""
         if self._after.sequence == 0 and not self._has_told:
             self._has_told = True
             self._tell(f"no tap is heard yet; one is begun with --publish {self._place}")

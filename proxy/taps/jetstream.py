@@ -1,7 +1,7 @@
-"""One connection to a NATS server, and the JetStream stream of a place.
+"""A connection to a NATS server, and the JetStream stream of a URL.
 
-A connection that is lost is not mended; its user makes a new one. So all that was on its way is known to be
-lost, and is sent again in its order. nats-py is imported here alone, and only when this is used.
+A lost connection is not restored; its user opens a new one. So all messages in transit are known to be lost,
+and are sent again in order. nats-py is imported only here, and only when it is used.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from nats.js.client import JetStreamContext
 
 DUPLICATES_S = 120
-"""So long JetStream remembers the id of a message, and takes no second one with it."""
+"""Time for which JetStream remembers the id of a message, and rejects a second one with it."""
 
 KEEP_S = 7 * 24 * 3600
-"""So long it keeps what was published, unless its administrator has made the stream otherwise."""
+"""Retention time of published messages, unless an administrator has configured the stream otherwise."""
 
 ANSWER_S = 5.0
-"""So long an answer of the server is waited for."""
+"""Timeout for the server's answers."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONNECT_S = 2
@@ -43,13 +43,13 @@ _ADVICE = {
     ),
     **dict.fromkeys((62, 64), "name the server as its certificate does"),
 }
-"""Advice by OpenSSL's number for a reason not to trust a certificate."""
+"""Advice by OpenSSL's error number for an untrusted certificate."""
 
 _WANTS_CERTIFICATE = ("ALERT_BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
-"""In OpenSSL's reason where a server misses a client's certificate, with TLS 1.2 and 1.3."""
+"""Parts of OpenSSL's reason if a server requires a client certificate, with TLS 1.2 and 1.3."""
 
 _LONGEST_CLAUSE = 200
-"""Letters of a server's own words that are repeated."""
+"""Maximum number of characters quoted from a server's message."""
 
 _NOT_NATS = (AttributeError, LookupError, TypeError, ValueError, asyncio.LimitOverrunError)
 _BROKEN_OFF = ("connection lost", "connection closed")
@@ -61,13 +61,13 @@ BROKEN_OFF = "the connection has broken off"
 
 
 def check_installed() -> None:
-    """Raise TapError where nats-py is missing."""
+    """Raise TapError if nats-py is missing."""
     if importlib.util.find_spec("nats") is None:
         raise TapError("taps need nats-py, which is not installed: pip install 'kiebitz[taps]'")
 
 
 class Link:
-    """A connection to the server of `place`, from `open` to `close`. Raises TapError."""
+    """A connection to the server of `url`, from `open` to `close`. Raises TapError."""
 
     def __init__(self, place: Place, credentials: Path | None) -> None:
         self._place = place
@@ -76,9 +76,9 @@ class Link:
         self._client: Client | None = None
 
     async def open(self) -> JetStreamContext:
-        """Connect. Raises TapError with a clause that says why that cannot be."""
+        """Connect. Raises TapError with a clause that gives the reason of a failure."""
         for name in ("nats", "asyncio"):
-            # Errors are raised; a log would write a server's words to the terminal as they came.
+            # Errors are raised; a log would write a server's unescaped text to the terminal.
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         from nats.aio.client import Client
         from nats.errors import Error
@@ -90,8 +90,8 @@ class Link:
                 raise TapError("it offers no TLS, which tls:// asks for")
 
         class CarefulClient(Client):
-            # nats-py goes on without TLS where a server says that it has none, and anybody on the way can say
-            # so. Then who we are would be proved to them.
+            # nats-py continues without TLS if the server claims to have none, as any attacker on the path
+            # can. That would reveal our credentials.
             def _connect_command(self) -> bytes:
                 refuse_without_tls()
                 return super()._connect_command()
@@ -104,7 +104,7 @@ class Link:
                     self._place.server,
                     error_cb=self._hear,
                     allow_reconnect=False,
-                    # Two tries at once; later ones are made with a new connection.
+                    # Two immediate attempts; later ones use a new connection.
                     max_reconnect_attempts=1,
                     reconnect_time_wait=0,
                     connect_timeout=_CONNECT_S,
@@ -117,7 +117,7 @@ class Link:
             )
         except (TimeoutError, Error, OSError, ValueError) as error:
             raise self.failure(error) from error
-        # Another nats-py may not ask the method above.
+        # Other versions of nats-py may not call the method above.
         refuse_without_tls()
         if client.max_payload < _LEAST_PAYLOAD:
             raise TapError(
@@ -127,18 +127,18 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing is known to be wrong with it."""
+        """True if the connection is up as far as known."""
         return self._client is not None and self._client.is_connected
 
     async def close(self) -> None:
-        """Give it up, whatever state it is in."""
+        """Close the connection in any state."""
         client, self._client = self._client, None
         if client is not None:
             with suppress(Exception):
                 await asyncio.wait_for(client.close(), 1.0)
 
     def failure(self, error: Exception) -> TapError:
-        """What an error of nats-py, of the system or of waiting means, as a clause."""
+        """Return an error of nats-py, of the system or a timeout as a clause for the user."""
         if isinstance(error, TapError):
             return error
         return TapError(self._clause(self._said or error))
@@ -155,7 +155,7 @@ class Link:
         if isinstance(error, ssl.SSLError):
             return _refused(error)
         if (number := re.search(r"\[Errno (\d+)\]", text)) is not None:
-            # asyncio puts addresses into the text, and several errors into one.
+            # asyncio adds addresses to the text, and combines several errors.
             return os.strerror(int(number[1]))
         if isinstance(error, OSError) and error.strerror:
             return error.strerror
@@ -170,12 +170,12 @@ class Link:
         if isinstance(error, UnexpectedEOF | ConnectionError) or text.lower() in _BROKEN_OFF:
             return BROKEN_OFF
         if isinstance(error, _NOT_NATS) or "info message" in text.lower():
-            # nats-py reads an answer without a check of its form.
+            # nats-py parses the server's greeting without validation.
             return "it is no NATS server: name another host or port"
         return text or _NO_ANSWER
 
     async def _hear(self, error: Exception) -> None:
-        # What a server has against a message comes apart from any answer to it.
+        # A server reports errors about a message separately from any answer to it.
         self._said = error
 
 
@@ -192,9 +192,9 @@ def _refused(error: ssl.SSLError) -> str:
 
 
 async def make_stream(jetstream: JetStreamContext, place: Place) -> int:
-    """See that there is a stream for what is published at `place`; when it was made, in ns since 1970.
+    """Create the stream for `url` unless it exists; return its creation time in ns since 1970.
 
-    One that is there is left as it is. Raises errors of nats-py.
+    An existing stream is not changed. Raises errors of nats-py.
     """
     from nats.js.api import DiscardPolicy, StreamConfig
     from nats.js.errors import NotFoundError
@@ -207,7 +207,7 @@ async def make_stream(jetstream: JetStreamContext, place: Place) -> int:
                 name=place.stream,
                 description="what Kiebitz's taps have recorded",
                 subjects=[f"{place.subject}.*"],
-                # A full one refuses what comes, and taps keep it; else it would lose what nobody has read.
+                # A full stream rejects new messages, which taps keep; otherwise it would drop unread ones.
                 discard=DiscardPolicy.NEW,
                 max_age=KEEP_S,
                 duplicate_window=DUPLICATES_S,
@@ -217,5 +217,5 @@ async def make_stream(jetstream: JetStreamContext, place: Place) -> int:
 
 
 def in_ns(moment: datetime) -> int:
-    """A moment as nanoseconds since 1970 UTC; nats-py has microseconds."""
+    """Return a time as nanoseconds since 1970 UTC; nats-py has microseconds."""
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

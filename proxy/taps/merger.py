@@ -1,12 +1,12 @@
-"""What many taps have published, as the items of one session: each once, in one order, by one clock.
+"""Merging of many taps' messages into the items of one session: each once, in one order, by one clock.
 
-Within a run of a tap items have numbers, so what comes again is passed over, and what comes too early waits.
-Between runs the order is that of their times. So an item waits until all other taps have told that they have
-sent what they had by then, but for `WAIT_NS` at most; what comes later is put in where it comes. A run's
-times are moved by as much as its tap's clock differs from that of JetStream: of the messages up to its first
-item the one that was on its way for the shortest time tells that.
+Items are numbered within a run of a tap, so repeated ones are dropped, and early ones are held. Between runs,
+times give the order. So an item waits until all other taps have reported that they have sent everything up to
+its time, but at most `WAIT_NS`; later ones are inserted where they arrive. A run's times are shifted by the
+difference between its tap's clock and JetStream's. It is measured by the message with the shortest transit
+time up to the run's first item.
 
-Pure: the reader hands over the messages, and says what time it is at the server.
+Pure: the reader passes in the messages and the server's time.
 """
 
 from __future__ import annotations
@@ -37,36 +37,40 @@ from kiebitz.proxy.taps.wire_format import (
 )
 
 WAIT_NS = 3_000_000_000
-"""So long other taps are waited for; one that has not been heard for so long is waited for no more."""
+"""Longest wait for other taps; a tap that has been silent for that long is no longer waited for."""
 
 LOST_NS = 10_000_000_000
-"""So long an item is waited for that others of its run have overtaken; then it is lost."""
+"""Longest wait for an item after later ones of its run arrived; then it counts as lost."""
 
 MAX_HELD = 64
-"""So many batches of a run wait for one before them: more are never on their way at once."""
+"""Maximum number of a run's batches held for an earlier one; more are never in transit."""
 
 MAX_WAITING = 50_000
 MAX_WAITING_BYTES = 32 << 20
-"""If more waits, the earliest waits no longer."""
+"""Limits of the queue; beyond them the earliest items no longer wait."""
 
 MAX_RUNS = 1000
-"""So many runs of one tap are in one database."""
+"""Maximum number of runs of one tap in one database."""
 
 MAX_TAPS = 4096
 
 MAX_STREAMS = 16_384
-"""So many streams of a tap are open at once: more than relays carry."""
+"""Maximum number of open streams of a tap, more than relays support."""
 
 _WORTH_TELLING_NS = 1_000_000_000
 
 RunKey = tuple[str, str]
-"""A tap's name, and the run's."""
+"""A tap's name, and the id of a run."""
 
 
 class Known(msgspec.Struct):
-    """What is recorded of a run: how many items, by how much its times are moved, and its open streams.
+    """The recorded part of a run; streams are given by their number in the run.
 
-    `ends` are how many bytes have come of a stream's direction. Streams go by their number in the run.
+    Attributes:
+        items: Number of items.
+        clock_ns: Shift of its times.
+        streams: Open streams.
+        ends: Number of bytes received of each stream and direction.
     """
 
     items: int = 0
@@ -76,7 +80,7 @@ class Known(msgspec.Struct):
 
 
 class _Waiting(NamedTuple):
-    """A record that waits for its time, `key`; of equal ones the run that was met first has the first."""
+    """A queued record, ordered by its time `key`; of equal ones the run that was seen first comes first."""
 
     key: int
     order: int
@@ -87,10 +91,17 @@ class _Waiting(NamedTuple):
 
 
 class _Run(msgspec.Struct, eq=False):
-    """A run; `next` is the number of the first item that has not come, `known` tells of those given out.
+    """State of a run of a tap; all times are by the server's clock.
 
-    `has_begun` once an item has come: from then on its clock is known. By the server's clock, it was last
-    heard at `heard_ns`, and has sent all that it had at `until_ns`; `is_over` if nothing more comes.
+    Attributes:
+        next: Number of the first item that has not arrived.
+        known: Progress up to the last item emitted.
+        has_begun: True once an item has arrived; from then on its clock shift is fixed.
+        heard_ns: Time of its latest message.
+        until_ns: Time up to which it has sent all its items.
+        is_over: True if it has ended.
+        held: Batches that arrived early, by their first item.
+        held_since: Time since which an item is missing.
     """
 
     key: RunKey
@@ -109,11 +120,14 @@ class _Run(msgspec.Struct, eq=False):
 
 
 class Merger:
-    """Puts items together. `stream_ids` numbers streams, `known` is what is recorded already.
+    """Merges the items of all runs of all taps.
 
-    `taps` are the taps' names in the order in which they were first heard: the first keeps its loopback
-    addresses. `on_notice` is told a short code and a sentence of who comes and goes, and
-    of what is lost or left out.
+    Args:
+        stream_ids: Source of ids for streams.
+        known: Progress of the runs recorded already.
+        taps: Names of the taps in the order in which they first appeared; the first keeps its loopback
+            addresses.
+        on_notice: Callback with a short code and a sentence, for taps that come and go, and for lost items.
     """
 
     def __init__(
@@ -130,7 +144,7 @@ class Merger:
         self._in_order: list[_Run] = []
         self._runs_of: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
-        """How many runs a tap has, and how many streams are open in them."""
+        """Number of runs, and of open streams in them, by tap."""
         for key, what in known.items():
             self._add(key, what)
         self._waiting: list[_Waiting] = []
@@ -141,7 +155,7 @@ class Merger:
         self._opened: list[tuple[RunKey, int, Stream]] = []
 
     def take(self, arrived: Arrived) -> None:
-        """Take a message. Raises TapError for one that no tap of that name can have published."""
+        """Process a message. Raises TapError if no tap of that name can have published it."""
         self._latest = arrived.position
         batch = decode(arrived.data)
         if batch.tap != arrived.name:
@@ -170,7 +184,7 @@ class Merger:
         self._append_held(run)
 
     def ready(self, now_ns: int) -> list[Item]:
-        """The items that wait no longer, in order; it is `now_ns` at the server."""
+        """Return the items that need not wait any more, in order, given the server's time."""
         for run in self._in_order:
             if run.held and now_ns - run.held_since > LOST_NS:
                 self._go_on(run)
@@ -189,9 +203,9 @@ class Merger:
         return items
 
     def _bars(self, now_ns: int) -> list[tuple[int, int]]:
-        """Until when the two runs have sent all that are furthest behind, of those that may send more.
+        """Return up to when the two runs that are furthest behind have sent everything, each with its order.
 
-        Which they are comes second. An item waits for the first of them that is not its own.
+        Only runs that may send more count. An item waits for the first of them that is not its own.
         """
         behind = (
             (run.until_ns, run.order)
@@ -201,14 +215,14 @@ class Merger:
         return nsmallest(2, behind)
 
     def rest(self) -> list[Item]:
-        """Nothing more is waited for: all that has come, and the ends of all streams."""
+        """Return all remaining items and the ends of all streams, without waiting."""
         items = self.ready(1 << 63)
         for run in self._in_order:
             items += self._ends(run, run.latest_ns)
         return items
 
     def recorded_to(self) -> Position:
-        """The position up to which all that has come was given out."""
+        """Return the position up to which all messages were emitted."""
         pending = [one.position for one in self._waiting]
         pending += [arrived.position for run in self._in_order for _, arrived in run.held.values()]
         if not pending:
@@ -217,12 +231,12 @@ class Merger:
         return first._replace(sequence=first.sequence - 1)
 
     def progress(self) -> dict[RunKey, Known]:
-        """The runs of which items were given out since the last time."""
+        """Return the progress of runs with items emitted since the last call."""
         progress, self._progress = self._progress, {}
         return progress
 
     def opened(self) -> list[tuple[RunKey, int, Stream]]:
-        """The streams that have begun since the last time: their run, and their number there."""
+        """Return the streams opened since the last call, each with its run and its number in it."""
         opened, self._opened = self._opened, []
         return opened
 
@@ -245,7 +259,7 @@ class Merger:
         return run
 
     def _append(self, run: _Run, batch: Batch, arrived: Arrived) -> None:
-        """Let the new ones of a batch's items wait for their time."""
+        """Queue the new items of a batch."""
         if not run.has_begun and batch.items:
             run.has_begun = True
             self._tell_clock(run)
@@ -264,7 +278,7 @@ class Merger:
             run.until_ns = max(run.until_ns, batch.until_ns + clock_ns)
 
     def _append_held(self, run: _Run) -> None:
-        """Take what has waited for what has come now."""
+        """Queue held batches that are next now."""
         while run.held and (first := min(run.held)) <= run.next:
             batch, arrived = run.held.pop(first)
             self._held_bytes -= len(arrived.data)
@@ -272,7 +286,7 @@ class Merger:
                 self._append(run, batch, arrived)
 
     def _go_on(self, run: _Run) -> None:
-        """Items have not come, and never will: go on behind them."""
+        """Skip items that are lost."""
         first = min(run.held)
         self._on_notice(
             f"lost {run.key[0]}",
@@ -292,7 +306,7 @@ class Merger:
             )
 
     def _give_out(self, run: _Run, one: _Waiting, items: list[Item]) -> None:
-        """Append the item of a record to `items`, and before it what is missing."""
+        """Append the item of a record to `items`, after a gap for bytes missing before it."""
         known = run.known
         known.items = one.number + 1
         self._progress[run.key] = known
@@ -338,14 +352,14 @@ class Merger:
         return stream
 
     def _close(self, run: _Run, number: int) -> None:
-        """A stream is over: its number may mean another one."""
+        """Remove an ended stream, as its number may be reused."""
         del run.known.streams[number]
         self._streams_of[run.key[0]] -= 1
         for direction in DIRECTIONS:
             run.known.ends.pop((number, direction), None)
 
     def _ends(self, run: _Run, ts_ns: int) -> list[Item]:
-        """The ends of a run's open streams, which are forgotten."""
+        """Remove a run's open streams, and return their ends."""
         open_streams = [*run.known.streams.items()]
         for number, _ in open_streams:
             self._close(run, number)
@@ -353,14 +367,14 @@ class Merger:
 
 
 def _length(record: ChunkRecord | GapRecord) -> int:
-    """How many bytes of its direction a record is about."""
+    """Return the number of bytes that a record covers in its direction."""
     if isinstance(record, ChunkRecord):
         return len(record.data) + record.missing
     return record.length or 0
 
 
 def _size(record: Record) -> int:
-    """About how many bytes of memory a record takes."""
+    """Return the approximate memory of a record in bytes."""
     if isinstance(record, ChunkRecord):
         return len(record.data)
     if isinstance(record, AlteredRecord):

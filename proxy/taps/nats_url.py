@@ -1,7 +1,7 @@
-"""Where taps publish and collectors read: `nats://HOST:PORT/SUBJECT`, and who one is there.
+"""The URL of taps and collectors, `nats://HOST:PORT/SUBJECT`, with tap names and credentials.
 
-Without TLS or credentials only this machine itself will do: else anybody on the way could read what players
-say, and anybody could publish.
+Without TLS or credentials only this machine itself is allowed: otherwise anyone on the network path could
+read the players' messages, and anyone could publish.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEED = re.compile(r"SU[A-Z2-7]{56}", re.A)
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A subject at a NATS server; `host` is a name or an address, without brackets."""
+    """A subject on a NATS server; `host` is a name or an address, without brackets."""
 
     host: str
     port: int
@@ -44,12 +44,12 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def server(self) -> str:
-        """The server's URL, as NATS writes it."""
+        """The server's URL in NATS's notation."""
         return f"{'tls' if self.is_tls else 'nats'}://{endpoint(self.host, self.port)}"
 
     @property
     def stream(self) -> str:
-        """The name of the JetStream stream that keeps what all taps publish there."""
+        """The name of the JetStream stream that keeps all messages published to the subject."""
         return f"kiebitz-{self.subject.replace('.', '_')}"
 
     @property
@@ -59,7 +59,7 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def parse_place(text: str) -> Place:
-    """Read a place. Raises ValueError with a sentence that says what is wrong."""
+    """Parse a URL. Raises ValueError with a sentence that says what is wrong."""
     match = _URL.fullmatch(text)
     if match is None:
         if "@" in text or "?" in text:
@@ -94,7 +94,7 @@ _NO_SECRETS = (
 
 
 def check_safe(place: Place, credentials: Path | None) -> None:
-    """Raise TapError unless nobody on the way can listen, or nobody else publish."""
+    """Raise TapError if the server is remote, and neither TLS nor credentials protect the connection."""
     if not (place.is_tls or credentials is not None or place.is_here):
         raise TapError(
             f"{place} is another machine, and neither TLS nor credentials protect what is sent there: "
@@ -103,25 +103,25 @@ def check_safe(place: Place, credentials: Path | None) -> None:
 
 
 def check_name(name: str) -> str:
-    """A tap's name. Raises ValueError with a sentence unless it is one."""
+    """Return a valid tap name. Raises ValueError with a sentence otherwise."""
     if _NAME.fullmatch(name) is None:
         raise ValueError(f"'{name}' is no name of a tap: it has 1 to 64 letters, digits and hyphens")
     return name
 
 
 def own_name() -> str:
-    """The name of a tap on this machine, unless it is given another: the machine's, made safe."""
+    """Return the default tap name: the machine's name with unsafe characters replaced."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname().partition(".")[0]).strip("-")
     return name[:64] or "tap"
 
 
 def read_seed(credentials: Path) -> str | None:
-    """The NKEY seed in a file of credentials; None if it has a JWT, too, as `nsc` writes it.
+    """Return the NKEY seed in a credentials file; None if the file also has a JWT, as `nsc` writes it.
 
     Raises TapError.
     """
     try:
-        # A pipe is not waited for; the file is read again with each connection.
+        # Do not block on a pipe; the file is read again for each connection.
         with open(os.open(credentials, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise OSError(errno.EINVAL, "it is a pipe or a device: name a file")

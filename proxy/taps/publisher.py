@@ -1,4 +1,4 @@
-"""A tap's side: batches go to JetStream in their order, each until it is acknowledged."""
+"""The tap's side: batches are published to JetStream in order, each until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -32,22 +32,29 @@ if TYPE_CHECKING:
     from nats.js.client import JetStreamContext
 
 _CLOCK_SAMPLES = 5
-"""So many messages without items tell the time at the beginning of a connection: the quickest counts."""
+"""Number of messages without items at the start of a connection that measure the clock; the fastest one
+counts.
+"""
 
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 2.0
-"""Between two tries to reach the server, the first and the last."""
+"""First and longest pause between two attempts to reach the server."""
 
 
 class GivenUp(Exception):
-    """The server is not reached, and there is no more time to wait for it."""
+    """The server is unreachable, and there is no more time to wait for it."""
 
 
 class Publisher:
-    """Publishes what the tap `name` has recorded; `tell` is told when that fails and when it works again.
+    """Publishes what the tap `name` has recorded.
 
-    `waits_in` says where what cannot be published yet is kept. While the server is not reached, `may_wait`
-    is asked whether to try on.
+    Args:
+        url: Where to publish.
+        credentials: Credentials file, if any.
+        name: Name of the tap.
+        on_notice: Callback with sentences about failures and recoveries.
+        backlog_path: Where unpublished items are kept, for messages.
+        may_wait: Returns True if an unreachable server is to be tried again, given the time of the failure.
     """
 
     def __init__(
@@ -72,7 +79,7 @@ class Publisher:
         self._wait_s = _FIRST_WAIT_S
 
     async def publish(self, batches: Iterable[Batch]) -> None:
-        """Publish batches of one run; all are acknowledged when this returns. Raises GivenUp."""
+        """Publish batches of one run and return when all are acknowledged. Raises PublishAbandoned."""
         left = deque(batches)
         while left:
             link = self._link or Link(self._place, self._credentials)
@@ -83,22 +90,22 @@ class Publisher:
                     await self._tell_time(self._jetstream, left[0])
                 await self._send(self._jetstream, left)
             except Exception as error:
-                # nats-py raises what its parts raise; whatever it is, the connection is of no more use.
+                # nats-py raises whatever its parts raise; after any error the connection is unusable.
                 await self.close()
                 await self._pause(link.failure(error))
 
     async def close(self) -> None:
-        """Give up the connection."""
+        """Close the connection."""
         link, self._link, self._jetstream = self._link, None, None
         if link is not None:
             await link.close()
 
     async def _send(self, jetstream: JetStreamContext, left: deque[Batch]) -> None:
-        """Publish all, and take away what is acknowledged, up to the first that is not."""
+        """Publish all batches, and remove the acknowledged ones, up to the first that is not."""
         answers = []
         for batch in left:
             identity = f"{batch.tap}.{batch.run}.{batch.first}-{batch.first + len(batch.items)}"
-            # A batch that only tells the time is another one each time.
+            # A batch without items only reports the time, and is never a duplicate.
             headers = {"Nats-Msg-Id": identity} if batch.items else None
             now = msgspec.structs.replace(batch, sent_ns=now_ns())
             answers.append(
@@ -113,7 +120,7 @@ class Publisher:
             self._reached()
 
     async def _tell_time(self, jetstream: JetStreamContext, batch: Batch) -> None:
-        """Let whoever reads measure this machine's clock, and see that there is a stream."""
+        """Let readers measure this machine's clock, and create the stream if needed."""
         from nats.js.errors import NoStreamResponseError
 
         for _ in range(_CLOCK_SAMPLES):
@@ -144,7 +151,7 @@ class Publisher:
 
 
 class Batches:
-    """Makes batches of the items of one run, which are numbered from `first`."""
+    """Builds batches from the items of one run, numbered from `first`."""
 
     def __init__(self, tap: str, run: str, first: int) -> None:
         self._tap = tap
@@ -152,9 +159,9 @@ class Batches:
         self._next = first
 
     def of(self, items: Iterable[Item], until_ns: int = 0) -> Iterator[Batch]:
-        """The batches of items as they come; a stream's `id` is its number in the run.
+        """Yield the batches of items; a stream's `id` is its number in the run.
 
-        With the last of them all is sent that was recorded by `until_ns`; 0 where that is not known.
+        The last batch completes all that was recorded by `until_ns`; 0 if unknown.
         """
         records: list[Record] = []
         streams: dict[int, StreamRecord] = {}
@@ -170,12 +177,12 @@ class Batches:
                 )
             record = record_of(item, stream.id)
             records.append(record)
-            # All but bytes as they came is rare, and may be long.
+            # All items but unaltered bytes are rare, and may be long.
             size += len(item.data) if isinstance(item, Chunk) else len(msgspec.msgpack.encode(record))
         yield self._batch(records, streams, until_ns)
 
     def over(self, ts_ns: int) -> Batch:
-        """The last batch of the run."""
+        """Return the last batch of the run."""
         return self._batch([OverRecord(ts_ns)], {})
 
     def _batch(self, records: list[Record], streams: dict[int, StreamRecord], until_ns: int = 0) -> Batch:
