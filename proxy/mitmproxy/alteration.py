@@ -1,7 +1,7 @@
-"""What a connection through the relay's mitmproxy is taken for where its bytes are altered.
+"""mitmproxy layers for connections whose bytes are altered.
 
-What comes is sent on the detour; what comes back at once is passed on at once, and later ones come into the
-layer as events of their own, so that TLS around it stays in order.
+Received bytes are fed to the alteration pipeline. Output that it returns immediately is sent immediately;
+later output enters the layer as events of its own, so that an enclosing TLS layer stays in order.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.proxy.mitmproxy.streams import Streams
 
 Connections = Mapping[str | tuple[object, ...], ConnectionHandler]
-"""mitmproxy's handlers, by the id of their client."""
+"""mitmproxy's connection handlers by the id of their client."""
 
 
 @dataclass
 class _PassedOn(Event):
-    """Bytes come back from the detour."""
+    """Bytes released by the pipeline."""
 
     direction: Direction
     data: bytes
@@ -37,51 +37,48 @@ class _PassedOn(Event):
 
 @dataclass
 class _Ended(Event):
-    """A direction ends behind all that came back of it."""
+    """The end of a direction, after all its released bytes."""
 
     direction: Direction
 
 
 class _Reset(Event):
-    """The connection is to be reset."""
+    """A reset of the connection by the pipeline."""
 
 
 class _Detoured(Layer):
-    """What both transports share: it is a layer, and where the detour passes bytes on."""
+    """Base class for both transports: a mitmproxy layer that is also the pipeline's output."""
 
     context: Context
 
     def begin(self, streams: Streams, connections: Connections) -> None:
-        """To be called once the layer is made."""
+        """Connect a new layer to its streams and handlers; must be called first."""
         self._streams = streams
         self._connections = connections
         self._is_inside = False
         self._waits = False
         self._held_back: dict[Direction, asyncio.Event] = {}
-        """From which side nothing more is read; set when that is over."""
+        """Directions whose sender is paused; the event is set when that ends."""
         self._events: list[Event] = []
-        """What the detour gave back while it was asked."""
+        """Output that the pipeline returned immediately."""
 
     def pass_on(self, direction: Direction, data: bytes) -> None:
-        """Give bytes to the receiver."""
         self._take(_PassedOn(direction, data))
 
     def end(self, direction: Direction) -> None:
-        """Pass on an end."""
         self._take(_Ended(direction))
 
     def reset(self) -> None:
-        """mitmproxy passes a reset on as an end; so does this."""
+        """Close both sides: mitmproxy forwards a reset as an end, too."""
         self._take(_Reset())
 
     def hold_back(self, direction: Direction, is_held: bool) -> None:
-        """Read no more from the sender, or read on."""
         handler = self._connections.get(self.context.client.id)
         if handler is None or self.context.client.transport_protocol != "tcp":
             return
         if not self._waits:
             self._waits = True
-            # Between two pieces of a connection its task waits here, and nowhere else.
+            # A connection's task passes here between two pieces, and nowhere else.
             handler.drain_writers = partial(  # type: ignore[method-assign] # There is no hook for it.
                 self._wait, handler, handler.drain_writers
             )
@@ -91,7 +88,7 @@ class _Detoured(Layer):
             self._held_back.pop(direction).set()
 
     async def _wait(self, handler: ConnectionHandler, drain: Callable[[], Awaitable[None]]) -> None:
-        """Wait in the task of a connection as long as nothing more is to be read from it."""
+        """Block the task of a connection while its sender is paused."""
         await drain()
         for direction in DIRECTIONS:
             io = handler.transports.get(self._from(direction))
@@ -116,7 +113,7 @@ class _Detoured(Layer):
         return self.context.server if direction == "c2s" else self.context.client
 
     def _detour(self, event: Event) -> bool:
-        """Send what has come on its detour; False if it is no such thing."""
+        """Feed received bytes or an end to the pipeline; return False for anything else."""
         client, server = self.context.client, self.context.server
         if not isinstance(event, DataReceived | ConnectionClosed):
             return False
@@ -131,7 +128,7 @@ class _Detoured(Layer):
             self._is_inside = False
 
     def _altered(self, event: Event) -> CommandGenerator[bool]:
-        """Do what the detour gave back; whether the event was all its affair."""
+        """Feed an event to the pipeline and carry out its output; return False if it must pass unaltered."""
         if isinstance(event, _PassedOn | _Ended | _Reset):
             self._events.append(event)
         elif not self._detour(event):
@@ -150,35 +147,35 @@ class _Detoured(Layer):
         return True
 
     def relay_messages(self, event: Event) -> CommandGenerator[None]:
-        """Where mitmproxy has what comes in passed on."""
+        """Relay an event; mitmproxy's hook for everything received."""
         if not (yield from self._altered(event)):
             yield from self._as_ever(event)
 
     def done(self, event: Event) -> CommandGenerator[None]:
-        """Nothing more is passed on, though the detour may give something back."""
+        """Drop events, including later output of the pipeline, as the connection has ended."""
         yield from ()
 
     @abstractmethod
     def _as_ever(self, event: Event) -> CommandGenerator[None]:
-        """What is done without a detour."""
+        """Relay an event without alteration."""
 
 
 class _DetouredTcp(_Detoured, TCPLayer):
-    """A byte stream on its detour."""
+    """A TCP layer with alteration."""
 
     def _as_ever(self, event: Event) -> CommandGenerator[None]:
         yield from TCPLayer.relay_messages(self, event)
 
 
 class _DetouredUdp(_Detoured, UDPLayer):
-    """Datagrams on their detour."""
+    """A UDP layer with alteration."""
 
     def _as_ever(self, event: Event) -> CommandGenerator[None]:
         yield from UDPLayer.relay_messages(self, event)
 
 
 def altered_layer(context: Context, streams: Streams, connections: Connections) -> Layer:
-    """The layer of a connection whose bytes are altered."""
+    """Return the layer of a connection whose bytes are altered."""
     kind = _DetouredTcp if context.client.transport_protocol == "tcp" else _DetouredUdp
     layer = kind(context, ignore=True)
     layer.begin(streams, connections)

@@ -1,6 +1,6 @@
-"""mitmproxy's private keys on disk: they are our own, and nobody else may read them.
+"""Protection of mitmproxy's private keys on disk: they must belong to this user alone.
 
-mitmproxy itself makes WireGuard's keys readable to all, and believes whatever lies in its folder.
+mitmproxy itself makes WireGuard's keys readable to all users, and trusts any file in its folder.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from kiebitz.proxy.relay.endpoints import Notice, RelayError
 
 _PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
-"""The files in mitmproxy's folder that hold a private key."""
+"""The files in mitmproxy's folder that contain a private key."""
 
 _OF_MITMPROXY = "mitmproxy-"
-"""So begin the names of all files that it makes there."""
+"""Prefix of the names of all files that mitmproxy creates there."""
 
 _ELSEWHERE = "Name a folder of your own with --set confdir=FOLDER."
 
@@ -30,11 +30,21 @@ def guard_keys(
     *,
     is_mitmproxys: bool,
 ) -> None:
-    """See that mitmproxy's keys in `folder`, and those in the files `wireguard`, are ours and nobody else's.
+    """Ensure that mitmproxy's keys are this user's and private.
 
-    Files that are not there are made, with keys from `generate`; the authority's is mitmproxy's to make. What
-    others could read is mended, and `on_notice` told of it. A folder that is there is only changed if it
-    `is_mitmproxys` alone. Raises RelayError where somebody else's are in place of ours.
+    Missing files are created with keys from `generate`, except that of the authority, which mitmproxy
+    creates. Permissions that let others read keys are fixed.
+
+    Args:
+        folder: mitmproxy's folder.
+        wireguard: Files with WireGuard keys.
+        generate: Returns a new WireGuard key.
+        on_notice: Callback for fixed permissions.
+        is_mitmproxys: True if only mitmproxy uses the folder; only then are an existing folder's permissions
+            changed.
+
+    Raises:
+        RelayError: a file or folder belongs to another user.
     """
     try:
         _guard_folder(folder, is_mitmproxys)
@@ -71,14 +81,14 @@ def _guard_folder(folder: Path, is_mitmproxys: bool) -> None:
 
 
 def _guard_file(path: Path, on_notice: Notice) -> bool:
-    """Whether there is such a file; then it is ours alone. Raises RelayError and OSError."""
+    """Make an existing key file private; return False if there is none. Raises RelayError and OSError."""
     try:
         named = path.lstat()
     except FileNotFoundError:
         return False
     if _is_strange(named):
         raise _strange(path)
-    # A pipe would be waited for.
+    # Do not block on a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         there = os.fstat(descriptor)
@@ -103,7 +113,7 @@ def _strange(path: Path) -> RelayError:
 
 
 def _make(path: Path, generate: Callable[[], str]) -> None:
-    """Make the keys of a WireGuard server and its peer, as mitmproxy reads them. Raises OSError."""
+    """Write the keys of a WireGuard server and its peer in mitmproxy's format. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = json.dumps({"server_key": generate(), "client_key": generate()}, indent=4)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -1,4 +1,4 @@
-"""The streams of what mitmproxy carries: each a client's connection and its server's, journaled as one."""
+"""Streams of connections through mitmproxy: a client's connection and its server's, journaled as one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
 class _Stream:
-    """A stream's number in the journal; `came` counts the bytes of each direction."""
+    """A stream's number in the journal; `received` counts the bytes of each direction."""
 
     __slots__ = ("came", "number", "transport")
 
@@ -30,10 +30,10 @@ class _Stream:
 
 
 class Streams:
-    """Writes streams to `journal` until `end_all`; `on_notice` is told of servers that cannot be reached.
+    """Writes streams to `journal` until `end_all`; `on_notice` reports unreachable servers.
 
-    A stream is known by a key of whoever tells of it. It begins with the first word: in some of mitmproxy's
-    modes the address of a server is not known before. With a `detour` that journals what is passed on.
+    A stream is identified by its reporter's key. It begins with its first bytes: in some of mitmproxy's modes
+    the server's address is not known before. With a `pipeline`, that journals the forwarded bytes.
     """
 
     def __init__(self, journal: JournalWriter, on_notice: Notice, detour: Detour | None = None) -> None:
@@ -52,9 +52,9 @@ class Streams:
         direction: Direction,
         data: bytes,
     ) -> None:
-        """Journal a datagram, maybe an empty one, or a piece of a byte stream, that was passed on now."""
+        """Journal a datagram, possibly empty, or a piece of a byte stream, that was just forwarded."""
         stream = self._streams.get(key) or self._begin(key, transport, client, server)
-        # A piece of nothing is made where there is none, in `mitmproxy_modes` or by another addon.
+        # Empty pieces are created in `proxy.mitmproxy.modes` or by another addon.
         if stream is None or (not data and transport == "tcp"):
             return
         now = now_ns()
@@ -73,7 +73,7 @@ class Streams:
         data: bytes,
         outlet: Outlet,
     ) -> bool:
-        """Send a datagram or a piece of a byte stream on its detour; False if it is to pass as it is."""
+        """Feed a datagram or piece of a stream to the pipeline; return False if it must pass unaltered."""
         assert self.detour is not None
         stream = self._streams.get(key)
         if stream is None:
@@ -88,7 +88,7 @@ class Streams:
         return True
 
     def ended(self, key: str, direction: Direction) -> bool:
-        """The sender of a direction that is on a detour has ended it; False if there is no such stream."""
+        """Feed the end of a direction to the pipeline; return False if there is no such stream."""
         stream = self._streams.get(key)
         if stream is None or self.detour is None:
             return False
@@ -96,10 +96,10 @@ class Streams:
         return True
 
     def end(self, key: str, reason: str | None = None) -> bool:
-        """Journal a stream's end, if there is one and it is not over; whether it was so.
+        """Journal a stream's end; return False if there is no such stream, or it has already ended.
 
-        mitmproxy passes a reset on as an end, and forgets a UDP client after some silence. So if no reason is
-        given, a TCP stream was closed, and a UDP one was idle.
+        mitmproxy forwards a reset as an end, and drops a UDP client after some silence. So without a reason,
+        a TCP stream was closed, and a UDP one was idle.
         """
         stream = self._streams.pop(key, None)
         if stream is None:
@@ -111,14 +111,14 @@ class Streams:
         return True
 
     def refused(self, transport: Transport, client: Client, server: Server, code: str, text: str) -> None:
-        """Journal a connection that a server did not take; there is no stream if only his name is known."""
+        """Journal a connection that a server refused; there is no stream if only its name is known."""
         stream = self._begin(client.id, transport, client, server)
         if stream is not None:
             self._journal.fault(stream.number, "c2s", now_ns(), 0, code, text)
             self.end(client.id, "refused")
 
     def unreachable(self, transport: Transport, client: Client, server: Server) -> None:
-        """Journal and tell that there was no connection to a server; `server.error` says why."""
+        """Journal and report a failed connection to a server; `server.error` is the reason."""
         if self._over:
             return
         match = _ERROR_NUMBER.search(server.error or "")
@@ -132,7 +132,7 @@ class Streams:
         self._on_notice(code, f"{transport} {way}: {text}. The connection was closed.")
 
     def end_all(self, ts_ns: int) -> None:
-        """End all streams at `ts_ns`, and journal nothing any more."""
+        """End all streams at `ts_ns`, and stop journaling."""
         for stream in self._streams.values():
             if self.detour is not None:
                 self.detour.closed(stream.number, ts_ns)
@@ -141,7 +141,7 @@ class Streams:
         self._over = True
 
     def _begin(self, key: str, transport: Transport, client: Client, server: Server) -> _Stream | None:
-        """Begin a stream, unless all is over, or nothing but a name is known of the server."""
+        """Open a stream, unless journaling has stopped or only the server's name is known."""
         address = server.peername or server.address
         if self._over or address is None or not _is_ip(address[0]):
             return None
