@@ -13,36 +13,36 @@ from kiebitz.proxy.relay.endpoints import Address, bind, endpoint_text, enlarge_
 
 _LARGEST = 65_535
 _BURST = 64
-"""At most so many datagrams are taken at once."""
+"""Maximum datagrams received in one turn."""
 _MOST_CLIENTS = 4096
-"""Whoever comes when so many are known is not listened to: their addresses may be made up."""
+"""Maximum clients; further ones are ignored, as addresses can be spoofed."""
 
 
 class _UdpConnection(Connection):
-    """What goes between two addresses; `send_now` hands a datagram to the system."""
+    """Traffic between two addresses; `send_now` passes a datagram to the system."""
 
     def __init__(self, peers: Peers, stream: Stream, send_now: Callable[[bytes], int]) -> None:
         super().__init__(peers, stream)
         self._send_now = send_now
 
     def send(self, data: bytes) -> None:
-        # The peer's machine may have said of an earlier one that nobody listens: that is noticed elsewhere.
+        # An ICMP error of an earlier datagram may be pending; it is handled where datagrams are received.
         with suppress(OSError):
             self._send_now(data)
 
     def hang(self) -> None:
-        # Datagrams have no end.
+        # UDP has no end of a direction.
         self.over.set()
 
     def reset(self) -> None:
-        """Nobody would be told."""
+        """Do nothing: UDP has no reset."""
 
     def close(self) -> None:
-        """The socket may be others', too."""
+        """Do nothing: the socket may be shared by several clients."""
 
 
 async def listen(peers: Peers, host: str, port: int, server: str) -> str:
-    """Play the server of this name to clients that send to host:port; gives the address.
+    """Act as the named server for clients that send to host:port; return the bound address.
 
     Raises RelayError.
     """
@@ -71,9 +71,9 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
 
 
 async def call(peers: Peers, host: str, port: int) -> int:
-    """A socket of its own for a client's conversation with a server; gives the connection's number.
+    """Open a client's socket to a server and return the connection's number.
 
-    Raises RelayError for a name that is not found.
+    Raises RelayError if the server's name cannot be resolved.
     """
     family, address = resolve(host, port, "udp")
     sock = socket.socket(family, socket.SOCK_DGRAM)
