@@ -195,9 +195,9 @@ def _affordable(
     fewer = max(1, max_connections * allowed // needed)
     on_notice(
         "open-files",
-        f"The system allows this process {allowed + _OTHER_FILES} open files: each TCP listener carries "
-        f"{fewer} connections at once instead of {max_connections}. Raise the limit (ulimit -Hn), or ask for "
-        "fewer with --max-connections.",
+        f"The system allows this process {allowed + _OTHER_FILES} open files: each TCP listener accepts "
+        f"{fewer} connections at most, not {max_connections}. Raise the limit (ulimit -Hn), or lower "
+        "--max-connections.",
     )
     return fewer
 

@@ -22,7 +22,7 @@ from kiebitz.proxy.capture.formats import PCAP_MAGICS, Fault, HeaderError, PcapN
 from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.capture.stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
 
-_READ_HERE = "pcap and pcapng are read, also in .gz and .zst"
+_READ_HERE = "supported are pcap and pcapng, also in .gz and .zst"
 _MAX_NEIGHBOURS = 10_000
 
 
@@ -108,7 +108,7 @@ def open_capture(source: str | io.BufferedIOBase) -> CaptureFile:
     except IsADirectoryError as error:
         raise CaptureError(f"{source} is a directory: name a capture file in it") from error
     except PermissionError as error:
-        raise CaptureError(f"{source} may not be read by this user: check its permissions") from error
+        raise CaptureError(f"{source} is not readable by this user: check its permissions") from error
     except (OSError, ValueError) as error:
         raise CaptureError(f"{source} cannot be opened: {error}") from error
     status = os.fstat(file.fileno())

@@ -72,7 +72,7 @@ TOO_LONG: Fault = ("packet", "left out: longer than its block")
 BROKEN_PACKET: Fault = ("packet", "left out: block too short")
 BROKEN_INTERFACE: Fault = ("interface description", "not read: block too short")
 TOO_MANY_INTERFACES: Fault = ("interface description", "left out: too many interfaces")
-IMPOSSIBLE_TIME: Fault = ("packet", "given the time of the packet before: impossible time")
+IMPOSSIBLE_TIME: Fault = ("packet", "given the previous packet's time: impossible time")
 
 _FCS_PRESENT, _FCS_UNITS = 1 << 26, 28
 """Flag in pcap's link type field, and the first of the bits that count an FCS in units of two bytes."""

@@ -130,7 +130,7 @@ class Sniffer:
         except OSError as error:
             if not packets:
                 reason = error.strerror or error
-                raise SniffError(f"capturing on {self.interface} has broken off: {reason}") from error
+                raise SniffError(f"capturing on {self.interface} was interrupted: {reason}") from error
         return packets
 
     def now_ns(self) -> int:
@@ -148,7 +148,7 @@ class Sniffer:
             known = self._number_of.get(layer)
             if known is None:
                 name = getattr(layer, "__name__", layer)
-                raise SniffError(f"{self.interface} gives packets of a kind that is not read ({name})")
+                raise SniffError(f"{self.interface} delivers packets of an unsupported kind ({name})")
             number = self._linktypes[layer] = int(known)
         return number
 
@@ -157,7 +157,7 @@ def _check_interface(interface: str) -> None:
     names = [name for _, name in socket.if_nameindex()]
     if interface not in names:
         near = difflib.get_close_matches(interface, names, n=1, cutoff=0.5)
-        suggestion = f"{did_you_mean(*near)} There" if near else "there"
+        suggestion = f"{did_you_mean(*near)} Available" if near else "available"
         raise SniffError(f"there is no network interface {interface}; {suggestion} are: {', '.join(names)}")
 
 
@@ -185,6 +185,6 @@ def _check_filter(interface: str, bpf_filter: str) -> None:
 
 def _missing_rights(interface: str) -> str:
     return (
-        f"capturing on {interface} needs rights that this user does not have: run it with sudo, or give the "
-        f"right to Python once and for all: sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}"
+        f"capturing on {interface} needs privileges that this user does not have: run it with sudo, or grant "
+        f"them to Python permanently: sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}"
     )

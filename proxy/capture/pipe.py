@@ -74,7 +74,7 @@ class CapturePipe:
                 self._silent_ns += round(timeout_s * 1e9)
                 return []
             if not self._packets:
-                raise self._failure or EOFError("the capture is over")
+                raise self._failure or EOFError("the capture has ended")
             packets = [self._packets.popleft() for _ in range(min(limit, len(self._packets)))]
             self._waiting_bytes -= sum(map(_cost, packets))
             self._changed.notify_all()

@@ -131,7 +131,7 @@ class DecompressedInput(io.RawIOBase):
                 piece = self._compressed.read1(_PIECE)
         if not piece:
             if self._begun:
-                self.damage = f"the {self._kind} data breaks off after {self._taken} bytes"
+                self.damage = f"the {self._kind} data is truncated after {self._taken} bytes"
             return False
         self._begun = True
         try:

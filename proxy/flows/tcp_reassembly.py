@@ -328,7 +328,9 @@ class Assembly:
         if count:
             number = "1 byte" if count == 1 else f"{count} bytes"
             offset = first - self.start
-            text = f"{number} from offset {offset} on came again with other content; what came first is kept"
+            text = (
+                f"{number} from offset {offset} retransmitted with other content; the first version is kept"
+            )
             length = last - first
             items.append(
                 Fault(self.stream, self.direction, ts_ns, offset, "retransmission-differs", text, length)

@@ -120,7 +120,7 @@ class UdpConversations:
         how = (
             "captured twice" if identification else "captured twice, or sent twice without an identification"
         )
-        text = f"a datagram was {how}: it counts once, as does whatever else of this stream comes again so"
+        text = f"a datagram was {how}: it counts once, as do further duplicates in this stream"
         items.append(
             Fault(side.stream, side.direction, ts_ns, side.offset, "captured-twice", text, severity="note")
         )

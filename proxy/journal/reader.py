@@ -263,7 +263,7 @@ class JournalReader:
 
     def _damage(self, at: int) -> str:
         path = self._directory / segment_name(self._number)
-        return f"The journal is damaged: {path}, byte {self._position + at}, holds no record."
+        return f"The journal is damaged: {path}, byte {self._position + at}: no valid record."
 
     def _fill(self) -> bool:
         """Read more bytes after the last complete record; return False if there are none now."""
@@ -315,7 +315,7 @@ class JournalReader:
         there = os.fstat(folder)
         if identity is not None and (there.st_dev, there.st_ino) != identity:
             os.close(folder)
-            raise JournalError(f"The journal is lost: {self._directory} is another folder now.")
+            raise JournalError(f"The journal is lost: {self._directory} was replaced by another folder.")
         return folder
 
     def _open_file(self, name: str) -> int:
@@ -325,7 +325,7 @@ class JournalReader:
         )
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "this is no file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         return descriptor
 
     def _has_segment(self, number: int) -> bool:
@@ -391,5 +391,5 @@ L = TypeVar("L", int, None)
 def _within(length: L) -> L:
     """Return a length if the database can hold it. Raises ValueError."""
     if length is not None and length > _MAX_OFFSET:
-        raise ValueError("no stream is so long")
+        raise ValueError("the length exceeds that of any stream")
     return length

@@ -215,7 +215,7 @@ class JournalWriter:
         there = directory.lstat()
         # On file systems without owners, a folder created just now is accepted.
         if not is_new and (there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) & 0o077):
-            raise PermissionError(errno.EPERM, "this folder is open to others", str(directory))
+            raise PermissionError(errno.EPERM, "this folder is accessible to other users", str(directory))
         self.identity = (there.st_dev, there.st_ino)
         self._next_segment()
 
@@ -324,7 +324,7 @@ class JournalWriter:
                 self._losing = False
                 self._forgotten = _Forgotten()
                 self._on_trouble(
-                    f"The journal can be written again: traffic is recorded from here on; {lost} are missing."
+                    f"The journal can be written again: traffic is recorded from now on; {lost} are missing."
                 )
 
     def abandon(self) -> None:

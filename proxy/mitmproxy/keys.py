@@ -19,7 +19,7 @@ _PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
 _OF_MITMPROXY = "mitmproxy-"
 """Prefix of the names of all files that mitmproxy creates there."""
 
-_ELSEWHERE = "Name a folder of your own with --set confdir=FOLDER."
+_ELSEWHERE = "Choose a folder of your own with --set confdir=FOLDER."
 
 
 def guard_keys(
@@ -67,16 +67,19 @@ def _guard_folder(folder: Path, is_mitmproxys: bool) -> None:
         there = folder.stat()
         if _is_strange(folder.lstat()) or _is_strange(there):
             raise RelayError(
-                f"{folder} is another user's, who could read mitmproxy's keys. {_ELSEWHERE}"
+                f"{folder} belongs to another user, who could read mitmproxy's keys. {_ELSEWHERE}"
             ) from None
         if is_mitmproxys and there.st_mode & 0o077:
             folder.chmod(0o700)
         elif there.st_mode & stat.S_IWOTH:
-            raise RelayError(f"{folder} is open to all, who could put keys there. {_ELSEWHERE}") from None
+            raise RelayError(
+                f"{folder} is writable by all users, who could put keys there. {_ELSEWHERE}"
+            ) from None
     for entry in os.scandir(folder):
         if entry.name.startswith(_OF_MITMPROXY) and _is_strange(entry.stat(follow_symlinks=False)):
             raise RelayError(
-                f"{entry.path} is another user's: remove it, or name a folder with --set confdir=FOLDER."
+                f"{entry.path} belongs to another user: remove it, or choose a folder with "
+                "--set confdir=FOLDER."
             )
 
 
@@ -93,15 +96,15 @@ def _guard_file(path: Path, on_notice: Notice) -> bool:
     try:
         there = os.fstat(descriptor)
         if not stat.S_ISREG(there.st_mode):
-            raise RelayError(f"{path} is no file, and keys are read from one.")
+            raise RelayError(f"{path} is not a regular file, as key files must be.")
         if _is_strange(there):
             raise _strange(path)
         if there.st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
             on_notice(
                 f"keys in {path}",
-                f"The rights of {path} let others on this machine read the private keys in it; now they do "
-                "not. If one of them may have done so, delete it: new ones are then made.",
+                f"The permissions of {path} let other users of this machine read its private keys; they have "
+                "been corrected. If they may have been read, delete the file: new keys are then created.",
             )
     finally:
         os.close(descriptor)
@@ -109,7 +112,7 @@ def _guard_file(path: Path, on_notice: Notice) -> bool:
 
 
 def _strange(path: Path) -> RelayError:
-    return RelayError(f"{path} is another user's, who may know the keys in it: remove it, or name another.")
+    return RelayError(f"{path} belongs to another user, who may know its keys: remove it, or choose another.")
 
 
 def _make(path: Path, generate: Callable[[], str]) -> None:

@@ -83,7 +83,7 @@ class _Ends:
     def tls_failed_server(self, data: TlsData) -> None:
         """Journal the failure and close the client, which mitmproxy would leave waiting (mitmproxy hook)."""
         client, server = data.context.client, data.context.server
-        text = f"no TLS with the server: {server.error}"
+        text = f"TLS with the server failed: {server.error}"
         self._streams.refused(client.transport_protocol, client, server, "tls", text)
         connection = self._proxyserver.connections.get(client.id)
         if connection is not None and client in connection.transports:
@@ -119,8 +119,8 @@ class _Clients:
             client.error = "too many connections"
             self._on_notice(
                 "max-connections",
-                f"{endpoint_text(client.peername)} was turned away: mitmproxy's modes have {self._most} "
-                "connections. Allow more with --max-connections.",
+                f"{endpoint_text(client.peername)} was rejected: mitmproxy's modes have {self._most} "
+                "connections. Raise the limit with --max-connections.",
             )
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
@@ -270,7 +270,7 @@ class MitmproxyRelay:
             try:
                 options.update(mode=[_spec(mode) for mode in self._modes])
             except OptionsError as error:
-                raise RelayError(f"mitmproxy says: {error}") from error
+                raise RelayError(f"mitmproxy reports: {error}") from error
             self._raise_errors()
         except BaseException:
             await master.done()
@@ -308,7 +308,7 @@ def _set(options: Options, settings: Sequence[str]) -> None:
     for setting in settings:
         name = setting.partition("=")[0]
         if name in _SAID_WITH_M:
-            raise SettingError(f"{name} is said with -m")
+            raise SettingError(f"{name} is set with -m")
         if name not in options:
             near = get_close_matches(name, options.keys(), n=1)
             hint = f"; {did_you_mean(*near)}" if near else ""
@@ -316,10 +316,10 @@ def _set(options: Options, settings: Sequence[str]) -> None:
     try:
         options.set(*settings)
     except (OptionsError, TypeError) as error:
-        raise SettingError(f"mitmproxy says: {error}") from error
+        raise SettingError(f"mitmproxy reports: {error}") from error
     for name, option in options.items():
         if option.choices and option.current() not in option.choices:
-            raise SettingError(f"{name} is one of {', '.join(option.choices)}")
+            raise SettingError(f"{name} must be one of {', '.join(option.choices)}")
 
 
 def _bindable(mode: Mitmproxy) -> Mitmproxy:
@@ -342,7 +342,7 @@ def _why_not_local() -> str | None:
     if ask is not None:
         return cast("str | None", ask())
     if sys.platform == "linux":
-        return f"on Linux this takes mitmproxy 11.1, and so Python 3.12; this is mitmproxy {VERSION}"
+        return f"on Linux this needs mitmproxy 11.1, and so Python 3.12; this is mitmproxy {VERSION}"
     return None
 
 
@@ -382,4 +382,4 @@ def _advice(mode: Mitmproxy) -> str | None:
     """Return a hint for WireGuard peers if the listening address is a loopback address."""
     if mode.listen_host is None or not ipaddress.ip_address(mode.listen_host).is_loopback:
         return None
-    return "Only programs on this machine reach it there. For a phone: -m wireguard@0.0.0.0:51820"
+    return "Only programs on this machine can reach it there. For a phone: -m wireguard@0.0.0.0:51820"

@@ -163,8 +163,8 @@ class Peers:
             stream = connection.stream
             peer = stream.client if self.plays == "s2c" else stream.server
             raise PeerError(
-                f"{stream.transport} {peer} has read nothing for {patience_s:g} s: what is said does not get "
-                "through. See whether that program hangs."
+                f"{stream.transport} {peer} has read nothing for {patience_s:g} s, so sent bytes are not "
+                "delivered. Check whether that program hangs."
             ) from None
 
     async def hang(self, number: int) -> None:

@@ -131,7 +131,7 @@ async def call(peers: Peers, host: str, port: int) -> int:
             await asyncio.get_running_loop().sock_connect(sock, address)
     except OSError as error:
         sock.close()
-        reason = os.strerror(error.errno) if error.errno else "no answer came"
+        reason = os.strerror(error.errno) if error.errno else "the server did not answer"
         raise PeerError(
             f"Cannot connect to tcp {there}: {reason}. Start the server first, or name another address."
         ) from error

@@ -23,9 +23,9 @@ Notice = Callable[[str, str], None]
 
 NETWORK_FAULTS = {
     errno.EHOSTUNREACH: ("host-unreachable", "the host cannot be reached"),
-    errno.ENETUNREACH: ("network-unreachable", "there is no way to that network"),
-    errno.EPERM: ("prohibited", "a firewall on this machine does not let it out"),
-    errno.EACCES: ("prohibited", "a firewall on the way does not let it through"),
+    errno.ENETUNREACH: ("network-unreachable", "there is no route to that network"),
+    errno.EPERM: ("prohibited", "a firewall on this machine blocked the packet"),
+    errno.EACCES: ("prohibited", "a firewall on the route blocked the packet"),
 }
 """Network errors of any transport: error number to a short constant code and a description."""
 
@@ -119,7 +119,7 @@ def _circle(way: Sequence[Route]) -> str:
         return f"The relay on {own} would be its own server. Listen on another port."
     stations = " to ".join(endpoint_text(route.bound) for route in (*way, way[0]))
     return (
-        f"The relay would pass on to itself for ever what it gets over {transport}: from {stations}. "
+        f"The relay would forward {transport} traffic to itself in a loop: from {stations}. "
         "Name the game server in one of these modes."
     )
 
@@ -185,11 +185,11 @@ def bind(
 def _bind_failure(error: OSError, transport: Transport, address: Address) -> str:
     failed = f"Cannot listen on {transport} {endpoint_text(address)}: "
     if error.errno == errno.EADDRINUSE:
-        return failed + "the port is in use. Stop what listens there, or take another port."
+        return failed + "the port is in use. Stop the program that uses it, or choose another port."
     if error.errno == errno.EACCES:
-        return failed + "this port is reserved for the administrator. Take one from 1024 up."
+        return failed + "this port is reserved for the administrator. Choose one from 1024 up."
     if error.errno == errno.EADDRNOTAVAIL:
-        return failed + "this machine does not have that address. Take one of its own, such as 127.0.0.1."
+        return failed + "this machine does not have that address. Choose one of its own, such as 127.0.0.1."
     return failed + f"{error.strerror}. Try another address or port."
 
 

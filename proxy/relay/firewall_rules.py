@@ -100,7 +100,7 @@ def rules_for(sought: Sought) -> list[Rules]:
 
 def written(ways: Iterable[Rules]) -> str:
     """Format the alternatives as sections of a shell script, each under its title."""
-    lines = ["# One of these ways is enough. Run it as root: Kiebitz itself changes nothing."]
+    lines = ["# Use one of these alternatives. Run it as root: Kiebitz itself changes nothing."]
     for way in ways:
         note = [f"# {way.note}"] if way.note is not None else []
         lines += ["", f"# {way.title}", *note, *way.commands, "", f"# {way.title}: undo", *way.undo]
@@ -122,9 +122,7 @@ def _routing(sought: Sought) -> tuple[list[str], list[str]]:
 
 
 def _unmarked(condition: str) -> str:
-    return (
-        f"A relay without rights sets no mark: run it as a user of its own, and put {condition} in its place."
-    )
+    return f"An unprivileged relay sets no mark: run it as a user of its own, and use {condition} instead."
 
 
 # nftables

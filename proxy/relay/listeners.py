@@ -109,7 +109,7 @@ class _Reverse:
         self.listener, self._family, self._server = meet(mode)
         self.route = Route(mode.transport, self.listener.getsockname(), self._server)
         self.address = endpoint_text(self.listener.getsockname())
-        self.says = f"{mode.transport} {self.address}, passing on to {endpoint_text(self._server)}"
+        self.says = f"{mode.transport} {self.address}, forwarding to {endpoint_text(self._server)}"
 
 
 class ReverseTcp(_Reverse):

@@ -98,7 +98,7 @@ def parse_mode(spec: str) -> Mode:
         return _reverse(spec)
     if kind == "transparent" and at:
         if rest:
-            raise ValueError(f"'{spec}': nothing stands between transparent and @, as in transparent@9001.")
+            raise ValueError(f"'{spec}': @ must follow transparent directly, as in transparent@9001.")
         return Transparent(*_endpoint(spec, "listening address", listening, "as in transparent@9001"))
     if kind == "local" and not at:
         return Mitmproxy(spec)
@@ -108,7 +108,7 @@ def parse_mode(spec: str) -> Mode:
         host, port = _endpoint(spec, "listening address", listening, f"as in {kind}@{_MITMPROXY_PORTS[kind]}")
         return Mitmproxy(head, host or _LOOPBACK, port)
     raise ValueError(
-        f"'{spec}' is no mode: it begins with 'reverse:', {_EXAMPLE}; or it is transparent@PORT, socks5, "
+        f"'{spec}' is not a mode: use 'reverse:', {_EXAMPLE}; or transparent@PORT, socks5, "
         "wireguard or local."
     )
 
@@ -118,13 +118,13 @@ def _reverse(spec: str) -> Mode:
     transport = next((name for name in _UNDERSTOOD if rest.startswith(f"{name}://")), None)
     if transport is None:
         understood = ", ".join(f"{name}://" for name in _UNDERSTOOD)
-        raise ValueError(f"'{spec}': after 'reverse:' the relay understands {understood}, {_EXAMPLE}.")
+        raise ValueError(f"'{spec}': 'reverse:' must be followed by {understood}, {_EXAMPLE}.")
     server, at, listening = rest.removeprefix(f"{transport}://").rpartition("@")
     if not at:
-        raise ValueError(f"'{spec}' does not say where to listen: add '@PORT' or '@ADDR:PORT', {_EXAMPLE}.")
+        raise ValueError(f"'{spec}' has no listening address: add '@PORT' or '@ADDR:PORT', {_EXAMPLE}.")
     host, port = _endpoint(spec, "server", server)
     if host is None or port == 0:
-        raise ValueError(f"'{spec}': the server is written HOST:PORT, {_EXAMPLE}.")
+        raise ValueError(f"'{spec}': the server must be HOST:PORT, {_EXAMPLE}.")
     listen_host, listen_port = _endpoint(spec, "listening address", listening)
     if transport == "tls":
         return Mitmproxy(f"reverse:tls://{endpoint(host, port)}", listen_host or _LOOPBACK, listen_port)
@@ -135,10 +135,10 @@ def parse_endpoint(text: str) -> tuple[str | None, int]:
     """Parse HOST:PORT or PORT; the host may be None. Raises ValueError that says what is wrong."""
     match = _ENDPOINT.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{text}' is no address; an IPv6 address stands in brackets")
+        raise ValueError(f"'{text}' is not an address; an IPv6 address needs brackets")
     port = int(match["port"]) if len(match["port"]) <= 5 else 65_536
     if port > 65_535:
-        raise ValueError(f"{match['port']} is no port; ports end at 65535")
+        raise ValueError(f"{match['port']} is not a port; the highest one is 65535")
     return match["v6"] or match["name"], port
 
 
@@ -159,5 +159,5 @@ def _endpoint(spec: str, what: str, text: str, example: str = _EXAMPLE) -> tuple
     try:
         return parse_endpoint(text)
     except ValueError as error:
-        wrong = str(error).replace("is no address", f"is no {what}")
+        wrong = str(error).replace("is not an address", f"is not a {what}")
         raise ValueError(f"'{spec}': {wrong}, {example}.") from error

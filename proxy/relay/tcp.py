@@ -49,10 +49,10 @@ _RESETS = struct.pack("ii", 1, 0)
 """Linger option with a timeout of 0: closing the socket then sends a reset."""
 CONNECT_FAULTS = {
     **NETWORK_FAULTS,
-    errno.ECONNREFUSED: ("refused", "nobody listens on that port"),
-    errno.ECONNRESET: ("refused", "the server hung up at once"),
-    errno.ETIMEDOUT: ("timeout", "no answer came"),
-    errno.EADDRNOTAVAIL: ("no-port", "this machine has no port left for a connection there"),
+    errno.ECONNREFUSED: ("refused", "no program listens on that port"),
+    errno.ECONNRESET: ("refused", "the server closed the connection immediately"),
+    errno.ETIMEDOUT: ("timeout", "the server did not answer"),
+    errno.EADDRNOTAVAIL: ("no-port", "this machine has no free port for a connection to it"),
 }
 """Reasons for a failed connection to a server: error number to a short constant code and a description."""
 
@@ -381,8 +381,8 @@ class TcpRelay:
             except OSError as error:
                 self._on_notice(
                     "accept",
-                    f"On tcp {self.address} nobody can be let in: {error.strerror}. "
-                    f"It is tried again every {_PAUSE_SECONDS} s.",
+                    f"tcp {self.address} cannot accept clients: {error.strerror}. "
+                    f"Retrying every {_PAUSE_SECONDS} s.",
                 )
                 self._loop.remove_reader(self._listener)
                 self._pause = self._loop.call_later(_PAUSE_SECONDS, self._open_gate)
@@ -393,8 +393,8 @@ class TcpRelay:
                 client.close()
                 self._on_notice(
                     "max-connections",
-                    f"On tcp {self.address} {endpoint_text(address)} was turned away: it has "
-                    f"{self._max_connections} connections. Allow more with --max-connections.",
+                    f"tcp {self.address} rejected {endpoint_text(address)}: it has "
+                    f"{self._max_connections} connections. Raise the limit with --max-connections.",
                 )
 
     def _make_room(self) -> bool:
@@ -407,8 +407,8 @@ class TcpRelay:
             if connection.standing == 2:
                 self._on_notice(
                     "max-connections",
-                    f"On tcp {self.address} there are {self._max_connections} connections: "
-                    f"{connection.name}, where not both sides had spoken, made room for another.",
+                    f"tcp {self.address} has {self._max_connections} connections: {connection.name}, on "
+                    "which not both sides had sent anything, was closed to admit another client.",
                 )
                 self.ended(connection, "evicted")
                 connection.client.transport.abort()
@@ -432,8 +432,8 @@ class TcpRelay:
                 newcomer.server.transport.abort()
         self._on_notice(
             "loop",
-            f"What tcp {self.address} passes on{server} comes back to it, again and again: it was stopped. "
-            "Look whether that server, or a relay before it, is told to pass on to here.",
+            f"Traffic that tcp {self.address} forwards{server} repeatedly returns to it: it was stopped. "
+            "Check whether that server, or a relay in front of it, forwards to this relay.",
         )
 
     def _open(self, client: socket.socket, address: Address) -> None:
@@ -453,7 +453,7 @@ class TcpRelay:
             return
         except OSError as error:
             client.close()
-            self._on_notice("no-socket", f"tcp {name} was turned away, no socket for it: {error.strerror}.")
+            self._on_notice("no-socket", f"tcp {name} was rejected, as no socket is free: {error.strerror}.")
             return
         for sock in (client, server):
             sock.setblocking(False)

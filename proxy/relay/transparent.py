@@ -47,8 +47,8 @@ _CONTROL_BYTES = 256
 _LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
 _UNANSWERED = (
-    " With --keep-source the server's answers must come by way of this machine, and the rules must exempt "
-    "what the relay itself sends."
+    " With --keep-source the server's answers must be routed through this machine, and the rules must exempt "
+    "the relay's own traffic."
 )
 _RIGHTS = "run it as root, or give it CAP_NET_ADMIN"
 
@@ -72,16 +72,16 @@ def transparent_gates(
     if sys.platform != "linux":
         raise RelayError(
             f"{mode}: Kiebitz's own transparent mode needs Linux. "
-            "Here mitmproxy's modes serve: -m transparent, -m local or -m wireguard."
+            "Use one of mitmproxy's modes: -m transparent, -m local or -m wireguard."
         )
     terms = _Terms(_may_be_transparent(), keep_source, own, on_notice)
     if keep_source and not terms.privileged:
-        raise RelayError(f"--keep-source needs the right to send from other addresses: {_RIGHTS}.")
+        raise RelayError(f"--keep-source needs the privilege to send from other addresses: {_RIGHTS}.")
     if not terms.privileged:
         on_notice(
             "rights",
-            f"{mode}: without the right to be transparent there is no UDP and no TPROXY, only TCP that "
-            f"REDIRECT leads here. For the rest {_RIGHTS}.",
+            f"{mode}: without the privilege for transparent sockets there is no UDP and no TPROXY, only TCP "
+            f"with REDIRECT. For the rest {_RIGHTS}.",
         )
     tcp: list[TcpGate] = []
     udp: list[UdpGate] = []
@@ -111,7 +111,7 @@ def _addresses(mode: Transparent) -> list[tuple[socket.AddressFamily, str]]:
         socket.inet_pton(family, mode.listen_host.partition("%")[0])
     except OSError as error:
         raise RelayError(
-            f"{mode}: it takes an address, not a name, as in transparent@0.0.0.0:9001."
+            f"{mode}: an address is required, not a name, as in transparent@0.0.0.0:9001."
         ) from error
     return [(family, mode.listen_host)]
 
@@ -147,7 +147,7 @@ class _Transparent:
         self.listener = bind(family, address, transport, options)
         self._bound: Address = self.listener.getsockname()
         self.address = endpoint_text(self._bound)
-        self.says = f"{transport} {self.address}, for what is redirected to it"
+        self.says = f"{transport} {self.address}, for redirected traffic"
 
     def _checked(self, client: Address, destination: Address) -> Address:
         """Return a client's destination. Raises ClientRejected if either is the relay itself."""
@@ -160,17 +160,17 @@ class _Transparent:
         ):
             raise Refused(
                 "not-redirected",
-                f"{name} was turned away: it came to the relay's own address, {endpoint_text(destination)}, "
-                "and only what is redirected has a server to go to. --print-rules words rules for that.",
+                f"{name} was rejected: it came to the relay's own address, {endpoint_text(destination)}, "
+                "but only redirected traffic has a server. --print-rules prints rules for that.",
             )
         return destination
 
     def _loop(self, destination: Address) -> Refused:
         return Refused(
             "loop",
-            f"The relay's own traffic to {self._transport} {endpoint_text(destination)} was led back to it, "
-            f"and refused. Exempt it in the rules: it has the mark {OWN_MARK:#x}, if the relay has the right "
-            "to set one, and else only its user tells it. --print-rules words such rules.",
+            f"The relay's own traffic to {self._transport} {endpoint_text(destination)} was redirected to "
+            f"it, and rejected. Exempt it in the rules: by its mark {OWN_MARK:#x}, if the relay may set "
+            "one, or else by its user. --print-rules prints such rules.",
         )
 
     def upstream(self, client: Address, destination: Address) -> socket.socket:
@@ -194,7 +194,7 @@ class _Transparent:
             self._terms.on_notice(
                 "keep-source",
                 f"{self._transport} {endpoint_text(destination)} is on this machine, and would answer "
-                f"{endpoint_text(client)} directly: here --keep-source does not hold.",
+                f"{endpoint_text(client)} directly: --keep-source has no effect here.",
             )
             return
         sock.setsockopt(*_IP_TRANSPARENT[self._family], 1)
@@ -249,7 +249,7 @@ class TransparentUdp(_Transparent):
         if is_local(self._family, destination):
             raise Refused(
                 "local-server",
-                f"udp {endpoint_text(destination)} is on this machine, where only the server can answer from "
+                f"udp {endpoint_text(destination)} is on this machine, where only the server can send from "
                 "its port. Relay it with -m reverse:udp://… instead.",
             )
         with ExitStack() as unless_whole:

@@ -48,8 +48,8 @@ _MAX_HELD = 256
 _FULL = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS)
 _FAULTS = {
     **NETWORK_FAULTS,
-    errno.ECONNREFUSED: ("port-unreachable", "nobody listens on that port"),
-    errno.EMSGSIZE: ("too-big", "the datagram is too big for the way there"),
+    errno.ECONNREFUSED: ("port-unreachable", "no program listens on that port"),
+    errno.EMSGSIZE: ("too-big", "the datagram is too big for the route"),
 }
 
 
@@ -343,8 +343,8 @@ class UdpRelay:
                 self._end(newcomer, now, "loop")
         self._on_notice(
             "loop",
-            f"What udp {self.address} passes on{server} comes back to it, again and again: it was stopped. "
-            "Look whether that server, or a relay before it, is told to pass on to here.",
+            f"Traffic that udp {self.address} forwards{server} repeatedly returns to it: it was stopped. "
+            "Check whether that server, or a relay in front of it, forwards to this relay.",
         )
 
     def _open(self, key: Hashable, now: int) -> _Association | None:
@@ -352,8 +352,8 @@ class UdpRelay:
             longest_silent = next(iter((self._strangers or self._players).values()))
             self._on_notice(
                 "max-clients",
-                f"On udp {self.address} there are {self._max_clients} clients: "
-                f"{endpoint_text(longest_silent.client)} made room for another.",
+                f"udp {self.address} has {self._max_clients} clients: "
+                f"{endpoint_text(longest_silent.client)} was evicted to admit another one.",
             )
             self._end(longest_silent, now, "evicted")
         try:
@@ -364,8 +364,8 @@ class UdpRelay:
         except OSError as error:
             self._on_notice(
                 "no-socket",
-                f"On udp {self.address} there is no socket for a client: {error.strerror}. "
-                "What it sent was dropped.",
+                f"udp {self.address} has no socket for a new client: {error.strerror}. "
+                "Its datagram was dropped.",
             )
             return None
         shared = way.answering is self._front.sock
@@ -467,7 +467,7 @@ class UdpRelay:
             oldest, _ = outlet.waiting.popleft()
             if oldest.upstream.fileno() >= 0:
                 self._report(
-                    oldest, direction, now, "overflow", "a datagram was dropped, too many were waiting"
+                    oldest, direction, now, "overflow", "a datagram was dropped, as too many were queued"
                 )
         outlet.waiting.append((association, data))
 

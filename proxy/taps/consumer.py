@@ -77,9 +77,7 @@ class Consumer:
             if not self._is_lost:
                 self._is_lost = True
                 wait_s = 0.1
-                self._tell(
-                    f"kiebitz: nothing comes from {self._place}: {reason}; it is tried again and again"
-                )
+                self._tell(f"kiebitz: cannot read from {self._place}: {reason}; retrying")
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
@@ -107,7 +105,7 @@ class Consumer:
         subscription = await jetstream.pull_subscribe_bind(consumer.name, self._place.stream)
         if self._is_lost:
             self._is_lost = False
-            self._tell(f"kiebitz: {self._place} is reached again; nothing is missing")
+            self._tell(f"kiebitz: {self._place} is reachable again; nothing is missing")
         while link.is_open:
             try:
                 messages = await subscription.fetch(_AT_ONCE, timeout=_FETCH_S)
@@ -130,4 +128,4 @@ class Consumer:
         """Report once that no message ever arrived: active taps send five a second, so check the subject."""
         if self._after.sequence == 0 and not self._has_told:
             self._has_told = True
-            self._tell(f"no tap is heard yet; one is begun with --publish {self._place}")
+            self._tell(f"no tap has published yet; start one with --publish {self._place}")

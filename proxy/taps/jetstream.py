@@ -39,9 +39,9 @@ _ADVICE = {
     9: "set the clock of this machine or of the server",
     10: "renew it, or set the clock of this machine",
     **dict.fromkeys(
-        (18, 19, 20, 21), "SSL_CERT_FILE in the environment names a file with the authorities that are"
+        (18, 19, 20, 21), "set SSL_CERT_FILE in the environment to a file with trusted authorities"
     ),
-    **dict.fromkeys((62, 64), "name the server as its certificate does"),
+    **dict.fromkeys((62, 64), "use the name in the server's certificate"),
 }
 """Advice by OpenSSL's error number for an untrusted certificate."""
 
@@ -57,7 +57,7 @@ _BROKEN_OFF = ("connection lost", "connection closed")
 _PING_EVERY_S = 2
 _LEAST_PAYLOAD = 1 << 20
 _NO_ANSWER = "it does not answer"
-BROKEN_OFF = "the connection has broken off"
+BROKEN_OFF = "the connection was lost"
 
 
 def check_installed() -> None:
@@ -87,7 +87,7 @@ class Link:
 
         def refuse_without_tls() -> None:
             if tls is not None and not tls.session_stats()["connect_good"]:
-                raise TapError("it offers no TLS, which tls:// asks for")
+                raise TapError("it offers no TLS, which tls:// requires")
 
         class CarefulClient(Client):
             # nats-py continues without TLS if the server claims to have none, as any attacker on the path
@@ -121,7 +121,7 @@ class Link:
         refuse_without_tls()
         if client.max_payload < _LEAST_PAYLOAD:
             raise TapError(
-                f"it takes messages of at most {client.max_payload} bytes: have it take 1MB (max_payload)"
+                f"it accepts messages of at most {client.max_payload} bytes: set its max_payload to 1MB"
             )
         return client.jetstream(timeout=ANSWER_S)
 
@@ -161,7 +161,7 @@ class Link:
             return error.strerror
         if text.lower() == "authorization violation":
             if self._credentials is None:
-                return "it lets nobody in without credentials: give --nats-creds FILE"
+                return "it requires credentials: give --nats-creds FILE"
             return f"it does not accept the credentials in {self._credentials}"
         if isinstance(error, ServiceUnavailableError):
             return error.description or "it has no JetStream: start nats-server with -js"
@@ -171,7 +171,7 @@ class Link:
             return BROKEN_OFF
         if isinstance(error, _NOT_NATS) or "info message" in text.lower():
             # nats-py parses the server's greeting without validation.
-            return "it is no NATS server: name another host or port"
+            return "it is not a NATS server: check host and port"
         return text or _NO_ANSWER
 
     async def _hear(self, error: Exception) -> None:
@@ -187,7 +187,7 @@ def _distrust(error: ssl.SSLCertVerificationError) -> str:
 
 def _refused(error: ssl.SSLError) -> str:
     if any(word in str(error.reason) for word in _WANTS_CERTIFICATE):
-        return "it asks for a certificate of the client, which taps do not have: have it accept --nats-creds"
+        return "it requires a client certificate, which taps do not have: let it accept --nats-creds instead"
     return f"TLS with it fails: {str(error.reason).lower().replace('_', ' ')}"
 
 
@@ -205,7 +205,7 @@ async def make_stream(jetstream: JetStreamContext, place: Place) -> int:
         info = await jetstream.add_stream(
             StreamConfig(
                 name=place.stream,
-                description="what Kiebitz's taps have recorded",
+                description="items recorded by Kiebitz's taps",
                 subjects=[f"{place.subject}.*"],
                 # A full stream rejects new messages, which taps keep; otherwise it would drop unread ones.
                 discard=DiscardPolicy.NEW,

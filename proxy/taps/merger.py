@@ -159,7 +159,7 @@ class Merger:
         self._latest = arrived.position
         batch = decode(arrived.data)
         if batch.tap != arrived.name:
-            raise TapError(f"it says that it is of the tap {batch.tap}")
+            raise TapError(f"it names another tap, {batch.tap}")
         run = self._runs.get((batch.tap, batch.run)) or self._meet((batch.tap, batch.run))
         if not run.has_begun:
             clock_ns = arrived.stored_ns - batch.sent_ns
@@ -243,8 +243,8 @@ class Merger:
     def _meet(self, key: RunKey) -> _Run:
         name, _ = key
         if self._runs_of[name] >= MAX_RUNS or (name not in self._taps and len(self._taps) >= MAX_TAPS):
-            raise TapError("it is of one run too many: collect into another database")
-        self._on_notice(f"heard {name}", f"the tap {name} is heard")
+            raise TapError("the database has too many runs: collect into another one")
+        self._on_notice(f"heard {name}", f"receiving from the tap {name}")
         return self._add(key, Known())
 
     def _add(self, key: RunKey, known: Known) -> _Run:
@@ -290,7 +290,7 @@ class Merger:
         first = min(run.held)
         self._on_notice(
             f"lost {run.key[0]}",
-            f"of the tap {run.key[0]} items {run.next + 1} to {first} are lost: JetStream does not have them",
+            f"items {run.next + 1} to {first} of the tap {run.key[0]} are lost: JetStream does not have them",
         )
         run.next = first
         self._append_held(run)
@@ -302,7 +302,7 @@ class Merger:
             self._on_notice(
                 f"clock {run.key[0]}",
                 f"the clock of the tap {run.key[0]} is {abs(clock_ns) / 1e9:.1f} s {way} the server's; "
-                "its times are corrected by that",
+                "its times are corrected",
             )
 
     def _give_out(self, run: _Run, one: _Waiting, items: list[Item]) -> None:
@@ -323,7 +323,7 @@ class Merger:
             if self._streams_of[run.key[0]] >= MAX_STREAMS:
                 self._on_notice(
                     f"streams {run.key[0]}",
-                    f"the tap {run.key[0]} has over {MAX_STREAMS:,} streams open: others are left out",
+                    f"the tap {run.key[0]} has over {MAX_STREAMS:,} open streams: further ones are left out",
                 )
                 return
             stream = self._open(run, one.stream, clock_ns)

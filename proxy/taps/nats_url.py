@@ -64,9 +64,7 @@ def parse_place(text: str) -> Place:
     if match is None:
         if "@" in text or "?" in text:
             raise ValueError(_NO_SECRETS)
-        raise ValueError(
-            f"'{text}' does not say which server and subject: nats://HOST:PORT/SUBJECT, {_EXAMPLE}"
-        )
+        raise ValueError(f"'{text}' is not a server and subject: write nats://HOST:PORT/SUBJECT, {_EXAMPLE}")
     if "@" in match["host"] or "?" in match["subject"]:
         raise ValueError(_NO_SECRETS)
     given = match["host"]
@@ -78,17 +76,17 @@ def parse_place(text: str) -> Place:
     except ValueError as error:
         raise ValueError(f"'{text}': {error}, {_EXAMPLE}") from error
     if host is None or port == 0:
-        raise ValueError(f"'{text}' does not say which server, {_EXAMPLE}")
+        raise ValueError(f"'{text}' names no server, {_EXAMPLE}")
     if _SUBJECT.fullmatch(match["subject"]) is None:
         raise ValueError(
-            f"'{match['subject']}' is no subject: it is words of letters, digits and hyphens, with dots "
+            f"'{match['subject']}' is not a subject: use words of letters, digits and hyphens, with dots "
             f"between them, {_EXAMPLE}"
         )
     return Place(host, port, match["subject"], match["scheme"] == "tls")
 
 
 _NO_SECRETS = (
-    "no password stands in the address, where everybody on this machine could read it (ps): "
+    "the address must not contain a password, which all users of this machine could read (ps): "
     "give a file with --nats-creds, or name it in NATS_CREDS"
 )
 
@@ -97,15 +95,15 @@ def check_safe(place: Place, credentials: Path | None) -> None:
     """Raise TapError if the server is remote, and neither TLS nor credentials protect the connection."""
     if not (place.is_tls or credentials is not None or place.is_here):
         raise TapError(
-            f"{place} is another machine, and neither TLS nor credentials protect what is sent there: "
-            "write tls:// in place of nats://, or give --nats-creds FILE"
+            f"{place} is on another machine, and neither TLS nor credentials protect the connection: "
+            "write tls:// instead of nats://, or give --nats-creds FILE"
         )
 
 
 def check_name(name: str) -> str:
     """Return a valid tap name. Raises ValueError with a sentence otherwise."""
     if _NAME.fullmatch(name) is None:
-        raise ValueError(f"'{name}' is no name of a tap: it has 1 to 64 letters, digits and hyphens")
+        raise ValueError(f"'{name}' is not a tap name: use 1 to 64 letters, digits and hyphens")
     return name
 
 
@@ -127,10 +125,10 @@ def read_seed(credentials: Path) -> str | None:
                 raise OSError(errno.EINVAL, "it is a pipe or a device: name a file")
             text = file.read(_MOST_CREDENTIALS).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise TapError(f"{credentials}: the credentials cannot be read: {reason}") from error
     if _SEED.fullmatch(text.strip()) is not None:
         return text.strip()
     if _CREDENTIALS.search(text) is not None:
         return None
-    raise TapError(f"{credentials}: these are no credentials of NATS: neither a JWT and a seed, nor a seed")
+    raise TapError(f"{credentials}: these are not NATS credentials: neither a JWT and a seed, nor a seed")

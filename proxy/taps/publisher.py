@@ -132,7 +132,7 @@ class Publisher:
 
     def _reached(self) -> None:
         if self._lost_since is not None:
-            self._tell(f"kiebitz: {self._place} is reached again, and what has waited is published")
+            self._tell(f"kiebitz: {self._place} is reachable again, and the backlog is published")
         self._lost_since = None
         self._wait_s = _FIRST_WAIT_S
 
@@ -141,7 +141,7 @@ class Publisher:
         if self._lost_since is None:
             self._lost_since = now
             self._tell(
-                f"kiebitz: nothing can be published to {self._place}: {reason}; what is recorded waits in "
+                f"kiebitz: cannot publish to {self._place}: {reason}; recorded traffic is kept in "
                 f"{self._waits_in}"
             )
         if not self._may_wait(self._lost_since):

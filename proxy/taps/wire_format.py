@@ -188,13 +188,13 @@ def decode(data: bytes) -> Batch:
         version = _HEAD.decode(data).version
         if version != VERSION:
             raise TapError(
-                f"it is written in version {version} of the form, and this Kiebitz reads version {VERSION}: "
-                "have the same Kiebitz on all machines"
+                f"it is in version {version} of the format, and this Kiebitz reads version {VERSION}: "
+                "use the same Kiebitz on all machines"
             )
         batch = _BATCH.decode(data)
         _check(batch)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise TapError(f"it is no batch of items: {error}") from error
+        raise TapError(f"it is not a batch of items: {error}") from error
     return batch
 
 
@@ -209,9 +209,9 @@ def _check(batch: Batch) -> None:
         if isinstance(item, OverRecord):
             continue
         if item.stream not in known:
-            raise ValueError(f"of stream {item.stream} nothing is said")
+            raise ValueError(f"stream {item.stream} is not described")
         if isinstance(item, EndRecord) and item.reason not in ENDINGS:
-            raise ValueError("a stream ends for no known reason")
+            raise ValueError("a stream ends for an unknown reason")
         if isinstance(item, AlteredRecord) and item.fields_json is not None:
             _FIELDS.decode(item.fields_json)
 
@@ -220,11 +220,11 @@ def _host(address: str) -> tuple[str, int]:
     """Return the host and the port of `ip:port`. Raises ValueError."""
     match = _ADDRESS.fullmatch(address)
     if match is None:
-        raise ValueError("an address is none")
+        raise ValueError("an address is invalid")
     host, port = match["v6"] or match["v4"], int(match["port"])
     ipaddress.ip_address(host)
     if port > 65_535:
-        raise ValueError("a port is none")
+        raise ValueError("a port is invalid")
     return host, port
 
 

@@ -65,7 +65,7 @@ def test_a_server_that_is_not_there_or_is_none_of_ours_is_told_plainly(tmp_path:
     plain.start()
     try:
         assert refusal(at(plain.port)) == "it has no JetStream: start nats-server with -js"
-        assert refusal(at(plain.port, is_tls=True)) == "it offers no TLS, which tls:// asks for"
+        assert refusal(at(plain.port, is_tls=True)) == "it offers no TLS, which tls:// requires"
     finally:
         plain.kill()
 
@@ -80,7 +80,7 @@ def test_who_is_let_in_is_said_by_credentials(tmp_path: Path) -> None:
     with server(tmp_path, f"authorization {{ users = [ {{ nkey: {public} }} ] }}") as nats:
         assert refusal(at(nats.port), known) is None
         assert refusal(at(nats.port), stranger) == f"it does not accept the credentials in {stranger}"
-        without = "it lets nobody in without credentials: give --nats-creds FILE"
+        without = "it requires credentials: give --nats-creds FILE"
         assert refusal(at(nats.port)) == without
 
 
@@ -130,7 +130,7 @@ def test_a_jwt_with_its_seed_lets_in(tmp_path: Path) -> None:
     )
     with server(tmp_path, trusted) as nats:
         assert refusal(at(nats.port), file) is None
-        assert refusal(at(nats.port)) == "it lets nobody in without credentials: give --nats-creds FILE"
+        assert refusal(at(nats.port)) == "it requires credentials: give --nats-creds FILE"
 
 
 def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_what_is_sent_while_the_way_is_cut_arrives_once_and_in_order(tmp_path: P
     assert sorted(set(numbers)) == [*range(60)]
     assert numbers == sorted(numbers)
     assert len(told) == 4, told
-    assert sum("is reached again" in sentence for sentence in told) == 2
+    assert sum("is reachable again" in sentence for sentence in told) == 2
 
 
 async def _cut(way: Network, tell: Callable[[str], None]) -> list[Batch]:

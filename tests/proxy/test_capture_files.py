@@ -464,7 +464,7 @@ def test_compressed_and_cut_short(compress: type[bytes]) -> None:
     assert packets == whole[: len(packets)]
     assert 100 < len(packets) < 300
     assert truncated is not None
-    assert "data breaks off after" in truncated
+    assert "data is truncated after" in truncated
     # Only the checksum at the end is missing: all packets are there, and it is said nevertheless.
     packets, truncated, _ = read(packed[:-1])
     assert packets == whole
@@ -492,13 +492,13 @@ def test_a_small_file_cannot_fill_the_memory() -> None:
 
 NOT_CAPTURES = [
     (b"", "the stream is empty"),
-    (b"\xd4\xc3", "starts with d4 c3; pcap and pcapng are read"),
-    (b"Hello, world, how are you\n", "starts with 'Hello, world, ho'; pcap and pcapng are read"),
+    (b"\xd4\xc3", "starts with d4 c3; supported are pcap and pcapng"),
+    (b"Hello, world, how are you\n", "starts with 'Hello, world, ho'; supported are pcap and pcapng"),
     (b"SQLite format 3\0" + bytes(100), "starts with 53 51 4c"),
     (gzipped(b""), "the gzip content of the stream is empty"),
     (gzipped(b"text"), "the gzip content of the stream is not a capture: it starts with 'text'"),
     (zstandarded(b"text"), "the zstd content of the stream is not a capture"),
-    (gzipped(pcap())[:12], "cannot be read: the gzip data breaks off after 12 bytes"),
+    (gzipped(pcap())[:12], "cannot be read: the gzip data is truncated after 12 bytes"),
     (b"\x1f\x8bnonsense", "cannot be read: the gzip data is damaged"),
     (b"\x28\xb5\x2f\xfdnonsense", "cannot be read: the zstd data is damaged"),
     (pcap()[:23], "the stream cannot be read: its header is broken or incomplete"),

@@ -119,7 +119,7 @@ def test_an_empty_datagram_is_one_and_an_empty_piece_is_none(journaled: Journale
         (
             f"[Errno {errno.ECONNREFUSED}] Connect call failed ('198.51.100.7', 9000)",
             "refused",
-            "nobody listens on that port",
+            "no program listens on that port",
         ),
         (
             f"Multiple exceptions: [Errno {errno.EHOSTUNREACH}] no, [Errno 2] no",

@@ -160,7 +160,7 @@ def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPa
                     sock.connect_ex(full.getsockname())
                     waiting.append(sock)
             client = Recorded("c2s")
-            says = "Connection refused" if kind == "nobody" else "no answer came"
+            says = "Connection refused" if kind == "nobody" else "the server did not answer"
             with pytest.raises(PeerError, match=f"Cannot connect to tcp .*: {says}"):
                 await peers_tcp.call(client.peers, *full.getsockname())
             assert not client.items

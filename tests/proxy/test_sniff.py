@@ -103,7 +103,8 @@ def test_interface_that_is_not_there() -> None:
     with pytest.raises(SniffError) as caught:
         Sniffer(names[0] + "x")
     assert str(caught.value) == (
-        f"there is no network interface {names[0]}x; did you mean {names[0]}? There are: {', '.join(names)}"
+        f"there is no network interface {names[0]}x; did you mean {names[0]}? "
+        f"Available are: {', '.join(names)}"
     )
 
 
@@ -143,7 +144,7 @@ def test_missing_rights(bpf_filter: str | None) -> None:
     done = subprocess.run([*without, sys.executable, "-c", code], capture_output=True, text=True, check=True)
     if "libpcap" in done.stdout:
         pytest.skip("libpcap is not installed")
-    assert done.stdout.startswith("capturing on lo needs rights that this user does not have: ")
+    assert done.stdout.startswith("capturing on lo needs privileges that this user does not have: ")
     assert "sudo setcap cap_net_raw+ep" in done.stdout
     assert done.stderr == ""
 

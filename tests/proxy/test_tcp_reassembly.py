@@ -166,7 +166,7 @@ def test_the_fault_says_how_many_bytes_differ_and_where() -> None:
     put(direction, 0, b"aXcYef", items)
     fault = items[-1]
     assert isinstance(fault, Fault)
-    assert fault.text == "2 bytes from offset 1 on came again with other content; what came first is kept"
+    assert fault.text == "2 bytes from offset 1 retransmitted with other content; the first version is kept"
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
