@@ -18,8 +18,10 @@ from collections.abc import Iterator
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.capture.block_search import SECTION_HEADER
-from kiebitz.proxy.capture.formats import PCAP_MAGICS, Fault, HeaderError, PcapNgRecords, PcapRecords
+from kiebitz.proxy.capture.formats import Fault, HeaderError
 from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.proxy.capture.pcap import PCAP_MAGICS, PcapRecords
+from kiebitz.proxy.capture.pcapng import PcapNgRecords
 from kiebitz.proxy.capture.stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
 
 _READ_HERE = "supported are pcap and pcapng, also in .gz and .zst"

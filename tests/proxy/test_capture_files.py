@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.proxy.capture import formats as capture_formats
+from kiebitz.proxy.capture import pcapng
 from kiebitz.proxy.capture.files import CaptureError, open_capture
 from kiebitz.proxy.capture.formats import BROKEN_INTERFACE, BROKEN_PACKET, TOO_LONG, UNDESCRIBED, Fault
 from kiebitz.proxy.capture.packets import RawPacket
@@ -415,7 +415,7 @@ def test_damages_are_bounded() -> None:
 
 def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes may unpack to gigabytes in which no block is."""
-    monkeypatch.setattr(capture_formats, "_MOST_SKIPPED", 3 << 20)
+    monkeypatch.setattr(pcapng, "MAX_SKIPPED", 3 << 20)
     for size, found in ((2 << 20, 2), (5 << 20, 1)):
         capture = open_capture(io.BytesIO(zstandarded(BEFORE + GOOD[0] + bytes(size) + GOOD[1])))
         assert len(list(capture)) == found
