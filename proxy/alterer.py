@@ -54,7 +54,7 @@ class Delivery(msgspec.Struct, gc=False):
     resets: bool = False
 
 
-class Altering(Protocol):
+class Alterer(Protocol):
     """Interface for altering messages, without clock or socket; times are non-decreasing Unix nanoseconds.
 
     Each call may return deliveries of any stream, to be carried out in order and immediately.

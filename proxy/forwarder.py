@@ -10,18 +10,25 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from kiebitz.proxy.alterer import Altering
-from kiebitz.proxy.journal.flush_timer import Flushing
+from kiebitz.proxy.alterer import Alterer
+from kiebitz.proxy.journal.flush_timer import FlushTimer
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.relay.alteration_pipeline import Detour
-from kiebitz.proxy.relay.endpoints import Notice, Route, allow_open_files, refuse_circles
-from kiebitz.proxy.relay.listeners import Listening, OwnConnections, ReverseTcp, ReverseUdp, TcpGate, UdpGate
+from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
+from kiebitz.proxy.relay.endpoints import Notice, Route, allow_open_files, reject_loops
+from kiebitz.proxy.relay.listeners import (
+    ListenerInfo,
+    OwnConnections,
+    ReverseTcpListener,
+    ReverseUdpListener,
+    TcpListener,
+    UdpListener,
+)
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, Reverse, Transparent
 from kiebitz.proxy.relay.tcp import TcpRelay
-from kiebitz.proxy.relay.transparent import transparent_gates
+from kiebitz.proxy.relay.transparent import transparent_listeners
 from kiebitz.proxy.relay.udp import UdpRelay
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.proxy.system.deferred_signals import ENDING
+from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS
 
 _OTHER_FILES = 64
 """Open files besides sockets: journal, terminal, and files of the interpreter."""
@@ -31,7 +38,7 @@ class Relay(Protocol):
     """A relay for one mode, part of a mode, or several modes, whose sockets are already bound."""
 
     @property
-    def says(self) -> Sequence[Listening]:
+    def says(self) -> Sequence[ListenerInfo]:
         """The listeners and their purposes, known once the relay is started."""
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -44,7 +51,7 @@ class Relay(Protocol):
         """Close the sockets."""
 
 
-class Attended(Protocol):
+class Companion(Protocol):
     """A companion that needs regular attention while a forwarder runs."""
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -82,22 +89,22 @@ class Forwarder:
         journal: JournalWriter,
         *,
         on_notice: Notice,
-        on_listening: Callable[[Listening], None] = lambda listening: None,
+        on_listening: Callable[[ListenerInfo], None] = lambda listening: None,
         idle_seconds: float = 600.0,
         max_clients: int = 4096,
         max_connections: int = 4096,
         keep_source: bool = False,
         settings: Sequence[str] = (),
-        altering: Altering | None = None,
+        altering: Alterer | None = None,
     ) -> None:
         self._journal = journal
-        self._detour = Detour(altering, journal) if altering is not None else None
+        self._detour = AlterationPipeline(altering, journal) if altering is not None else None
         self._on_listening = on_listening
         self._stopped = asyncio.Event()
         self.relays: list[Relay] = []
         own = OwnConnections()
-        tcp: list[TcpGate] = []
-        udp: list[UdpGate] = []
+        tcp: list[TcpListener] = []
+        udp: list[UdpListener] = []
         by_mitmproxy: list[Relay] = []
         mitmproxy = [mode for mode in modes if isinstance(mode, Mitmproxy)]
         routes: list[Route] = []
@@ -105,20 +112,22 @@ class Forwarder:
             for mode in modes:
                 if isinstance(mode, Reverse):
                     if mode.transport == "tcp":
-                        by_tcp = ReverseTcp(mode)
+                        by_tcp = ReverseTcpListener(mode)
                         tcp.append(by_tcp)
                         routes.append(by_tcp.route)
                     else:
-                        by_udp = ReverseUdp(mode)
+                        by_udp = ReverseUdpListener(mode)
                         udp.append(by_udp)
                         routes.append(by_udp.route)
                 elif isinstance(mode, Transparent):
-                    for_tcp, for_udp = transparent_gates(mode, own, keep_source, on_notice)
+                    for_tcp, for_udp = transparent_listeners(mode, own, keep_source, on_notice)
                     tcp += for_tcp
                     udp += for_udp
             # All of mitmproxy's modes together count as one listener.
             listeners = len(tcp) + bool(mitmproxy)
-            max_connections = _affordable(listeners, max_connections, len(udp), max_clients, on_notice)
+            max_connections = _affordable_connections(
+                listeners, max_connections, len(udp), max_clients, on_notice
+            )
             if mitmproxy:
                 # Imported here, as mitmproxy loads slowly.
                 from kiebitz.proxy.mitmproxy.modes import MitmproxyRelay
@@ -128,7 +137,7 @@ class Forwarder:
                 )
                 by_mitmproxy.append(relay)
                 routes += relay.routes
-            refuse_circles(routes)
+            reject_loops(routes)
         except BaseException:
             for gate in (*tcp, *udp):
                 gate.listener.close()
@@ -148,7 +157,7 @@ class Forwarder:
         Raises RelayError if one of the modes fails to start.
         """
         loop = asyncio.get_running_loop()
-        flushing = Flushing(self._journal, loop)
+        flushing = FlushTimer(self._journal, loop)
         started: list[Relay] = []
         if self._detour is not None:
             self._detour.start(loop)
@@ -179,7 +188,7 @@ class Forwarder:
             relay.close()
 
 
-def _affordable(
+def _affordable_connections(
     streams: int, max_connections: int, datagrams: int, max_clients: int, on_notice: Notice
 ) -> int:
     """Raise the limit of open files as needed by these TCP and UDP listeners with these numbers of clients.
@@ -210,7 +219,7 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def run_relay(forwarder: Forwarder, *beside: Attended) -> None:
+def run_relay(forwarder: Forwarder, *beside: Companion) -> None:
     """Run a forwarder until SIGINT or SIGTERM, in the main thread, on uvloop where available.
 
     If these signals are deferred (`proxy.system.deferred_signals`), a pending one ends the run immediately,
@@ -219,9 +228,9 @@ def run_relay(forwarder: Forwarder, *beside: Attended) -> None:
 
     async def until_signal() -> None:
         loop = asyncio.get_running_loop()
-        for number in ENDING:
+        for number in TERMINATION_SIGNALS:
             loop.add_signal_handler(number, forwarder.stop)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINATION_SIGNALS)
         for attended in beside:
             attended.attend(loop)
         try:
@@ -230,7 +239,7 @@ def run_relay(forwarder: Forwarder, *beside: Attended) -> None:
             for attended in beside:
                 attended.leave()
 
-    before = {number: signal.getsignal(number) for number in ENDING}
+    before = {number: signal.getsignal(number) for number in TERMINATION_SIGNALS}
     try:
         with asyncio.Runner(loop_factory=_new_event_loop) as runner:
             runner.run(until_signal())

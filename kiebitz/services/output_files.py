@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import BinaryIO
 
-from kiebitz.proxy.system.deferred_signals import held_signals
+from kiebitz.proxy.system.deferred_signals import deferred_signals
 from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import output
 from kiebitz.storage.database.path_checks import why_not_ours
@@ -174,7 +174,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
     new: str | None = None
     handled: list[signal.Signals] = []
     try:
-        with held_signals():
+        with deferred_signals():
             descriptor, new = tempfile.mkstemp(".part", ".kiebitz-", os.path.dirname(path) or os.curdir)
             for number in _ENDING:
                 if signal.getsignal(number) is signal.SIG_DFL:

@@ -22,13 +22,13 @@ _TYPES = (1, 2, 3, 4, 5, 6, 10, 0xBAD, 0x40000BAD)
 _WINDOWS = (1 << 12, 1 << 16, 1 << 21)
 """Increasing numbers of bytes to examine: near blocks are found before a live pipe has sent much more."""
 
-_STEP = _LONGEST = 1 << 20
+_STEP = _MAX_BLOCK = 1 << 20
 """Length in bytes of the longest block that is found, and of the step from one window to the next."""
 
-_SHORTEST = 12
+_MIN_BLOCK = 12
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """A sequential stream of bytes."""
 
     def read(self, size: int, /) -> bytes:
@@ -38,7 +38,7 @@ class Source(Protocol):
 class RereadableInput:
     """A stream that supports putting bytes back and looking ahead."""
 
-    def __init__(self, stream: Source) -> None:
+    def __init__(self, stream: ByteSource) -> None:
         self._stream = stream
         self._data = b""
         self._position = 0
@@ -93,7 +93,7 @@ def find_block(source: RereadableInput, byte_order: str, expected: int, most: in
         if order is None or len(data) < position + 8:
             return None
         (length,) = length_at[order](data, position + 4)
-        return length if _SHORTEST <= length <= _LONGEST and length % 4 == 0 else None
+        return length if _MIN_BLOCK <= length <= _MAX_BLOCK and length % 4 == 0 else None
 
     def is_whole(data: bytes, position: int, length: int) -> bool:
         end = position + length

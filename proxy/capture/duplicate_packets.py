@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kiebitz.proxy.capture.packets import Datagram
 
-REPEATED_NS = 50_000_000
+DUPLICATE_NS = 50_000_000
 """Time after a packet in which an equal one counts as its copy."""
 
-ALIKE_NS = 5_000_000
+UNIDENTIFIED_DUPLICATE_NS = 5_000_000
 """That time for datagrams without an identification."""
 
-OFTEN_ALIKE_NS = 2_000_000
+FREQUENT_DUPLICATE_NS = 2_000_000
 """That time for such datagrams if they are sent repeatedly."""
 
 JITTER_NS = 10_000_000
 """Largest deviation of a copy from the difference between the clocks of two captures."""
 
-MOST_SKEWS = 4
+MAX_SKEWS = 4
 """Maximum number of clock differences to remember."""
 
-MOST_REMEMBERED = 4096
+MAX_REMEMBERED = 4096
 """Minimum number of datagrams to remember, half of their maximum; also the maximum number of flows."""
 
 
-class Repeats:
+class DuplicateDetector:
     """A detector that remembers the latest datagrams by their hashes."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Repeats:
     def expect_copies(self, skew_ns: int) -> None:
         """Treat equal datagrams as copies from now on if their times differ by about `skew_ns`."""
         if not any(abs(skew_ns - known_ns) < JITTER_NS // 2 for known_ns in self._skews_ns):
-            self._skews_ns = [*self._skews_ns[1 - MOST_SKEWS :], skew_ns]
+            self._skews_ns = [*self._skews_ns[1 - MAX_SKEWS :], skew_ns]
 
     def is_repeated(self, datagram: Datagram, ts_ns: int) -> bool:
         """Return True if a datagram at `ts_ns` is a copy of an earlier one; otherwise remember it."""
@@ -74,7 +74,7 @@ class Repeats:
             # The clocks of two captures may differ, so the copy may have the earlier time.
             age_ns = abs(ts_ns - first_ns)
             is_identified = identification and flow not in self._unidentified
-            if age_ns < (REPEATED_NS if is_identified else self._limit_ns(flow, key)) or any(
+            if age_ns < (DUPLICATE_NS if is_identified else self._limit_ns(flow, key)) or any(
                 abs(age_ns - skew_ns) < JITTER_NS for skew_ns in self._skews_ns
             ):
                 return True
@@ -82,14 +82,14 @@ class Repeats:
                 self._remember_as_often(key)
         elif identification and identification == self._identifications.get(flow):
             self._unidentified.add(flow)
-            if len(self._unidentified) > MOST_REMEMBERED:
+            if len(self._unidentified) > MAX_REMEMBERED:
                 self._unidentified = {flow}
         known[key] = ts_ns
         self._identifications[flow] = identification
-        if len(known) >= MOST_REMEMBERED:
+        if len(known) >= MAX_REMEMBERED:
             self._first_before_ns, self._first_ns = known, {}
         latest[flow] = key
-        if len(latest) > MOST_REMEMBERED:
+        if len(latest) > MAX_REMEMBERED:
             self._latest = {flow: key}
             self._identifications = {flow: identification}
         return False
@@ -97,12 +97,12 @@ class Repeats:
     def _limit_ns(self, flow: bytes, key: int) -> int:
         """Return how long an equal datagram without an identification counts as a copy."""
         if self._latest.get(flow) == key:
-            return REPEATED_NS
-        return OFTEN_ALIKE_NS if key in self._sent_often else ALIKE_NS
+            return DUPLICATE_NS
+        return FREQUENT_DUPLICATE_NS if key in self._sent_often else UNIDENTIFIED_DUPLICATE_NS
 
     def _remember_as_often(self, key: int) -> None:
         known = self._sent_often
         known[key] = None
         known.move_to_end(key)
-        if len(known) > MOST_REMEMBERED:
+        if len(known) > MAX_REMEMBERED:
             known.popitem(last=False)

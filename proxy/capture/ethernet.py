@@ -6,16 +6,16 @@ from kiebitz.proxy.capture.layers import (
     ETHERNET,
     IPV4,
     IPV6,
-    LEAST_ETHERTYPE,
     LLC,
+    MIN_ETHERTYPE,
     QINQ,
     QINQ_OLD,
     QINQ_OLDER,
     VLAN,
     Inner,
-    Malformed,
-    NoTraffic,
-    Unread,
+    MalformedPacket,
+    NoTransport,
+    UnsupportedLayer,
     is_ethernet,
     is_ip,
     short_at,
@@ -31,7 +31,7 @@ def read_ethernet(data: bytes, length: int) -> Inner:
     """Read an Ethernet header, or an IEEE 802.3 one, which has a length in place of the EtherType."""
     content, length = skip(14, data, length)
     ethertype = short_at(data, 12)
-    if ethertype < LEAST_ETHERTYPE:
+    if ethertype < MIN_ETHERTYPE:
         # Padding up to 60 bytes is no content.
         return LLC, content[:ethertype], min(ethertype, length)
     return ethertype, content, length
@@ -56,11 +56,11 @@ def read_vlan_tags(data: bytes, length: int) -> Inner:
         ethertype = short_at(data, position)
         position += 2
         if ethertype not in (VLAN, QINQ, QINQ_OLD, QINQ_OLDER):
-            if ethertype < LEAST_ETHERTYPE:
+            if ethertype < MIN_ETHERTYPE:
                 return LLC, data[position:][:ethertype], min(ethertype, length - position)
             return ethertype, data[position:], length - position
         position += 2
-    raise Malformed("link header cut short")
+    raise MalformedPacket("link header cut short")
 
 
 def read_llc(data: bytes, length: int) -> Inner:
@@ -71,13 +71,13 @@ def read_llc(data: bytes, length: int) -> Inner:
         # RFC 1042, and 802.1H bridge tunnels: an EtherType. Other organizations number their own protocols.
         if data[3:6] in (b"\0\0\0", b"\0\0\xf8"):
             return short_at(data, 6), content, inner_length
-        raise NoTraffic("SNAP")
+        raise NoTransport("SNAP")
     # The service access point of IP, and that of OSI, in which an NLPID follows.
     if data[:3] == b"\x06\x06\x03":
         return IPV4, content, inner_length
     if data[:3] == b"\xfe\xfe\x03" and content and content[0] in NLPIDS:
         return NLPIDS[content[0]], content[1:], inner_length - 1
-    raise NoTraffic("802.2")
+    raise NoTransport("802.2")
 
 
 def read_token_ring(data: bytes, length: int) -> Inner:
@@ -96,9 +96,9 @@ def read_macsec(data: bytes, length: int) -> Inner:
     """Read a MACsec tag before content that is protected but not encrypted."""
     skip(6, data, length)
     if data[0] & _MACSEC_VERSION:
-        raise Malformed("impossible MACsec header")
+        raise MalformedPacket("impossible MACsec header")
     if data[0] & _MACSEC_CHANGED:
-        raise Unread("encrypted MACsec")
+        raise UnsupportedLayer("encrypted MACsec")
     size = 14 if data[0] & _MACSEC_CHANNEL else 6
     return read_with_ethertype(size + 2, size, data, length)
 
@@ -112,7 +112,7 @@ def read_mpls(data: bytes, length: int) -> Inner:
         if is_last:
             break
     else:
-        raise Malformed("link header cut short")
+        raise MalformedPacket("link header cut short")
     content, length = data[position:], length - position
     if is_ip(content, length):
         return version_of(content), content, length
@@ -121,4 +121,4 @@ def read_mpls(data: bytes, length: int) -> Inner:
         return ETHERNET, content[4:], length - 4
     if is_ethernet(content, length):
         return ETHERNET, content, length
-    raise Unread("MPLS content that is not IP")
+    raise UnsupportedLayer("MPLS content that is not IP")

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.capture.block_search import SECTION_HEADER
-from kiebitz.proxy.capture.formats import Fault, HeaderError
+from kiebitz.proxy.capture.formats import CaptureDefect, HeaderError
 from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.capture.pcap import PCAP_MAGICS, PcapRecords
 from kiebitz.proxy.capture.pcapng import PcapNgRecords
 from kiebitz.proxy.capture.stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
 
-_READ_HERE = "supported are pcap and pcapng, also in .gz and .zst"
+_SUPPORTED_FORMATS = "supported are pcap and pcapng, also in .gz and .zst"
 _MAX_NEIGHBOURS = 10_000
 
 
@@ -83,7 +83,7 @@ class CaptureFile:
         return self._reader.damages
 
     @property
-    def faults(self) -> Counter[Fault]:
+    def faults(self) -> Counter[CaptureDefect]:
         """Number of unusable packets and interfaces, by kind."""
         return self._reader.faults
 
@@ -161,14 +161,14 @@ def _recognise(
             reader = PcapNgRecords(stream)
         else:
             raise CaptureError(
-                f"{place} is not a capture: it starts with {_shown(head + stream.read(12))}; {_READ_HERE}"
+                f"{place} is not a capture: it starts with {_head_text(head + stream.read(12))}; {_SUPPORTED_FORMATS}"
             )
     except HeaderError as error:
         raise CaptureError(f"{place} cannot be read: its header is {error}") from error
     return CaptureFile(name, size, counted, decompressed, reader, owned)
 
 
-def _shown(head: bytes) -> str:
+def _head_text(head: bytes) -> str:
     """Return the first bytes of a file as text if they are printable ASCII, else in hexadecimal."""
     text = head.decode("ascii", "replace")
     return repr(text) if text.isascii() and text.replace("\n", "").isprintable() else head.hex(" ")

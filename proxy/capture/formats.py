@@ -14,15 +14,15 @@ from kiebitz.dissectors.errors import KiebitzError
 SECOND = 1_000_000_000
 """Nanoseconds per second."""
 
-Fault = tuple[str, str]
+CaptureDefect = tuple[str, str]
 """(noun, participle): a kind of damage, as in `3 packets were left out: interface not described`."""
 
-UNDESCRIBED: Fault = ("packet", "left out: interface not described")
-TOO_LONG: Fault = ("packet", "left out: longer than its block")
-BROKEN_PACKET: Fault = ("packet", "left out: block too short")
-BROKEN_INTERFACE: Fault = ("interface description", "not read: block too short")
-TOO_MANY_INTERFACES: Fault = ("interface description", "left out: too many interfaces")
-IMPOSSIBLE_TIME: Fault = ("packet", "given the previous packet's time: impossible time")
+UNDESCRIBED_INTERFACE: CaptureDefect = ("packet", "left out: interface not described")
+OVERLONG_PACKET: CaptureDefect = ("packet", "left out: longer than its block")
+BROKEN_PACKET: CaptureDefect = ("packet", "left out: block too short")
+BROKEN_INTERFACE: CaptureDefect = ("interface description", "not read: block too short")
+TOO_MANY_INTERFACES: CaptureDefect = ("interface description", "left out: too many interfaces")
+IMPOSSIBLE_TIME: CaptureDefect = ("packet", "given the previous packet's time: impossible time")
 
 
 class HeaderError(KiebitzError):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from kiebitz.proxy.capture.duplicate_packets import REPEATED_NS
-from kiebitz.proxy.capture.interval_buffer import PIECE_COST, Pieces
+from kiebitz.proxy.capture.duplicate_packets import DUPLICATE_NS
+from kiebitz.proxy.capture.interval_buffer import PIECE_COST, IntervalBuffer
 
 TIMEOUT_NS = 30_000_000_000
 MAX_PACKETS = 1024
@@ -28,7 +28,7 @@ class _Packet:
 
     def __init__(self, first_ns: int) -> None:
         self.first_ns = first_ns
-        self.pieces = Pieces()
+        self.pieces = IntervalBuffer()
         self.length: int | None = None
         self.first_header = 0
         self.given_up = False
@@ -48,7 +48,7 @@ class _Packet:
         return b"".join(whole)
 
 
-class Reassembly:
+class FragmentReassembler:
     """Packets in reassembly; `malformed` counts dropped ones by reason.
 
     Bounded: beyond MAX_PACKETS packets or about MAX_BYTES bytes the oldest is dropped, and so is a packet
@@ -129,7 +129,7 @@ class Reassembly:
         complete_ns, whole, length = self._complete.get(key, (0, b"", 0))
         return (
             end <= length
-            and abs(ts_ns - complete_ns) < REPEATED_NS
+            and abs(ts_ns - complete_ns) < DUPLICATE_NS
             and data.startswith(whole[start : start + len(data)])
         )
 

@@ -10,11 +10,11 @@ from bisect import bisect_left
 PIECE_COST = 128
 """Approximate memory per piece besides its bytes."""
 
-Contradiction = tuple[int, bytes, bytes]
+OverlapConflict = tuple[int, bytes, bytes]
 """(position, earlier bytes, later bytes): two versions of equal length that differ."""
 
 
-class Pieces:
+class IntervalBuffer:
     """Non-overlapping pieces in order: piece i covers `starts[i]` to `ends[i]`.
 
     `data[i]` are its bytes; fewer than `ends[i] - starts[i]` if the snap length cut it. `held` is the number
@@ -30,9 +30,9 @@ class Pieces:
         self.held = 0
         self.cost = 0
 
-    def add(self, start: int, end: int, data: bytes) -> list[Contradiction]:
+    def add(self, start: int, end: int, data: bytes) -> list[OverlapConflict]:
         """Add the uncovered parts of a piece; return where its other parts differ from the buffer."""
-        contradictions: list[Contradiction] = []
+        contradictions: list[OverlapConflict] = []
         index = max(bisect_left(self.starts, start) - 1, 0)
         position = start
         while position < end:

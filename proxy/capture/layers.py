@@ -13,7 +13,7 @@ from kiebitz.dissectors.errors import KiebitzError
 Inner = tuple[int, bytes, int]
 """(ethertype, data, length): the content of a layer, its captured bytes, and its length on the wire."""
 
-Reader = Callable[[bytes, int], Inner]
+LayerReader = Callable[[bytes, int], Inner]
 """Function that removes a layer: from its captured bytes and its length on the wire to its content.
 
 Raises MalformedPacket, UnsupportedLayer or NoTransport.
@@ -31,7 +31,7 @@ NSH = 0x894F
 LLC, RAW_IP, WIRELESS, AGGREGATE = -1, -2, -3, -4
 """Contents without an EtherType: an IEEE 802.2 header, IP of either version, an 802.11 frame, or several."""
 
-LEAST_ETHERTYPE = 0x0600
+MIN_ETHERTYPE = 0x0600
 """The lowest EtherType; a lower number in its place is the length of an IEEE 802.3 frame."""
 
 BRIDGE_GROUP = b"\x01\x80\xc2\x00\x00"
@@ -43,22 +43,22 @@ def short_at(data: bytes, position: int) -> int:
     return int.from_bytes(data[position : position + 2], "big")
 
 
-class Malformed(KiebitzError):
+class MalformedPacket(KiebitzError):
     """A packet that no receiver would accept, or that cannot be read. The text is the reason."""
 
 
-class Unread(KiebitzError):
+class UnsupportedLayer(KiebitzError):
     """A packet in an unsupported encapsulation that may carry UDP or TCP. The text names it."""
 
 
-class NoTraffic(KiebitzError):
+class NoTransport(KiebitzError):
     """A packet of a kind that carries neither UDP nor TCP, as ARP. The text names its kind."""
 
 
 def skip(size: int, data: bytes, length: int, what: str = "link header") -> tuple[bytes, int]:
     """Return data and length without their first `size` bytes. Raises MalformedPacket if these are cut."""
     if len(data) < size:
-        raise Malformed(f"{what} cut short")
+        raise MalformedPacket(f"{what} cut short")
     return data[size:], length - size
 
 
@@ -69,7 +69,7 @@ def version_of(data: bytes) -> int:
         return IPV4
     if version == 6:
         return IPV6
-    raise NoTraffic("not IP")
+    raise NoTransport("not IP")
 
 
 def is_ip(data: bytes, length: int) -> bool:

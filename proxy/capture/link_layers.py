@@ -25,8 +25,8 @@ from kiebitz.proxy.capture.layers import (
     ETHERNET,
     IPV4,
     IPV6,
-    LEAST_ETHERTYPE,
     LLC,
+    MIN_ETHERTYPE,
     MPLS,
     MPLS_UPSTREAM,
     NSH,
@@ -39,10 +39,10 @@ from kiebitz.proxy.capture.layers import (
     VLAN,
     WIRELESS,
     Inner,
-    Malformed,
-    NoTraffic,
-    Reader,
-    Unread,
+    LayerReader,
+    MalformedPacket,
+    NoTransport,
+    UnsupportedLayer,
     skip,
     version_of,
 )
@@ -106,12 +106,12 @@ _ORDINARY_ETHERTYPES = {
 def _read_cooked(size: int, place: int, data: bytes, length: int) -> Inner:
     """Read a Linux cooked header: numbers below the lowest EtherType are those of linux/if_ether.h."""
     ethertype, content, length = read_with_ethertype(size, place, data, length)
-    if ethertype >= LEAST_ETHERTYPE:
+    if ethertype >= MIN_ETHERTYPE:
         return ethertype, content, length
     # ETH_P_802_2, and frames of Novell, which have no 802.2 header.
     if ethertype == 4:
         return LLC, content, length
-    raise NoTraffic("not IP")
+    raise NoTransport("not IP")
 
 
 def _read_raw(data: bytes, length: int) -> Inner:
@@ -124,7 +124,7 @@ def _read_family(size: int, place: int, data: bytes, length: int) -> Inner:
     family = data[place : place + 4]
     number = min(int.from_bytes(family, "little"), int.from_bytes(family, "big"))
     if number not in _FAMILIES:
-        raise Unread(f"address family {number}")
+        raise UnsupportedLayer(f"address family {number}")
     return _FAMILIES[number], content, length
 
 
@@ -132,7 +132,7 @@ def _read_pflog(data: bytes, length: int) -> Inner:
     """Read the header of OpenBSD's packet filter, which states its length without padding."""
     skip(2, data, length)
     if data[1] not in _FAMILIES:
-        raise Unread(f"address family {data[1]}")
+        raise UnsupportedLayer(f"address family {data[1]}")
     return _FAMILIES[data[1]], *skip((data[0] + 3) & ~3, data, length)
 
 
@@ -149,7 +149,7 @@ def _read_nflog(data: bytes, length: int) -> Inner:
                 content = data[position + 4 : position + size]
                 return version_of(content), content, size - 4
             position += (size + 3) & ~3
-    raise NoTraffic("a netfilter log without a packet")
+    raise NoTransport("a netfilter log without a packet")
 
 
 _NFLOG_PAYLOAD = 9
@@ -160,12 +160,12 @@ def _read_pktap(data: bytes, length: int) -> Inner:
 
     Its fields are in the byte order of the machine, which is little-endian on all that have it.
     """
-    skip(_PKTAP_LEAST, data, length)
+    skip(_PKTAP_MIN, data, length)
     size, record, linktype = (int.from_bytes(data[place : place + 4], "little") for place in (0, 4, 8))
-    if size < _PKTAP_LEAST:
-        raise Malformed("impossible PKTAP header")
+    if size < _PKTAP_MIN:
+        raise MalformedPacket("impossible PKTAP header")
     if record != _PKTAP_PACKET:
-        raise NoTraffic("PKTAP without a packet")
+        raise NoTransport("PKTAP without a packet")
     trailer = int.from_bytes(data[60:64], "little")
     content, length = skip(size, data, length)
     if 0 < trailer <= length:
@@ -174,14 +174,14 @@ def _read_pktap(data: bytes, length: int) -> Inner:
     return _read_inner_link(linktype, content, length)
 
 
-_PKTAP_LEAST, _PKTAP_PACKET = 108, 1
+_PKTAP_MIN, _PKTAP_PACKET = 108, 1
 
 
 def _read_user_2(data: bytes, length: int) -> Inner:
     """Read PKTAP under the number that macOS gives it; as that is for private use, it may be anything."""
-    if int.from_bytes(data[:4], "little") == _PKTAP_LEAST and data[4:8] in (b"\0\0\0\0", b"\1\0\0\0"):
+    if int.from_bytes(data[:4], "little") == _PKTAP_MIN and data[4:8] in (b"\0\0\0\0", b"\1\0\0\0"):
         return _read_pktap(data, length)
-    raise Unread(link_type(149))
+    raise UnsupportedLayer(link_type(149))
 
 
 def _read_ppi(data: bytes, length: int) -> Inner:
@@ -190,7 +190,7 @@ def _read_ppi(data: bytes, length: int) -> Inner:
     size = int.from_bytes(data[2:4], "little")
     linktype = int.from_bytes(data[4:8], "little")
     if size < 8:
-        raise Malformed("impossible PPI header")
+        raise MalformedPacket("impossible PPI header")
     content, length = skip(size, data, length)
     if linktype == _IEEE_80211 and _ppi_has_check_sequence(data[8:size]):
         length -= 4
@@ -218,15 +218,15 @@ _WRAPPERS = frozenset({149, 192, 258})
 
 def _read_inner_link(linktype: int, data: bytes, length: int) -> Inner:
     if linktype in _WRAPPERS:
-        raise Malformed("a link type inside itself")
+        raise MalformedPacket("a link type inside itself")
     return read_link(linktype, data, length)
 
 
 def _unread(name: str, _data: bytes, _length: int) -> Inner:
-    raise Unread(name)
+    raise UnsupportedLayer(name)
 
 
-LINK_TYPES: dict[int, Reader] = {
+LINK_TYPES: dict[int, LayerReader] = {
     0: partial(_read_family, 4, 0),
     1: read_ethernet,
     6: read_token_ring,
@@ -272,7 +272,7 @@ LINK_TYPES: dict[int, Reader] = {
 }
 """LINKTYPE_ number -> its reader."""
 
-ETHERTYPES: dict[int, Reader] = {
+ETHERTYPES: dict[int, LayerReader] = {
     LLC: read_llc,
     RAW_IP: _read_raw,
     VLAN: read_vlan_tags,
@@ -312,7 +312,7 @@ def read_link(linktype: int, data: bytes, length: int) -> Inner:
     """Read the link header of a captured packet. Raises MalformedPacket, UnsupportedLayer and NoTransport."""
     reader = LINK_TYPES.get(linktype)
     if reader is None:
-        raise Unread(link_type(linktype))
+        raise UnsupportedLayer(link_type(linktype))
     return reader(data, length)
 
 
@@ -326,7 +326,7 @@ def read_ethertype(ethertype: int, data: bytes, length: int) -> Inner:
         return reader(data, length)
     ordinary = _ORDINARY_ETHERTYPES.get(ethertype)
     if ordinary is not None:
-        raise NoTraffic(ordinary)
-    if 0 <= ethertype < LEAST_ETHERTYPE:
-        raise NoTraffic("not IP")
-    raise Unread(f"EtherType {ethertype:#06x}")
+        raise NoTransport(ordinary)
+    if 0 <= ethertype < MIN_ETHERTYPE:
+        raise NoTransport("not IP")
+    raise UnsupportedLayer(f"EtherType {ethertype:#06x}")

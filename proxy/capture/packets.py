@@ -14,8 +14,16 @@ from struct import Struct
 
 import msgspec
 
-from kiebitz.proxy.capture.fragments import Reassembly
-from kiebitz.proxy.capture.layers import AGGREGATE, IPV4, IPV6, Inner, Malformed, NoTraffic, Unread
+from kiebitz.proxy.capture.fragments import FragmentReassembler
+from kiebitz.proxy.capture.layers import (
+    AGGREGATE,
+    IPV4,
+    IPV6,
+    Inner,
+    MalformedPacket,
+    NoTransport,
+    UnsupportedLayer,
+)
 from kiebitz.proxy.capture.link_layers import read_ethertype, read_link
 from kiebitz.proxy.capture.tunnels import IP_PROTOCOLS, UDP_TUNNELS, read_ip_protocol
 from kiebitz.proxy.capture.wireless import subframes
@@ -61,10 +69,10 @@ class Segment(msgspec.Struct, gc=False):
     scale: int | None = None
 
 
-_MOST_LAYERS = 16
+_MAX_LAYERS = 16
 """Maximum number of layers of a packet, those of IP included; a stack of VLAN tags or MPLS labels is one."""
 
-_LONGEST = 65_535
+_MAX_UDP_LENGTH = 65_535
 """Maximum length in bytes that fits into the field of a UDP header."""
 
 _ETHERNET = 1
@@ -117,7 +125,7 @@ class PacketDecoder:
         self.unread: Counter[str] = Counter()
         self.malformed: Counter[str] = Counter()
         self.rest: list[Datagram | Segment] = []
-        self._fragments = Reassembly(self.malformed)
+        self._fragments = FragmentReassembler(self.malformed)
         self._frame = b""
 
     def decode(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
@@ -149,8 +157,8 @@ class PacketDecoder:
                     return data[26:38], data[42 : 14 + total], 0, number
         self._frame = data
         try:
-            return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns, _MOST_LAYERS)
-        except (Malformed, Unread, NoTraffic) as error:
+            return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns, _MAX_LAYERS)
+        except (MalformedPacket, UnsupportedLayer, NoTransport) as error:
             self._count(error)
             return None
 
@@ -173,16 +181,16 @@ class PacketDecoder:
                 return None
             addresses, protocol, payload, length, identification = packet
             if protocol == _TCP:
-                return _segment(addresses, payload, length)
+                return _read_segment(addresses, payload, length)
             if protocol == _UDP:
-                datagram = _datagram(addresses, payload, length, identification)
-                tunnelled = _tunnelled(datagram)
+                datagram = _read_datagram(addresses, payload, length, identification)
+                tunnelled = _tunnel_content(datagram)
                 if tunnelled is None:
                     return datagram
                 inner = tunnelled
             else:
                 inner = read_ip_protocol(protocol, payload, length)
-        raise Malformed(f"more than {_MOST_LAYERS} layers")
+        raise MalformedPacket(f"more than {_MAX_LAYERS} layers")
 
     def _read_each(self, data: bytes, length: int, ts_ns: int, layers: int) -> Datagram | Segment | None:
         """Read the frames of an aggregate; return the first one's content, and put others into `rest`."""
@@ -190,28 +198,30 @@ class PacketDecoder:
         for inner in subframes(data, length):
             try:
                 sent = self._read(inner, ts_ns, layers)
-            except (Malformed, Unread, NoTraffic) as error:
+            except (MalformedPacket, UnsupportedLayer, NoTransport) as error:
                 self._count(error)
             else:
                 if sent is not None:
                     self.rest.append(sent)
         if inner is None:
-            raise Malformed("link header cut short")
+            raise MalformedPacket("link header cut short")
         return self.rest.pop(0) if self.rest else None
 
-    def _count(self, error: Malformed | Unread | NoTraffic) -> None:
-        counter = {Malformed: self.malformed, Unread: self.unread, NoTraffic: self.ignored}[type(error)]
+    def _count(self, error: MalformedPacket | UnsupportedLayer | NoTransport) -> None:
+        counter = {MalformedPacket: self.malformed, UnsupportedLayer: self.unread, NoTransport: self.ignored}[
+            type(error)
+        ]
         counter[str(error)] += 1
 
     def _ipv4(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
         if len(data) < 20:
-            raise Malformed("IP header cut short")
+            raise MalformedPacket("IP header cut short")
         header = (data[0] & 0x0F) * 4
         if data[0] >> 4 != 4 or header < 20:
-            raise Malformed("impossible IP header")
+            raise MalformedPacket("impossible IP header")
         total = self._length(_SHORT(data, 2)[0], data, wirelen)
         if total < header:
-            raise Malformed("impossible IP header")
+            raise MalformedPacket("impossible IP header")
         identification, fragment = _PORTS(data, 4)
         protocol = data[9]
         addresses = data[12:20]
@@ -226,14 +236,14 @@ class PacketDecoder:
                 return None
             payload, length, _ = whole
         if protocol == _AUTHENTICATION:
-            protocol, payload, length = _authenticated(payload, length)
+            protocol, payload, length = _skip_authentication(payload, length)
         return addresses, protocol, payload, length, identification
 
     def _ipv6(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
         if len(data) < 40:
-            raise Malformed("IP header cut short")
+            raise MalformedPacket("IP header cut short")
         if data[0] >> 4 != 6:
-            raise Malformed("impossible IP header")
+            raise MalformedPacket("impossible IP header")
         stated = _SHORT(data, 4)[0]
         length = self._length(stated and stated + 40, data, wirelen) - 40
         return self._extensions(data[8:40], data[6], data[40 : 40 + length], length, ts_ns)
@@ -273,9 +283,9 @@ class PacketDecoder:
             else:
                 return addresses, header, payload[position:], length - position, identification
             if position + size > length:
-                raise Malformed("impossible IPv6 extension header")
+                raise MalformedPacket("impossible IPv6 extension header")
             if position + size > len(payload):
-                raise Malformed("IP header cut short")
+                raise MalformedPacket("IP header cut short")
             previous, header = header, payload[position]
             start = position
             position += size
@@ -287,7 +297,7 @@ class PacketDecoder:
                 # RFC 6946: a fragment that is a whole packet is processed on its own.
                 continue
             if assembled:
-                raise Malformed("impossible fragment")
+                raise MalformedPacket("impossible fragment")
             # RFC 8200, 4.5: only the first fragment's next header counts, so fragments of all kinds are kept.
             whole = self._fragments.add(
                 (addresses, identification),
@@ -305,50 +315,50 @@ class PacketDecoder:
             assembled = True
 
 
-def _authenticated(payload: bytes, length: int) -> tuple[int, bytes, int]:
+def _skip_authentication(payload: bytes, length: int) -> tuple[int, bytes, int]:
     """Skip an IPv4 authentication header (RFC 4302, 2.2); return protocol, payload and length after it."""
     if len(payload) < 2:
-        raise Malformed("IP header cut short")
+        raise MalformedPacket("IP header cut short")
     size = (payload[1] + 2) * 4
     if size > length:
-        raise Malformed("impossible authentication header")
+        raise MalformedPacket("impossible authentication header")
     return payload[0], payload[size:], length - size
 
 
-def _tunnelled(datagram: Datagram) -> Inner | None:
+def _tunnel_content(datagram: Datagram) -> Inner | None:
     """Return the content of a tunnel's datagram, or None for any other datagram."""
     flow, payload, missing, _ = datagram
     reader = UDP_TUNNELS.get(_SHORT(flow, len(flow) - 2)[0])
     return reader(payload, len(payload) + missing) if reader is not None else None
 
 
-def _datagram(addresses: bytes, payload: bytes, length: int, identification: int) -> Datagram:
+def _read_datagram(addresses: bytes, payload: bytes, length: int, identification: int) -> Datagram:
     """Read a UDP header (RFC 768)."""
     if length < 8:
-        raise Malformed("impossible UDP length")
+        raise MalformedPacket("impossible UDP length")
     if len(payload) < 8:
-        raise Malformed("UDP header cut short")
+        raise MalformedPacket("UDP header cut short")
     (stated,) = _SHORT(payload, 4)
-    if stated == 0 and (len(addresses) == 32 or length > _LONGEST):
+    if stated == 0 and (len(addresses) == 32 or length > _MAX_UDP_LENGTH):
         # RFC 2675, 4, and Linux's BIG TCP: the length does not fit into the field, so that of IP counts.
         stated = length
     if not 8 <= stated <= length:
         # No receiver accepts it, as it claims bytes that are not there.
-        raise Malformed("impossible UDP length")
+        raise MalformedPacket("impossible UDP length")
     content = payload[8:stated]
     return addresses + payload[:4], content, stated - 8 - len(content), identification
 
 
-def _segment(addresses: bytes, payload: bytes, length: int) -> Segment:
+def _read_segment(addresses: bytes, payload: bytes, length: int) -> Segment:
     """Read a TCP header (RFC 9293, 3.1)."""
     if length < 20:
-        raise Malformed("impossible TCP header")
+        raise MalformedPacket("impossible TCP header")
     if len(payload) < 20:
-        raise Malformed("TCP header cut short")
+        raise MalformedPacket("TCP header cut short")
     seq, ack, offset_and_flags, window = _TCP_HEADER(payload, 4)
     header = (offset_and_flags >> 12) * 4
     if not 20 <= header <= length:
-        raise Malformed("impossible TCP header")
+        raise MalformedPacket("impossible TCP header")
     content = payload[header:length]
     # The snap length may have cut off options, too.
     missing = length - header - len(content)

@@ -12,7 +12,7 @@ from struct import Struct, unpack
 
 from kiebitz.proxy.capture.formats import (
     SECOND,
-    Fault,
+    CaptureDefect,
     HeaderError,
     damage_text,
     truncation_text,
@@ -76,7 +76,7 @@ class PcapRecords:
     def __init__(self, stream: io.BufferedReader[io.RawIOBase], magic: bytes) -> None:
         self.truncated: str | None = None
         self.damages: list[str] = []
-        self.faults: Counter[Fault] = Counter()
+        self.faults: Counter[CaptureDefect] = Counter()
         self._stream = stream
         self._byte_order, self._unit, more, self._header_lengths = PCAP_MAGICS[magic]
         # Section 4: versions, two unused fields, snap length, link type.

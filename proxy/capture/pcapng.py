@@ -13,19 +13,19 @@ from struct import Struct, unpack
 from kiebitz.proxy.capture.block_search import (
     BYTE_ORDERS,
     SECTION_HEADER,
+    ByteSource,
     RereadableInput,
-    Source,
     find_block,
 )
 from kiebitz.proxy.capture.formats import (
     BROKEN_INTERFACE,
     BROKEN_PACKET,
     IMPOSSIBLE_TIME,
+    OVERLONG_PACKET,
     SECOND,
-    TOO_LONG,
     TOO_MANY_INTERFACES,
-    UNDESCRIBED,
-    Fault,
+    UNDESCRIBED_INTERFACE,
+    CaptureDefect,
     HeaderError,
     damage_text,
     truncation_text,
@@ -58,10 +58,10 @@ _CHECK_LENGTHS = {b"\x04": 4, b"\x02": 2, b"\x10": 2, b"\x20": 4}
 class PcapNgRecords:
     """The packets of a pcapng file from a stream positioned after the first 4 bytes. Raises HeaderError."""
 
-    def __init__(self, stream: Source) -> None:
+    def __init__(self, stream: ByteSource) -> None:
         self.truncated: str | None = None
         self.damages: list[str] = []
-        self.faults: Counter[Fault] = Counter()
+        self.faults: Counter[CaptureDefect] = Counter()
         self._stream = stream
         # For each interface of the section: linktype, snap length (0 is unlimited), length of the check
         # sequence, and how to get nanoseconds from its ticks: multiply, divide, add.
@@ -238,14 +238,14 @@ class PcapNgRecords:
         self, body: bytes, interface: int, high: int, low: int, captured: int, wirelen: int
     ) -> RawPacket | None:
         if captured > len(body) - 24:
-            self.faults[TOO_LONG] += 1
+            self.faults[OVERLONG_PACKET] += 1
             return None
         if interface >= len(self._interfaces):
-            self.faults[UNDESCRIBED] += 1
+            self.faults[UNDESCRIBED_INTERFACE] += 1
             return None
         linktype, _, check_length, multiply, divide, add = self._interfaces[interface]
         if linktype == _NO_LINKTYPE:
-            self.faults[UNDESCRIBED] += 1
+            self.faults[UNDESCRIBED_INTERFACE] += 1
             return None
         ts_ns = (high << 32 | low) * multiply // divide + add
         if not 0 <= ts_ns <= _MAX_NS:
@@ -260,7 +260,7 @@ class PcapNgRecords:
     def _read_simple(self, body: bytes) -> RawPacket | None:
         """Read a Simple Packet Block (4.4) of the first interface; it gets the last packet's time."""
         if not self._interfaces or self._interfaces[0][0] == _NO_LINKTYPE:
-            self.faults[UNDESCRIBED] += 1
+            self.faults[UNDESCRIBED_INTERFACE] += 1
             return None
         if len(body) < 8:
             self.faults[BROKEN_PACKET] += 1

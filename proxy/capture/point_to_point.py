@@ -9,9 +9,9 @@ from kiebitz.proxy.capture.layers import (
     MPLS,
     MPLS_UPSTREAM,
     Inner,
-    Malformed,
-    NoTraffic,
-    Unread,
+    MalformedPacket,
+    NoTransport,
+    UnsupportedLayer,
     short_at,
     skip,
 )
@@ -36,8 +36,8 @@ def _read_ppp_protocol(data: bytes, length: int) -> Inner:
     if protocol in _PPP_PROTOCOLS:
         return _PPP_PROTOCOLS[protocol], content, length
     if protocol >= _PPP_CONTROL:
-        raise NoTraffic("PPP control")
-    raise Unread(f"PPP protocol {protocol:#06x}")
+        raise NoTransport("PPP control")
+    raise UnsupportedLayer(f"PPP protocol {protocol:#06x}")
 
 
 def read_hdlc(data: bytes, length: int) -> Inner:
@@ -59,9 +59,9 @@ def read_pppoe(data: bytes, length: int) -> Inner:
     """Read a PPPoE header (RFC 2516, 4)."""
     content, length = skip(6, data, length)
     if data[0] != 0x11:
-        raise Malformed("impossible PPPoE header")
+        raise MalformedPacket("impossible PPPoE header")
     if data[1] != 0:
-        raise NoTraffic("PPPoE discovery")
+        raise NoTransport("PPPoE discovery")
     stated = short_at(data, 4)
     return read_ppp(content[:stated], min(stated, length))
 
@@ -79,4 +79,4 @@ def read_frame_relay(data: bytes, length: int) -> Inner:
         return NLPIDS[content[0]], content[1:], length - 1
     if content[0] == 0x80:
         return read_llc(b"\xaa\xaa\x03" + content[1:], length + 2)
-    raise NoTraffic("Frame Relay")
+    raise NoTransport("Frame Relay")

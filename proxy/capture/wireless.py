@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kiebitz.proxy.capture.layers import AGGREGATE, LLC, Inner, Malformed, NoTraffic, Unread, short_at, skip
+from kiebitz.proxy.capture.layers import (
+    AGGREGATE,
+    LLC,
+    Inner,
+    MalformedPacket,
+    NoTransport,
+    UnsupportedLayer,
+    short_at,
+    skip,
+)
 
 _DATA = 2
 """Type of a frame that carries data (9.2.4.1.3)."""
@@ -41,9 +50,9 @@ def read_80211(data: bytes, length: int, is_padded: bool = False) -> Inner:
     skip(2, data, length)
     kind, subtype = data[0] >> 2 & 3, data[0] >> 4
     if data[0] & 3:
-        raise Malformed("impossible 802.11 header")
+        raise MalformedPacket("impossible 802.11 header")
     if kind != _DATA or subtype & _NO_DATA:
-        raise NoTraffic(_TYPES[kind])
+        raise NoTransport(_TYPES[kind])
     flags = data[1]
     size = 30 if flags & _BOTH_DS == _BOTH_DS else 24
     control = size
@@ -51,9 +60,9 @@ def read_80211(data: bytes, length: int, is_padded: bool = False) -> Inner:
         size += 6 if flags & _HT_CONTROL else 2
     content, length = skip(size + (-size % 4 if is_padded else 0), data, length)
     if flags & _PROTECTED:
-        raise Unread("encrypted 802.11 data")
+        raise UnsupportedLayer("encrypted 802.11 data")
     if flags & _MORE_FRAGMENTS or data[22] & _FRAGMENT_NUMBER:
-        raise Unread("802.11 fragments")
+        raise UnsupportedLayer("802.11 fragments")
     if subtype & _QOS and data[control] & _IS_AGGREGATE:
         return AGGREGATE, content, length
     return LLC, content, length
@@ -74,11 +83,11 @@ def read_radiotap(data: bytes, length: int) -> Inner:
     skip(8, data, length)
     size = int.from_bytes(data[2:4], "little")
     if data[0] != 0 or size < 8:
-        raise Malformed("impossible radiotap header")
+        raise MalformedPacket("impossible radiotap header")
     frame, length = skip(size, data, length)
     flags = _radiotap_flags(data[:size])
     if flags & _IS_DAMAGED:
-        raise Malformed("802.11 frame that was received with errors")
+        raise MalformedPacket("802.11 frame that was received with errors")
     if flags & _HAS_CHECK_SEQUENCE:
         length -= _CHECK_SEQUENCE_LENGTH
         frame = frame[: max(length, 0)]
@@ -104,7 +113,7 @@ def read_avs(data: bytes, length: int) -> Inner:
     skip(8, data, length)
     size = int.from_bytes(data[4:8], "big")
     if not _is_avs(data) or size < 8:
-        raise Malformed("impossible AVS header")
+        raise MalformedPacket("impossible AVS header")
     return read_80211(*skip(size, data, length))
 
 
@@ -114,7 +123,7 @@ def read_prism(data: bytes, length: int) -> Inner:
     if _is_avs(data):
         return read_avs(data, length)
     if _PRISM_LENGTH not in (int.from_bytes(data[4:8], "little"), int.from_bytes(data[4:8], "big")):
-        raise Malformed("impossible Prism header")
+        raise MalformedPacket("impossible Prism header")
     return read_80211(*skip(_PRISM_LENGTH, data, length))
 
 

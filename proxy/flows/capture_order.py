@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from operator import gt, itemgetter
 
-from kiebitz.proxy.capture.duplicate_packets import JITTER_NS, MOST_REMEMBERED, MOST_SKEWS, REPEATED_NS
+from kiebitz.proxy.capture.duplicate_packets import DUPLICATE_NS, JITTER_NS, MAX_REMEMBERED, MAX_SKEWS
 from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, Datagram, Segment
 from kiebitz.proxy.flows.server_detection import reverse
 
@@ -34,23 +34,23 @@ LOOKAHEAD_BYTES = 2 << 20
 DISORDER_NS = 1_000_000_000
 """Largest disorder without a warning, as it is usual between interfaces of one capture."""
 
-LONGEST_SKEW_NS = 10_000_000_000
+MAX_SKEW_NS = 10_000_000_000
 """Largest difference between two clocks for which copies are found."""
 
-LEAST_COPIES, LEAST_IDENTIFIED = 3, 8
+MIN_COPIES, MIN_IDENTIFIED = 3, 8
 """Minimum number of copies with the same delay that prove a second capture: with different payloads, or else
 with different identifications.
 """
 
-_LEAST_DIFFERENT = 0.9
+_MIN_DIFFERENT = 0.9
 # Minimum ratio of different identifications to different datagrams.
 
 _time = itemgetter(0)
 _MODULUS = 1 << 32
-_FARTHEST = 1 << 24
+_MAX_DISTANCE = 1 << 24
 
 
-class CaptureOrder:
+class PacketReorderer:
     """A bounded queue that puts the packets of a file in order.
 
     `late` counts packets that are over a second too late to be put in order, or whose order cannot be known.
@@ -101,10 +101,10 @@ class CaptureOrder:
     def _put_in_order(self) -> None:
         """Choose between the order of the file and that of the times."""
         in_file, in_time = self._waiting, sorted(self._waiting, key=_time)
-        faults_in_file, faults_in_time = _contradictions(in_file), _contradictions(in_time)
+        faults_in_file, faults_in_time = _count_contradictions(in_file), _count_contradictions(in_time)
         if faults_in_file < faults_in_time:
             return
-        if faults_in_time < faults_in_file or _goes_by_time(in_file):
+        if faults_in_time < faults_in_file or _is_ordered_by_time(in_file):
             earliest_ns = self._passed_on_ns - DISORDER_NS
             self.late += sum(ts_ns < earliest_ns for ts_ns, _ in in_time)
             self._waiting = in_time
@@ -124,15 +124,15 @@ class CaptureOrder:
             first_ns = first.get(key) or before.get(key)
             if first_ns is None:
                 first[key] = ts_ns
-            elif REPEATED_NS <= abs(ts_ns - first_ns) <= LONGEST_SKEW_NS:
+            elif DUPLICATE_NS <= abs(ts_ns - first_ns) <= MAX_SKEW_NS:
                 self._copies.append((abs(ts_ns - first_ns), first_ns, key, flow))
-        if len(first) > MOST_REMEMBERED:
+        if len(first) > MAX_REMEMBERED:
             self._first_ns, self._first_before_ns = {}, first
 
     def _skews(self) -> list[int]:
         """Return the delays shared by so many datagrams that these must be copies."""
         noted = self._copies_before + self._copies
-        if len(noted) < LEAST_COPIES:
+        if len(noted) < MIN_COPIES:
             return []
         datagrams: dict[bytes, dict[int, int]] = defaultdict(dict)
         identifications: dict[bytes, set[int]] = defaultdict(set)
@@ -151,19 +151,19 @@ class CaptureOrder:
         proving = {
             flow
             for flow, keys in datagrams.items()
-            if len(identifications[flow]) >= max(2, _LEAST_DIFFERENT * len(keys))
+            if len(identifications[flow]) >= max(2, _MIN_DIFFERENT * len(keys))
         }
         # Each capture has a packet once; one that occurs more often was really sent again.
         copies = sorted(
-            copy for copy in noted if copy[3] in proving and occurrences[copy[2]] <= MOST_SKEWS + 1
+            copy for copy in noted if copy[3] in proving and occurrences[copy[2]] <= MAX_SKEWS + 1
         )
         skews_ns: list[int] = []
-        while len(skews_ns) < MOST_SKEWS:
+        while len(skews_ns) < MAX_SKEWS:
             begin, end = _largest_cluster(copies)
             cluster = copies[begin:end]
             keys = {key for _, _, key, _ in cluster}
-            differ = len({payloads.get(key) for key in keys}) >= LEAST_COPIES or len(keys) >= LEAST_IDENTIFIED
-            if len(keys) < max(LEAST_COPIES, len(cluster)) or not differ:
+            differ = len({payloads.get(key) for key in keys}) >= MIN_COPIES or len(keys) >= MIN_IDENTIFIED
+            if len(keys) < max(MIN_COPIES, len(cluster)) or not differ:
                 break
             # Both captures contain the same packets, so most of those between have a copy, too.
             begin_ns, end_ns = (choose(copy[1] for copy in cluster) for choose in (min, max))
@@ -191,7 +191,7 @@ def _largest_cluster(copies: list[_Copy]) -> tuple[int, int]:
     return place
 
 
-def _contradictions(packets: list[Sent]) -> int:
+def _count_contradictions(packets: list[Sent]) -> int:
     """Return how many segments skip bytes or acknowledge bytes that appear later in this order."""
     ends: dict[bytes, int] = {}
     count = 0
@@ -204,21 +204,21 @@ def _contradictions(packets: list[Sent]) -> int:
         if end is None or flags & SYN:
             ends[flow] = (segment.seq + size) % _MODULUS
         else:
-            count += 0 < (segment.seq - end) % _MODULUS <= _FARTHEST
-            if 0 < (segment.seq + size - end) % _MODULUS <= _FARTHEST:
+            count += 0 < (segment.seq - end) % _MODULUS <= _MAX_DISTANCE
+            if 0 < (segment.seq + size - end) % _MODULUS <= _MAX_DISTANCE:
                 ends[flow] = (segment.seq + size) % _MODULUS
         if flags & ACK:
             peer = reverse(flow)
             end = ends.get(peer)
             if end is None:
                 count += 1
-            elif 0 < (segment.ack - end) % _MODULUS <= _FARTHEST:
+            elif 0 < (segment.ack - end) % _MODULUS <= _MAX_DISTANCE:
                 count += 1
                 ends[peer] = segment.ack
     return count
 
 
-def _goes_by_time(packets: list[Sent]) -> bool:
+def _is_ordered_by_time(packets: list[Sent]) -> bool:
     """Return True if the times of each flow never go back, copies of another capture excepted."""
     latest_ns: dict[bytes, int] = {}
     seen = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LONGEST_STEP_NS = 900_000_000_000
+MAX_STEP_NS = 900_000_000_000
 """Longest time that counts between two packets; after a longer one the clock was set, or the machine slept.
 """
 
@@ -23,7 +23,7 @@ class PacketClock:
     def read(self, ts_ns: int) -> int:
         """Return the current time in ns, given a packet with the time `ts_ns`."""
         now_ns = ts_ns + self._shift_ns
-        if not -DISORDER_NS <= now_ns - self._now_ns <= LONGEST_STEP_NS and self._now_ns:
+        if not -DISORDER_NS <= now_ns - self._now_ns <= MAX_STEP_NS and self._now_ns:
             now_ns = self._after_jump(ts_ns)
         self._now_ns = now_ns
         return now_ns
@@ -37,6 +37,6 @@ class PacketClock:
         if -DISORDER_NS <= returned_ns - now_ns <= DISORDER_NS:
             return returned_ns
         if is_ahead:
-            now_ns += LONGEST_STEP_NS
+            now_ns += MAX_STEP_NS
         self._shift_ns = now_ns - ts_ns
         return now_ns

@@ -9,17 +9,17 @@ from collections.abc import Callable
 
 from kiebitz.dissectors.model import Direction
 
-Orient = Callable[[bytes, str, str], Direction | None]
+DirectionDetector = Callable[[bytes, str, str], Direction | None]
 """Function from bytes, their source and their destination (`ip:port`) to their direction; None if unknown."""
 
 # Maximum number of servers remembered for later streams.
 _MAX_SERVERS = 16_384
 
 
-class Servers:
+class ServerRegistry:
     """The known servers of one transport; `ports` are known server ports."""
 
-    def __init__(self, ports: frozenset[int], orient: Orient) -> None:
+    def __init__(self, ports: frozenset[int], orient: DirectionDetector) -> None:
         self._ports = ports
         self._orient = orient
         self._endpoints: set[bytes] = set()

@@ -15,9 +15,9 @@ from kiebitz.dissectors.model import Chunk, Fault, Item
 from kiebitz.proxy.capture.interval_buffer import PIECE_COST
 from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, Segment
 from kiebitz.proxy.flows.packet_clock import PacketClock
-from kiebitz.proxy.flows.server_detection import Orient, Servers, sender
+from kiebitz.proxy.flows.server_detection import DirectionDetector, ServerRegistry, sender
 from kiebitz.proxy.flows.tcp_connection import Connection, Side
-from kiebitz.proxy.flows.tcp_reassembly import Recent
+from kiebitz.proxy.flows.tcp_reassembly import RecentBytes
 
 DEFAULT_IDLE_NS = 7_200_000_000_000
 DEFAULT_MAX_STREAMS = 16_384
@@ -45,7 +45,7 @@ _CHECK_NS = 50_000_000
 _CONTROL = SYN | FIN | RST
 
 
-class TcpConversations:
+class TcpFlows:
     """An assignment of segments to connections, and of their bytes to order, as they arrive.
 
     The server is, in this order: the side that answered the other side's SYN; the side whose port is in
@@ -62,16 +62,16 @@ class TcpConversations:
     def __init__(
         self,
         stream_ids: Iterator[int],
-        orient: Orient,
+        orient: DirectionDetector,
         server_ports: frozenset[int],
         idle_ns: int = DEFAULT_IDLE_NS,
         max_streams: int = DEFAULT_MAX_STREAMS,
     ) -> None:
         self._stream_ids = stream_ids
-        self._servers = Servers(server_ports, orient)
+        self._servers = ServerRegistry(server_ports, orient)
         self._idle_ns = idle_ns
         self._max_streams = max_streams
-        self._recent = Recent()
+        self._recent = RecentBytes()
         # Both sides of all known connections, by flow.
         self._sides: dict[bytes, Side] = {}
         self._open: dict[Connection, None] = {}

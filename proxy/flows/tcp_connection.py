@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from kiebitz.dissectors.model import OPPOSITE, Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.proxy.capture.packets import ACK, Segment, endpoints
-from kiebitz.proxy.flows.server_detection import Servers, ports, reverse
-from kiebitz.proxy.flows.tcp_reassembly import Assembly, Recent, unwrap
+from kiebitz.proxy.flows.server_detection import ServerRegistry, ports, reverse
+from kiebitz.proxy.flows.tcp_reassembly import Reassembler, RecentBytes, unwrap
 
 MAX_UNDECIDED_BYTES = 64 << 10
 MAX_UNDECIDED_ITEMS = 256
@@ -50,7 +50,7 @@ class Side:
 
     peer: Side
 
-    def __init__(self, connection: Connection, flow: bytes, assembly: Assembly) -> None:
+    def __init__(self, connection: Connection, flow: bytes, assembly: Reassembler) -> None:
         self.connection = connection
         self.flow = flow
         self.assembly = assembly
@@ -118,11 +118,11 @@ class Connection:
 
     __slots__ = ("cost", "first", "flows", "held", "is_heard", "is_over", "reset_by", "second", "stream")
 
-    def __init__(self, flow: bytes, ts_ns: int, recent: Recent) -> None:
+    def __init__(self, flow: bytes, ts_ns: int, recent: RecentBytes) -> None:
         source, destination = endpoints(flow)
         self.stream = Stream(0, "tcp", source, destination, ts_ns)
-        self.first = Side(self, flow, Assembly(self.stream, "c2s", recent))
-        self.second = Side(self, reverse(flow), Assembly(self.stream, "s2c", recent))
+        self.first = Side(self, flow, Reassembler(self.stream, "c2s", recent))
+        self.second = Side(self, reverse(flow), Reassembler(self.stream, "s2c", recent))
         self.first.peer, self.second.peer = self.second, self.first
         self.held: list[Item] = []
         self.is_heard = False
@@ -161,7 +161,9 @@ class Connection:
             or self.is_closed_as_far_as_heard
         )
 
-    def release(self, servers: Servers, stream_ids: Iterator[int], items: list[Item], force: bool) -> None:
+    def release(
+        self, servers: ServerRegistry, stream_ids: Iterator[int], items: list[Item], force: bool
+    ) -> None:
         """Append held items to `items` once the roles are known; `force` decides them now."""
         if not self.flows:
             direction = self._direction(servers, force)
@@ -181,7 +183,7 @@ class Connection:
         self.held.append(End(self.stream, ts_ns, reason))
         self.is_over = True
 
-    def _direction(self, servers: Servers, force: bool) -> Direction | None:
+    def _direction(self, servers: ServerRegistry, force: bool) -> Direction | None:
         """Return the direction of the first side's bytes; None if undecided."""
         first, second = self.sides
         from_client = first.sent_syn or second.answered_syn

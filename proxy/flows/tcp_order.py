@@ -19,37 +19,37 @@ from copy import copy
 from kiebitz.dissectors.model import Item
 from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, Segment
 from kiebitz.proxy.flows.server_detection import reverse
-from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp import TcpFlows
 
-PATIENCE_NS = 100_000_000
+REORDER_TIMEOUT_NS = 100_000_000
 """Longest time to wait for what a segment lacks; no other segment waits longer because of it."""
 
-MOST_WAITING = 256
+MAX_WAITING = 256
 """Maximum number of segments that wait for a missing one, over all connections."""
 
-RESET_PATIENCE_NS = 10_000_000_000
+RESET_TIMEOUT_NS = 10_000_000_000
 """Longest time that a RST from a file waits for bytes that refute it. A live RST waits `REORDER_TIMEOUT_NS`.
 """
 
-MOST_BEHIND_RESET = 1024
+MAX_BEHIND_RESET = 1024
 """Maximum number of segments that wait behind a RST, over all connections."""
 
-_FARTHEST = 1 << 24
+_MAX_DISTANCE = 1 << 24
 """Distance in bytes beyond which numbers belong to different connections."""
 
 
 def _is_after(number: int, other: int) -> bool:
     """Return True if a sequence number is after another one, modulo 2**32."""
-    return 0 < (number - other) % (1 << 32) <= _FARTHEST
+    return 0 < (number - other) % (1 << 32) <= _MAX_DISTANCE
 
 
-class TcpOrder:
+class SegmentReorderer:
     """A queue that passes each segment to `flows` once, in the order of sending.
 
     A RST is passed on after `reset_timeout_ns` without a refutation.
     """
 
-    def __init__(self, conversations: TcpConversations, reset_patience_ns: int = PATIENCE_NS) -> None:
+    def __init__(self, conversations: TcpFlows, reset_patience_ns: int = REORDER_TIMEOUT_NS) -> None:
         self._conversations = conversations
         self._reset_patience_ns = reset_patience_ns
         # Times of capture and segments, in the order of their delivery; number of segments by flow.
@@ -89,9 +89,9 @@ class TcpOrder:
             if self._conversations.lacks(segment):
                 # At a jump of times in either direction they are meaningless: then only the next packet is
                 # awaited.
-                patience_ns, most = PATIENCE_NS, MOST_WAITING
+                patience_ns, most = REORDER_TIMEOUT_NS, MAX_WAITING
                 if segment.flags & RST:
-                    patience_ns, most = self._reset_patience_ns, MOST_BEHIND_RESET
+                    patience_ns, most = self._reset_patience_ns, MAX_BEHIND_RESET
                 if abs(ts_ns - captured_ns) < patience_ns and len(line) - count <= most:
                     break
                 self._conversations.excuse(segment)
@@ -124,7 +124,7 @@ class TcpOrder:
         while behind and not (ours_looked_at and theirs_looked_at):
             behind -= 1
             captured_ns, waiting = line[behind]
-            if abs(ts_ns - captured_ns) >= PATIENCE_NS and self._resets:
+            if abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS and self._resets:
                 # The other one waits only behind a RST: a segment that is this late is a retransmission.
                 break
             if segment.flags & RST and not waiting.flags & SYN:
@@ -153,7 +153,7 @@ class TcpOrder:
                     theirs_looked_at = True
         again = None
         if following is not None and not segment.flags & SYN:
-            segment, again = _parted(segment, following.seq)
+            segment, again = _split(segment, following.seq)
         # It was sent no later than the segment behind it, so it gets that time.
         line.insert(place, (line[place][0] if place < len(line) else ts_ns, segment))
         self._flows[flow] += 1
@@ -175,7 +175,7 @@ class TcpOrder:
                 withdrawn = copy(waiting)
                 withdrawn.flags &= ~(RST | ACK)
                 line[place] = captured_ns, withdrawn
-            elif waiting.flow == peer and abs(ts_ns - captured_ns) >= PATIENCE_NS:
+            elif waiting.flow == peer and abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS:
                 # The segment was not sent before the RST: too late for a packet swapped by the capture.
                 del line[place]
                 line.append((ts_ns, waiting))
@@ -185,7 +185,7 @@ class TcpOrder:
         reset_ns, acknowledged = self._resets[segment.flow]
         if (
             segment.flags & ACK
-            and abs(ts_ns - reset_ns) >= PATIENCE_NS
+            and abs(ts_ns - reset_ns) >= REORDER_TIMEOUT_NS
             and _is_after(segment.ack, acknowledged)
         ):
             return True
@@ -213,7 +213,7 @@ def _end_of(segment: Segment) -> int:
     return (segment.seq + size) % (1 << 32)
 
 
-def _parted(segment: Segment, number: int) -> tuple[Segment, Segment | None]:
+def _split(segment: Segment, number: int) -> tuple[Segment, Segment | None]:
     """Split a segment at a sequence number; the second part, if any, was captured before."""
     size = (number - segment.seq) % (1 << 32)
     if size >= len(segment.payload):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from kiebitz.dissectors.model import Chunk, Direction, Fault, Gap, Item, Stream
-from kiebitz.proxy.capture.interval_buffer import PIECE_COST, Contradiction, Pieces
+from kiebitz.proxy.capture.interval_buffer import PIECE_COST, IntervalBuffer, OverlapConflict
 
 MAX_AHEAD_BYTES = 4 << 20
 MAX_AHEAD_PIECES = 4096
@@ -33,7 +33,7 @@ def unwrap(number: int, near: int) -> int:
     return near + (number - near + _HALF) % _MODULUS - _HALF
 
 
-class Recent:
+class RecentBytes:
     """The bytes delivered last, over all directions, for comparison with retransmissions."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Recent:
             self._cost -= len(oldest) + _RECENT_COST
 
 
-class Assembly:
+class Reassembler:
     """The reassembly of one direction of `stream`; results are appended to a list of items.
 
     Positions are sequence numbers that do not wrap around.
@@ -79,7 +79,7 @@ class Assembly:
         "stream",
     )
 
-    def __init__(self, stream: Stream, direction: Direction, recent: Recent) -> None:
+    def __init__(self, stream: Stream, direction: Direction, recent: RecentBytes) -> None:
         self.stream = stream
         self.direction = direction
         self.begun = False
@@ -90,7 +90,7 @@ class Assembly:
         self.excused = -1
         # True if nothing waits and nothing has ended: the next bytes can be delivered immediately.
         self._in_order = False
-        self._pieces: Pieces | None = None
+        self._pieces: IntervalBuffer | None = None
         self._given: deque[tuple[int, bytes]] | None = None
         self._recent = recent
 
@@ -139,7 +139,7 @@ class Assembly:
         if end <= position:
             return
         if self._pieces is None:
-            self._pieces = Pieces()
+            self._pieces = IntervalBuffer()
         self._tell_differences(self._pieces.add(position, end, data), ts_ns, items)
         self._give(ts_ns, items)
 
@@ -315,7 +315,7 @@ class Assembly:
         self._tell_differences(contradictions, ts_ns, items)
 
     def _tell_differences(
-        self, contradictions: Iterable[Contradiction], ts_ns: int, items: list[Item]
+        self, contradictions: Iterable[OverlapConflict], ts_ns: int, items: list[Item]
     ) -> None:
         count = first = last = 0
         for position, before, now in contradictions:

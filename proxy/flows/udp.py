@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from heapq import nsmallest
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Item, Stream
-from kiebitz.proxy.capture.duplicate_packets import Repeats
+from kiebitz.proxy.capture.duplicate_packets import DuplicateDetector
 from kiebitz.proxy.capture.packets import Datagram, endpoints
 from kiebitz.proxy.flows.packet_clock import DISORDER_NS
-from kiebitz.proxy.flows.server_detection import Orient, Servers, reverse
+from kiebitz.proxy.flows.server_detection import DirectionDetector, ServerRegistry, reverse
 
 DEFAULT_IDLE_NS = 600_000_000_000
 JUMP_NS = 1_800_000_000_000
@@ -53,7 +53,7 @@ class _Side:
         self.offset = 0
 
 
-class UdpConversations:
+class UdpFlows:
     """An assignment of datagrams to streams as they arrive.
 
     The server is, in this order: the side whose port is in `server_ports`, if exactly one is; an endpoint
@@ -67,19 +67,19 @@ class UdpConversations:
     def __init__(
         self,
         stream_ids: Iterator[int],
-        orient: Orient,
+        orient: DirectionDetector,
         server_ports: frozenset[int],
         idle_ns: int = DEFAULT_IDLE_NS,
         max_streams: int = DEFAULT_MAX_STREAMS,
     ) -> None:
         self._stream_ids = stream_ids
-        self._servers = Servers(server_ports, orient)
+        self._servers = ServerRegistry(server_ports, orient)
         self._idle_ns = idle_ns
         self._max_streams = max_streams
         # Sides of open streams by flow; all pairs, including those whose stream has ended, by both flows.
         self._sides: dict[bytes, _Side] = {}
         self._pairs: dict[bytes, _Pair] = {}
-        self._repeats = Repeats()
+        self._repeats = DuplicateDetector()
         # The time for measuring silence: the packets' time plus a shift for clock adjustments.
         self._now_ns = 0
         self._shift_ns = 0

@@ -10,7 +10,7 @@ FLUSH_SECONDS = 0.02
 """Longest time a record stays in memory."""
 
 
-class Flushing:
+class FlushTimer:
     """A timer that flushes `journal` until `stop`; afterwards only a full buffer or `close` does."""
 
     def __init__(self, journal: JournalWriter, loop: asyncio.AbstractEventLoop) -> None:

@@ -22,8 +22,8 @@ from typing import ParamSpec
 from kiebitz.dissectors.model import Item
 from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.system import clock
-from kiebitz.proxy.system.cpu_affinity import Aside
-from kiebitz.proxy.system.deferred_signals import ENDING, held_signals
+from kiebitz.proxy.system.cpu_affinity import CoreSharing
+from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS, deferred_signals
 
 _POLL_SECONDS = 0.02
 
@@ -48,16 +48,16 @@ def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) ->
     process = multiprocessing.get_context("spawn").Process(
         target=_run, args=(clock.origin_ns(), target, args, kwargs)
     )
-    with held_signals(), safe_path():
+    with deferred_signals(), safe_path():
         # Started explicitly: process.start() would start it first, and its start unblocks the signals.
         resource_tracker.ensure_running()
         # The child inherits the blocked signals: they must not reach it while it is still importing.
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        signal.pthread_sigmask(signal.SIG_BLOCK, TERMINATION_SIGNALS)
         process.start()
     return process
 
 
-def start_copy(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> BaseProcess:
+def start_fork(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> BaseProcess:
     """Run `target` in a fork of this process, with all modules loaded, or otherwise as `start_child` does.
 
     A process with threads is not forked, as a lock held by another thread would stay locked; nor is one on
@@ -67,12 +67,12 @@ def start_copy(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> 
         return start_child(target, *args, **kwargs)
     arguments = (clock.origin_ns(), target, args, kwargs)
     process = multiprocessing.get_context("fork").Process(target=_run, args=arguments)
-    with held_signals():
+    with deferred_signals():
         process.start()
     return process
 
 
-def get_ready() -> None:
+def start_resource_tracker() -> None:
     """Start multiprocessing's resource tracker, whose start unblocks signals, before signals are deferred.
 
     Raises OSError.
@@ -114,13 +114,13 @@ def _run(
     clock.adopt(origin_ns)
     # Ctrl-C and service managers signal all processes, but the parent decides what its children do: a
     # recorder must live until it has read the end of the journal.
-    for number in ENDING:
+    for number in TERMINATION_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINATION_SIGNALS)
     target(*args, **kwargs)
 
 
-def give_way() -> None:
+def lower_priority() -> None:
     """Lower this process's priority: clients go first, as the journal can buffer the backlog."""
     os.nice(_NICENESS)
 
@@ -135,7 +135,7 @@ def follow(reader: JournalReader) -> Iterator[list[Item]]:
     parent = multiprocessing.parent_process()
     if parent is None:
         raise RuntimeError("a journal is followed in a child of the process that writes it")
-    aside = Aside(parent.pid)
+    aside = CoreSharing(parent.pid)
     gone = False
     while True:
         items = reader.read()

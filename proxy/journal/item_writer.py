@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
-from kiebitz.proxy.journal.writer import Flaw, JournalWriter
+from kiebitz.proxy.journal.writer import FaultDetails, JournalWriter
 
 
-class ItemJournal:
+class ItemWriter:
     """Writes items to `journal`, which numbers their streams itself."""
 
     def __init__(self, journal: JournalWriter) -> None:
@@ -36,7 +36,7 @@ class ItemJournal:
         elif isinstance(item, Gap):
             journal.gap(number, item.direction, item.ts_ns, item.offset, item.length)
         elif isinstance(item, Fault):
-            flaw = Flaw(
+            flaw = FaultDetails(
                 item.code, item.text, item.length, item.group, item.blame, item.expected, item.severity
             )
             journal.flaw(number, item.direction, item.ts_ns, item.offset, flaw)

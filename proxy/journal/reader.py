@@ -39,9 +39,9 @@ from kiebitz.proxy.journal.writer import (
     ALTERED,
     CHUNK,
     CUT,
+    DETAILED_FAULT,
     END,
     FAULT,
-    FLAW,
     GAP,
     HEAD,
     LENGTH,
@@ -51,7 +51,7 @@ from kiebitz.proxy.journal.writer import (
     OPEN,
     START,
     STOP,
-    Flaw,
+    FaultDetails,
     is_journal_file,
     segment_name,
 )
@@ -75,7 +75,7 @@ _ALTERED = msgspec.msgpack.Decoder(
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-_FLAW = msgspec.msgpack.Decoder(Flaw)
+_FAULT_DETAILS = msgspec.msgpack.Decoder(FaultDetails)
 
 
 class JournalError(KiebitzError):
@@ -231,7 +231,12 @@ class JournalReader:
                 body = at + head_size
                 end = body + length
                 longest = MAX_PAYLOAD if kind != ALTERED else MAX_ALTERED
-                if not OPEN <= kind <= FLAW or direction > 1 or length > longest or offset > _MAX_OFFSET:
+                if (
+                    not OPEN <= kind <= DETAILED_FAULT
+                    or direction > 1
+                    or length > longest
+                    or offset > _MAX_OFFSET
+                ):
                     raise JournalError(self._damage(at))
                 if end > len(window):
                     return
@@ -248,7 +253,9 @@ class JournalReader:
                     items.append(End(self._streams.pop(number), ts_ns, window[body:end].decode()))
                 else:
                     stream = self._streams[number]
-                    items.append(_rare(kind, stream, DIRECTIONS[direction], ts_ns, offset, window[body:end]))
+                    items.append(
+                        _decode_rare(kind, stream, DIRECTIONS[direction], ts_ns, offset, window[body:end])
+                    )
                 at = end
         except (KeyError, ValueError, StructError, msgspec.MsgspecError) as error:
             raise JournalError(self._damage(at)) from error
@@ -366,19 +373,23 @@ class JournalReader:
         os.replace(NEW_START, START, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
 
-def _rare(kind: int, stream: Stream, direction: Direction, ts_ns: int, offset: int, payload: bytes) -> Item:
+def _decode_rare(
+    kind: int, stream: Stream, direction: Direction, ts_ns: int, offset: int, payload: bytes
+) -> Item:
     """Decode a record of a rare kind. Invalid payloads raise the exceptions that `_parse` handles."""
     if kind == GAP:
         length = LENGTH.unpack(payload)[0] if payload else None
-        return Gap(stream, direction, ts_ns, offset, _within(length))
+        return Gap(stream, direction, ts_ns, offset, _checked_length(length))
     if kind == CUT:
         (missing,) = LENGTH.unpack_from(payload)
-        return Chunk(stream, direction, ts_ns, offset, payload[LENGTH.size :], _within(missing))
+        return Chunk(stream, direction, ts_ns, offset, payload[LENGTH.size :], _checked_length(missing))
     if kind == FAULT:
         code, text = payload.decode().split("\0")
         return Fault(stream, direction, ts_ns, offset, code, text)
-    if kind == FLAW:
-        return Fault(stream, direction, ts_ns, offset, *msgspec.structs.astuple(_FLAW.decode(payload)))
+    if kind == DETAILED_FAULT:
+        return Fault(
+            stream, direction, ts_ns, offset, *msgspec.structs.astuple(_FAULT_DETAILS.decode(payload))
+        )
     passed_on, action, rule, sent_ns, original, name, fields = _ALTERED.decode(payload)
     if fields is not None:
         _FIELDS.decode(fields)
@@ -388,7 +399,7 @@ def _rare(kind: int, stream: Stream, direction: Direction, ts_ns: int, offset: i
 L = TypeVar("L", int, None)
 
 
-def _within(length: L) -> L:
+def _checked_length(length: L) -> L:
     """Return a length if the database can hold it. Raises ValueError."""
     if length is not None and length > _MAX_OFFSET:
         raise ValueError("the length exceeds that of any stream")

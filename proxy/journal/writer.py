@@ -41,7 +41,7 @@ HEAD = Struct("<BBxxIIqQ")
 LENGTH = Struct("<Q")
 """A gap's payload: the number of missing bytes; empty if unknown."""
 
-OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED, CUT, FLAW = range(1, 10)
+OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED, CUT, DETAILED_FAULT = range(1, 10)
 """Kinds of records: stream opened, bytes, missing bytes, fault, stream ended, end of the journal.
 
 Then an alteration by Kiebitz. The last two come from captures only: a truncated datagram, with the number of
@@ -52,11 +52,11 @@ damage.
 MAX_ALTERED = 2 * MAX_PAYLOAD + (64 << 10)
 """Maximum payload of an alteration: the original bytes, and as much again for the fields."""
 
-_LONGEST_RULE = 4096
-_LONGEST_NAME = 1024
+_MAX_RULE = 4096
+_MAX_NAME = 1024
 
 
-class Flaw(msgspec.Struct, array_like=True):
+class FaultDetails(msgspec.Struct, array_like=True):
     """Details of a fault that a capture reveals, with the fields of `Fault`."""
 
     code: str
@@ -81,7 +81,7 @@ class _Head(msgspec.Struct):
     offset: int
 
 
-class _Loss(msgspec.Struct):
+class _StreamLoss(msgspec.Struct):
     """Unwritten records of one stream: its first and last record, and one gap per direction."""
 
     opening: bytes | None = None
@@ -95,20 +95,20 @@ class _Loss(msgspec.Struct):
         return sum(length for _, _, length in self.holes.values())
 
 
-class _Forgotten(msgspec.Struct):
+class _UnrecordedStreams(msgspec.Struct):
     """Totals of streams that began and ended while nothing could be written, and are not recorded at all."""
 
     streams: int = 0
     length: int = 0
     """Number of bytes."""
 
-    def add(self, loss: _Loss) -> None:
+    def add(self, loss: _StreamLoss) -> None:
         """Count an unrecorded stream."""
         self.streams += 1
         self.length += loss.length
 
 
-def _heads(data: bytes | bytearray) -> Iterator[_Head]:
+def _iter_heads(data: bytes | bytearray) -> Iterator[_Head]:
     """Yield the heads of complete records; only for data that this process has written itself."""
     start = 0
     while start < len(data):
@@ -142,7 +142,7 @@ def is_journal_file(name: str) -> bool:
     return is_segment(name) or name in (START, NEW_START)
 
 
-def _spooled_bytes(directory: Path) -> int:
+def _journal_bytes(directory: Path) -> int:
     """Return the total size of all segments, some of which the reader may be deleting."""
     total = 0
     for path in directory.glob("*.journal"):
@@ -200,8 +200,8 @@ class JournalWriter:
         self._retry_at = 0.0
         self._buffer = bytearray()
         self._losing = False
-        self._lost: dict[int, _Loss] = {}
-        self._forgotten = _Forgotten()
+        self._lost: dict[int, _StreamLoss] = {}
+        self._forgotten = _UnrecordedStreams()
         self._abandoned = False
         self._streams = 0
         self._number = 0
@@ -258,9 +258,9 @@ class JournalWriter:
         payload = b"" if length is None else LENGTH.pack(length)
         self._put(GAP, direction == "s2c", number, ts_ns, offset, payload)
 
-    def flaw(self, number: int, direction: Direction, ts_ns: int, offset: int, flaw: Flaw) -> None:
+    def flaw(self, number: int, direction: Direction, ts_ns: int, offset: int, flaw: FaultDetails) -> None:
         """Write a fault with all its details."""
-        self._put(FLAW, direction == "s2c", number, ts_ns, offset, msgspec.msgpack.encode(flaw))
+        self._put(DETAILED_FAULT, direction == "s2c", number, ts_ns, offset, msgspec.msgpack.encode(flaw))
 
     def fault(self, number: int, direction: Direction, ts_ns: int, offset: int, code: str, text: str) -> None:
         """Write a network error of a stream."""
@@ -279,10 +279,10 @@ class JournalWriter:
         payload = (
             length,
             mark.action,
-            mark.rule[:_LONGEST_RULE],
+            mark.rule[:_MAX_RULE],
             mark.sent_ns,
             None if mark.original is None else mark.original[:MAX_PAYLOAD],
-            None if mark.name is None else mark.name[:_LONGEST_NAME],
+            None if mark.name is None else mark.name[:_MAX_NAME],
             None if fields is None or len(fields.encode()) > MAX_PAYLOAD else fields,
         )
         encoded = msgspec.msgpack.encode(payload)
@@ -322,7 +322,7 @@ class JournalWriter:
             self._size += written
             if self._losing:
                 self._losing = False
-                self._forgotten = _Forgotten()
+                self._forgotten = _UnrecordedStreams()
                 self._on_trouble(
                     f"The journal can be written again: traffic is recorded from now on; {lost} are missing."
                 )
@@ -357,7 +357,7 @@ class JournalWriter:
 
     def _next_segment(self) -> None:
         self._close_segment()
-        if _spooled_bytes(self._directory) + self._segment_bytes > self._max_bytes:
+        if _journal_bytes(self._directory) + self._segment_bytes > self._max_bytes:
             raise OSError(errno.EDQUOT, f"{self._max_bytes} bytes are waiting for the recorder")
         path = self._directory / segment_name(self._number + 1)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -384,10 +384,10 @@ class JournalWriter:
             )
 
     def _lose(self, data: bytearray, written: int) -> None:
-        for head in _heads(data):
-            if head.end <= written or head.kind in (FAULT, FLAW, STOP):
+        for head in _iter_heads(data):
+            if head.end <= written or head.kind in (FAULT, DETAILED_FAULT, STOP):
                 continue
-            loss = self._lost.setdefault(head.number, _Loss())
+            loss = self._lost.setdefault(head.number, _StreamLoss())
             if head.kind == OPEN:
                 loss.opening = bytes(data[head.start : head.end])
             elif head.kind == END:

@@ -21,14 +21,14 @@ from mitmproxy.proxy.layers import TCPLayer, UDPLayer
 from mitmproxy.proxy.server import ConnectionHandler
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.proxy.mitmproxy.streams import Streams
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
 
 Connections = Mapping[str | tuple[object, ...], ConnectionHandler]
 """mitmproxy's connection handlers by the id of their client."""
 
 
 @dataclass
-class _PassedOn(Event):
+class _DataReleased(Event):
     """Bytes released by the pipeline."""
 
     direction: Direction
@@ -36,22 +36,22 @@ class _PassedOn(Event):
 
 
 @dataclass
-class _Ended(Event):
+class _DirectionEnded(Event):
     """The end of a direction, after all its released bytes."""
 
     direction: Direction
 
 
-class _Reset(Event):
+class _ConnectionReset(Event):
     """A reset of the connection by the pipeline."""
 
 
-class _Detoured(Layer):
+class _AlteredLayer(Layer):
     """Base class for both transports: a mitmproxy layer that is also the pipeline's output."""
 
     context: Context
 
-    def begin(self, streams: Streams, connections: Connections) -> None:
+    def begin(self, streams: StreamJournal, connections: Connections) -> None:
         """Connect a new layer to its streams and handlers; must be called first."""
         self._streams = streams
         self._connections = connections
@@ -63,14 +63,14 @@ class _Detoured(Layer):
         """Output that the pipeline returned immediately."""
 
     def pass_on(self, direction: Direction, data: bytes) -> None:
-        self._take(_PassedOn(direction, data))
+        self._take(_DataReleased(direction, data))
 
     def end(self, direction: Direction) -> None:
-        self._take(_Ended(direction))
+        self._take(_DirectionEnded(direction))
 
     def reset(self) -> None:
         """Close both sides: mitmproxy forwards a reset as an end, too."""
-        self._take(_Reset())
+        self._take(_ConnectionReset())
 
     def hold_back(self, direction: Direction, is_held: bool) -> None:
         handler = self._connections.get(self.context.client.id)
@@ -129,16 +129,16 @@ class _Detoured(Layer):
 
     def _altered(self, event: Event) -> CommandGenerator[bool]:
         """Feed an event to the pipeline and carry out its output; return False if it must pass unaltered."""
-        if isinstance(event, _PassedOn | _Ended | _Reset):
+        if isinstance(event, _DataReleased | _DirectionEnded | _ConnectionReset):
             self._events.append(event)
         elif not self._detour(event):
             return False
         events, self._events = self._events, []
         for given in events:
-            if isinstance(given, _PassedOn):
+            if isinstance(given, _DataReleased):
                 if self._to(given.direction).state & ConnectionState.CAN_WRITE:
                     yield SendData(self._to(given.direction), given.data)
-            elif isinstance(given, _Ended):
+            elif isinstance(given, _DirectionEnded):
                 yield from self._as_ever(ConnectionClosed(self._from(given.direction)))
             else:
                 for connection in (self.context.client, self.context.server):
@@ -160,23 +160,23 @@ class _Detoured(Layer):
         """Relay an event without alteration."""
 
 
-class _DetouredTcp(_Detoured, TCPLayer):
+class _AlteredTcpLayer(_AlteredLayer, TCPLayer):
     """A TCP layer with alteration."""
 
     def _as_ever(self, event: Event) -> CommandGenerator[None]:
         yield from TCPLayer.relay_messages(self, event)
 
 
-class _DetouredUdp(_Detoured, UDPLayer):
+class _AlteredUdpLayer(_AlteredLayer, UDPLayer):
     """A UDP layer with alteration."""
 
     def _as_ever(self, event: Event) -> CommandGenerator[None]:
         yield from UDPLayer.relay_messages(self, event)
 
 
-def altered_layer(context: Context, streams: Streams, connections: Connections) -> Layer:
+def altered_layer(context: Context, streams: StreamJournal, connections: Connections) -> Layer:
     """Return the layer of a connection whose bytes are altered."""
-    kind = _DetouredTcp if context.client.transport_protocol == "tcp" else _DetouredUdp
+    kind = _AlteredTcpLayer if context.client.transport_protocol == "tcp" else _AlteredUdpLayer
     layer = kind(context, ignore=True)
     layer.begin(streams, connections)
     return layer

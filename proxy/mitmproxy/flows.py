@@ -14,13 +14,13 @@ from mitmproxy.tcp import TCPFlow
 from mitmproxy.udp import UDPFlow
 
 from kiebitz.dissectors.model import Direction, Transport
-from kiebitz.proxy.mitmproxy.streams import Streams
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
 
 
 class FlowJournal:
     """A mitmproxy addon that journals flows in `streams`; all its methods are hooks."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: StreamJournal) -> None:
         self._streams = streams
 
     def tcp_message(self, flow: TCPFlow) -> None:

@@ -16,13 +16,13 @@ from kiebitz.proxy.relay.endpoints import Notice, RelayError
 _PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
 """The files in mitmproxy's folder that contain a private key."""
 
-_OF_MITMPROXY = "mitmproxy-"
+_FILE_PREFIX = "mitmproxy-"
 """Prefix of the names of all files that mitmproxy creates there."""
 
-_ELSEWHERE = "Choose a folder of your own with --set confdir=FOLDER."
+_ADVICE = "Choose a folder of your own with --set confdir=FOLDER."
 
 
-def guard_keys(
+def secure_keys(
     folder: Path,
     wireguard: Sequence[Path],
     generate: Callable[[], str],
@@ -47,58 +47,58 @@ def guard_keys(
         RelayError: a file or folder belongs to another user.
     """
     try:
-        _guard_folder(folder, is_mitmproxys)
+        _secure_folder(folder, is_mitmproxys)
         for name in _PRIVATE:
-            _guard_file(folder / name, on_notice)
+            _secure_file(folder / name, on_notice)
         for path in wireguard:
-            if not _guard_file(path, on_notice):
-                _make(path, generate)
+            if not _secure_file(path, on_notice):
+                _write_wireguard_keys(path, generate)
     except OSError as error:
         raise RelayError(
-            f"Keys cannot be kept in {error.filename or folder}: {error.strerror}. {_ELSEWHERE}"
+            f"Keys cannot be kept in {error.filename or folder}: {error.strerror}. {_ADVICE}"
         ) from error
 
 
-def _guard_folder(folder: Path, is_mitmproxys: bool) -> None:
+def _secure_folder(folder: Path, is_mitmproxys: bool) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
         there = folder.stat()
-        if _is_strange(folder.lstat()) or _is_strange(there):
+        if _is_foreign(folder.lstat()) or _is_foreign(there):
             raise RelayError(
-                f"{folder} belongs to another user, who could read mitmproxy's keys. {_ELSEWHERE}"
+                f"{folder} belongs to another user, who could read mitmproxy's keys. {_ADVICE}"
             ) from None
         if is_mitmproxys and there.st_mode & 0o077:
             folder.chmod(0o700)
         elif there.st_mode & stat.S_IWOTH:
             raise RelayError(
-                f"{folder} is writable by all users, who could put keys there. {_ELSEWHERE}"
+                f"{folder} is writable by all users, who could put keys there. {_ADVICE}"
             ) from None
     for entry in os.scandir(folder):
-        if entry.name.startswith(_OF_MITMPROXY) and _is_strange(entry.stat(follow_symlinks=False)):
+        if entry.name.startswith(_FILE_PREFIX) and _is_foreign(entry.stat(follow_symlinks=False)):
             raise RelayError(
                 f"{entry.path} belongs to another user: remove it, or choose a folder with "
                 "--set confdir=FOLDER."
             )
 
 
-def _guard_file(path: Path, on_notice: Notice) -> bool:
+def _secure_file(path: Path, on_notice: Notice) -> bool:
     """Make an existing key file private; return False if there is none. Raises RelayError and OSError."""
     try:
         named = path.lstat()
     except FileNotFoundError:
         return False
-    if _is_strange(named):
-        raise _strange(path)
+    if _is_foreign(named):
+        raise _foreign_error(path)
     # Do not block on a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         there = os.fstat(descriptor)
         if not stat.S_ISREG(there.st_mode):
             raise RelayError(f"{path} is not a regular file, as key files must be.")
-        if _is_strange(there):
-            raise _strange(path)
+        if _is_foreign(there):
+            raise _foreign_error(path)
         if there.st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
             on_notice(
@@ -111,11 +111,11 @@ def _guard_file(path: Path, on_notice: Notice) -> bool:
     return True
 
 
-def _strange(path: Path) -> RelayError:
+def _foreign_error(path: Path) -> RelayError:
     return RelayError(f"{path} belongs to another user, who may know its keys: remove it, or choose another.")
 
 
-def _make(path: Path, generate: Callable[[], str]) -> None:
+def _write_wireguard_keys(path: Path, generate: Callable[[], str]) -> None:
     """Write the keys of a WireGuard server and its peer in mitmproxy's format. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = json.dumps({"server_key": generate(), "client_key": generate()}, indent=4)
@@ -128,5 +128,5 @@ def _make(path: Path, generate: Callable[[], str]) -> None:
         raise
 
 
-def _is_strange(there: os.stat_result) -> bool:
+def _is_foreign(there: os.stat_result) -> bool:
     return there.st_uid != os.geteuid()

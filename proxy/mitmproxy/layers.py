@@ -31,7 +31,7 @@ from mitmproxy.proxy.mode_specs import ReverseMode, WireGuardMode
 
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.mitmproxy.alteration import Connections, altered_layer
-from kiebitz.proxy.mitmproxy.streams import Streams
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
 
 _HOSTS = ("tcp_hosts", "udp_hosts", "ignore_hosts", "allow_hosts")
 """mitmproxy's options that are patterns for servers."""
@@ -52,7 +52,7 @@ class PlainLayers:
     name = "nextlayer"
     """mitmproxy looks up this addon by name, and warns if there is none."""
 
-    def __init__(self, streams: Streams, connections: Connections) -> None:
+    def __init__(self, streams: StreamJournal, connections: Connections) -> None:
         self._streams = streams
         self._connections = connections
         self._patterns: dict[str, list[re.Pattern[str]]] = {}
@@ -81,11 +81,11 @@ class PlainLayers:
         elif context.server.tls:
             next_layer.layer = self._plain(context)
         elif isinstance(mode, ReverseMode):
-            next_layer.layer = _without_tls(context, client_too=starts_like_tls_record(data))
+            next_layer.layer = _tls_layer(context, client_too=starts_like_tls_record(data))
         else:
             takes_off = self._takes_tls_off(context, data)
             if takes_off:
-                next_layer.layer = _without_tls(context, client_too=True)
+                next_layer.layer = _tls_layer(context, client_too=True)
             elif takes_off is not None:
                 next_layer.layer = self._plain(context)
 
@@ -133,7 +133,7 @@ class PlainLayers:
 class _JournaledTcp(TCPLayer):
     """A layer that forwards the pieces of a byte stream, then journals them."""
 
-    def __init__(self, context: Context, streams: Streams) -> None:
+    def __init__(self, context: Context, streams: StreamJournal) -> None:
         super().__init__(context, ignore=True)
         self._streams = streams
 
@@ -145,7 +145,7 @@ class _JournaledTcp(TCPLayer):
 class _JournaledUdp(UDPLayer):
     """A layer that forwards datagrams, then journals them."""
 
-    def __init__(self, context: Context, streams: Streams) -> None:
+    def __init__(self, context: Context, streams: StreamJournal) -> None:
         super().__init__(context, ignore=True)
         self._streams = streams
 
@@ -154,14 +154,14 @@ class _JournaledUdp(UDPLayer):
         _journal(self._streams, self.context, event)
 
 
-def _journal(streams: Streams, context: Context, event: Event) -> None:
+def _journal(streams: StreamJournal, context: Context, event: Event) -> None:
     if isinstance(event, DataReceived):
         client, server = context.client, context.server
         direction: Direction = "c2s" if event.connection == client else "s2c"
         streams.passed_on(client.id, client.transport_protocol, client, server, direction, event.data)
 
 
-def _without_tls(context: Context, *, client_too: bool) -> Layer:
+def _tls_layer(context: Context, *, client_too: bool) -> Layer:
     """Return a layer for TLS to the server, and to the client with `client_too`, of any content."""
     layer = ServerTLSLayer(context)
     if client_too:

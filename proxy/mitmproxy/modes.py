@@ -41,12 +41,12 @@ from mitmproxy.version import VERSION
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.mitmproxy.keys import guard_keys
+from kiebitz.proxy.mitmproxy.keys import secure_keys
 from kiebitz.proxy.mitmproxy.layers import PlainLayers
-from kiebitz.proxy.mitmproxy.streams import Streams
-from kiebitz.proxy.relay.alteration_pipeline import Detour
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
+from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
 from kiebitz.proxy.relay.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
-from kiebitz.proxy.relay.listeners import Listening
+from kiebitz.proxy.relay.listeners import ListenerInfo
 from kiebitz.proxy.relay.modes import Mitmproxy, SettingError, endpoint
 
 _TCP_IDLE_SECONDS = 86_400
@@ -55,7 +55,7 @@ _TCP_IDLE_SECONDS = 86_400
 _GREETING_SECONDS = 2.0
 """Time after which a client that speaks TLS has started it."""
 
-_SAID_WITH_M = ("mode", "server", "listen_host", "listen_port")
+_SET_BY_MODE = ("mode", "server", "listen_host", "listen_port")
 """mitmproxy options that `-m` sets."""
 
 _STOP_SECONDS = 1.0
@@ -65,10 +65,10 @@ _LOG = logging.getLogger()
 """The root logger: mitmproxy, its Rust part, and asyncio for their tasks use several loggers."""
 
 
-class _Ends:
+class _ConnectionEndAddon:
     """An addon that journals the ends of connections, and failed ones, in `streams`."""
 
-    def __init__(self, proxyserver: Proxyserver, streams: Streams) -> None:
+    def __init__(self, proxyserver: Proxyserver, streams: StreamJournal) -> None:
         self._proxyserver = proxyserver
         self._streams = streams
 
@@ -90,7 +90,7 @@ class _Ends:
             connection.close_connection(client)
 
 
-class _Clients:
+class _ClientAddon:
     """An addon that admits clients up to a limit, never times out players, and handles silent clients.
 
     `servers` maps the name and port of each reverse mode's server to its address.
@@ -151,7 +151,7 @@ class _Clients:
                 await connection.server_event(DataReceived(client, b""))
 
 
-class _Log(logging.Handler):
+class _NoticeHandler(logging.Handler):
     """A log handler that turns mitmproxy's warnings and errors into notices; keeps errors of the start."""
 
     def __init__(self, on_notice: Notice) -> None:
@@ -190,16 +190,16 @@ class MitmproxyRelay:
         on_notice: Notice,
         idle_seconds: float,
         max_connections: int,
-        detour: Detour | None = None,
+        detour: AlterationPipeline | None = None,
     ) -> None:
-        self.says: list[Listening] = []
-        self._modes = [_bindable(mode) for mode in modes]
+        self.says: list[ListenerInfo] = []
+        self._modes = [_check_bindable(mode) for mode in modes]
         self._servers: dict[tuple[str, int], tuple[str, int]] = {}
         self.routes: list[Route] = []
         """Routes of the reverse modes, which lead to one server each."""
         for mode in self._modes:
             if mode.kind.startswith("reverse:"):
-                named = cast(ReverseMode, ProxyMode.parse(_spec(mode))).address
+                named = cast(ReverseMode, ProxyMode.parse(_mitmproxy_spec(mode))).address
                 _, address = resolve(*named, "tcp")
                 self._servers[named] = (address[0], address[1])
                 self.routes.append(Route("tcp", (mode.listen_host, mode.listen_port), address))
@@ -207,8 +207,8 @@ class MitmproxyRelay:
         self._idle_seconds = idle_seconds
         self._max_connections = max_connections
         self._on_notice = on_notice
-        self._streams = Streams(journal, on_notice, detour)
-        self._log = _Log(on_notice)
+        self._streams = StreamJournal(journal, on_notice, detour)
+        self._log = _NoticeHandler(on_notice)
         _LOG.addHandler(self._log)
         try:
             asyncio.run(self._try())
@@ -224,9 +224,11 @@ class MitmproxyRelay:
         await self._master.running()
         self._log.starting = False
         for mode, server in zip(self._modes, self._proxyserver.servers, strict=True):
-            listening = Listening(_says(mode))
+            listening = ListenerInfo(_description(mode))
             if isinstance(server, WireGuardServerInstance):
-                listening = Listening(_says(mode), _of_peer(mode, server), _advice(mode))
+                listening = ListenerInfo(
+                    _description(mode), _peer_configuration(mode, server), _peer_advice(mode)
+                )
             self.says.append(listening)
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
@@ -255,20 +257,20 @@ class MitmproxyRelay:
             master.addons.add(
                 Block(),
                 proxyserver,
-                _Clients(
+                _ClientAddon(
                     proxyserver, self._servers, self._idle_seconds, self._max_connections, self._on_notice
                 ),
-                _Ends(proxyserver, self._streams),
+                _ConnectionEndAddon(proxyserver, self._streams),
                 PlainLayers(self._streams, proxyserver.connections),
                 DnsResolver(),
                 TlsConfig(),
             )
-            _set(options, self._settings)
+            _apply_settings(options, self._settings)
             self._guard_keys(options)
             # This update makes TlsConfig read or create the keys.
             options.update(confdir=options.confdir)
             try:
-                options.update(mode=[_spec(mode) for mode in self._modes])
+                options.update(mode=[_mitmproxy_spec(mode) for mode in self._modes])
             except OptionsError as error:
                 raise RelayError(f"mitmproxy reports: {error}") from error
             self._raise_errors()
@@ -285,7 +287,7 @@ class MitmproxyRelay:
             if kind == "wireguard":
                 wireguard.append(Path(os.path.expanduser(file)) if file else folder / "wireguard.conf")
         is_mitmproxys = options.confdir == options.default("confdir")
-        guard_keys(
+        secure_keys(
             folder,
             wireguard,
             mitmproxy_rs.wireguard.genkey,
@@ -303,11 +305,11 @@ class MitmproxyRelay:
             raise RelayError(f"mitmproxy cannot start: {'; '.join(self._log.errors)}")
 
 
-def _set(options: Options, settings: Sequence[str]) -> None:
+def _apply_settings(options: Options, settings: Sequence[str]) -> None:
     """Set mitmproxy options given as OPTION=VALUE. Raises SettingError."""
     for setting in settings:
         name = setting.partition("=")[0]
-        if name in _SAID_WITH_M:
+        if name in _SET_BY_MODE:
             raise SettingError(f"{name} is set with -m")
         if name not in options:
             near = get_close_matches(name, options.keys(), n=1)
@@ -322,10 +324,10 @@ def _set(options: Options, settings: Sequence[str]) -> None:
             raise SettingError(f"{name} must be one of {', '.join(option.choices)}")
 
 
-def _bindable(mode: Mitmproxy) -> Mitmproxy:
+def _check_bindable(mode: Mitmproxy) -> Mitmproxy:
     """Return the mode with its resolved address, after checking that it can be bound. Raises RelayError."""
     if mode.listen_host is None or mode.listen_port is None:
-        reason = _why_not_local()
+        reason = _local_mode_problem()
         if reason is not None:
             raise RelayError(f"{mode}: {reason}.")
         return mode
@@ -335,7 +337,7 @@ def _bindable(mode: Mitmproxy) -> Mitmproxy:
     return Mitmproxy(mode.kind, host, port)
 
 
-def _why_not_local() -> str | None:
+def _local_mode_problem() -> str | None:
     """Return why local mode is unavailable on this machine; None if it is available."""
     # Before 11.1 this cannot be queried, and there is no local mode for Linux.
     ask = getattr(mitmproxy_rs.local.LocalRedirector, "unavailable_reason", None)
@@ -351,7 +353,7 @@ def _transport(mode: Mitmproxy) -> Transport:
     return "udp" if mode.kind.startswith("wireguard") else "tcp"
 
 
-def _spec(mode: Mitmproxy) -> str:
+def _mitmproxy_spec(mode: Mitmproxy) -> str:
     """Return the mode in mitmproxy's notation, with an IPv6 address without brackets."""
     if mode.listen_host is None:
         return mode.kind
@@ -360,15 +362,15 @@ def _spec(mode: Mitmproxy) -> str:
     return f"{mode.kind}@{'' if everywhere else mode.listen_host}:{mode.listen_port}"
 
 
-def _says(mode: Mitmproxy) -> str:
+def _description(mode: Mitmproxy) -> str:
     """Return the mode's listening address and mitmproxy's description of it."""
-    description = ProxyMode.parse(_spec(mode)).description
+    description = ProxyMode.parse(_mitmproxy_spec(mode)).description
     if mode.listen_host is None or mode.listen_port is None:
         return f"{mode.kind}: mitmproxy's {description}"
     return f"{_transport(mode)} {endpoint(mode.listen_host, mode.listen_port)}: mitmproxy's {description}"
 
 
-def _of_peer(mode: Mitmproxy, server: WireGuardServerInstance) -> str:
+def _peer_configuration(mode: Mitmproxy, server: WireGuardServerInstance) -> str:
     """Return the configuration for WireGuard peers of `server`."""
     configuration = server.client_conf() or ""
     if mode.listen_host is not None and mode.listen_port is not None:
@@ -378,7 +380,7 @@ def _of_peer(mode: Mitmproxy, server: WireGuardServerInstance) -> str:
     return configuration
 
 
-def _advice(mode: Mitmproxy) -> str | None:
+def _peer_advice(mode: Mitmproxy) -> str | None:
     """Return a hint for WireGuard peers if the listening address is a loopback address."""
     if mode.listen_host is None or not ipaddress.ip_address(mode.listen_host).is_loopback:
         return None

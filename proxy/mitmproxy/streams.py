@@ -10,7 +10,7 @@ from mitmproxy.connection import Client, Server
 
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.proxy.journal.writer import MAX_PAYLOAD, JournalWriter
-from kiebitz.proxy.relay.alteration_pipeline import Detour, Outlet
+from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline, StreamOutput
 from kiebitz.proxy.relay.endpoints import Notice, endpoint_text
 from kiebitz.proxy.relay.tcp import CONNECT_FAULTS
 from kiebitz.proxy.system.clock import now_ns
@@ -29,14 +29,16 @@ class _Stream:
         self.came: dict[Direction, int] = {"c2s": 0, "s2c": 0}
 
 
-class Streams:
+class StreamJournal:
     """Writes streams to `journal` until `end_all`; `on_notice` reports unreachable servers.
 
     A stream is identified by its reporter's key. It begins with its first bytes: in some of mitmproxy's modes
     the server's address is not known before. With a `pipeline`, that journals the forwarded bytes.
     """
 
-    def __init__(self, journal: JournalWriter, on_notice: Notice, detour: Detour | None = None) -> None:
+    def __init__(
+        self, journal: JournalWriter, on_notice: Notice, detour: AlterationPipeline | None = None
+    ) -> None:
         self._journal = journal
         self.detour = detour
         self._on_notice = on_notice
@@ -71,7 +73,7 @@ class Streams:
         server: Server,
         direction: Direction,
         data: bytes,
-        outlet: Outlet,
+        outlet: StreamOutput,
     ) -> bool:
         """Feed a datagram or piece of a stream to the pipeline; return False if it must pass unaltered."""
         assert self.detour is not None

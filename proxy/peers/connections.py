@@ -16,7 +16,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import OPPOSITE, Chunk, Direction, End, Item, Stream, Transport
 from kiebitz.proxy.system.clock import now_ns
 
-HANG_SECONDS = 1.0
+CLOSE_SECONDS = 1.0
 """Time the other side has to close a connection as well before it is closed anyway."""
 
 
@@ -24,21 +24,21 @@ class PeerError(KiebitzError):
     """A live peer is unreachable or accepts no more bytes; the text says what, where, and what to do."""
 
 
-class Came(msgspec.Struct, frozen=True):
+class Connected(msgspec.Struct, frozen=True):
     """A client has connected to the server named `server`."""
 
     connection: int
     server: str
 
 
-class Said(msgspec.Struct, frozen=True):
+class DataReceived(msgspec.Struct, frozen=True):
     """The peer has sent a datagram, or bytes of a stream."""
 
     connection: int
     data: bytes
 
 
-class Gone(msgspec.Struct, frozen=True):
+class Disconnected(msgspec.Struct, frozen=True):
     """The peer has ended its side; `reason` is a predicate, as in "the server has hung up"."""
 
     connection: int
@@ -48,11 +48,11 @@ class Gone(msgspec.Struct, frozen=True):
 RESET = "has reset the connection"
 """Disconnect reason of a peer that does not close its connection normally."""
 
-NOBODY_LISTENS = "cannot be reached"
+UNREACHABLE = "cannot be reached"
 """First words of the disconnect reason if a datagram could not be delivered; the system's error follows."""
 
 
-Happening = Came | Said | Gone
+PeerEvent = Connected | DataReceived | Disconnected
 
 
 class Connection(ABC):
@@ -92,13 +92,13 @@ class Connection(ABC):
     def came(self, data: bytes) -> None:
         """Record received bytes, and emit an event."""
         self._tell(OPPOSITE[self._peers.plays], data)
-        self._peers.happen(Said(self.stream.id, data))
+        self._peers.happen(DataReceived(self.stream.id, data))
 
     def gone(self, how: str = "has hung up") -> None:
         """Emit the peer's disconnection, once."""
         if not self.over.is_set():
             self.over.set()
-            self._peers.happen(Gone(self.stream.id, how))
+            self._peers.happen(Disconnected(self.stream.id, how))
 
     def _tell(self, direction: Direction, data: bytes) -> None:
         offset = self._offsets[direction]
@@ -119,7 +119,7 @@ class Peers:
     def __init__(self, plays: Direction, stream_ids: Iterator[int], on_item: Callable[[Item], None]) -> None:
         self.plays: Direction = plays
         self.on_item = on_item
-        self.happened: asyncio.Queue[Happening] = asyncio.Queue()
+        self.happened: asyncio.Queue[PeerEvent] = asyncio.Queue()
         self._stream_ids = stream_ids
         self.streams: dict[int, Stream] = {}
         self._connections: dict[int, Connection] = {}
@@ -135,13 +135,13 @@ class Peers:
         self._connections[connection.stream.id] = connection
         self.streams[connection.stream.id] = connection.stream
         if server is not None:
-            self.happen(Came(connection.stream.id, server))
+            self.happen(Connected(connection.stream.id, server))
 
     def at_end(self, close: Callable[[], None]) -> None:
         """Register a callback for `close`."""
         self._closing.append(close)
 
-    def happen(self, happening: Happening) -> None:
+    def happen(self, happening: PeerEvent) -> None:
         """Queue an event."""
         self.happened.put_nowait(happening)
 
@@ -174,7 +174,7 @@ class Peers:
             return
         connection.hang()
         try:
-            async with asyncio.timeout(HANG_SECONDS):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 await connection.over.wait()
         except TimeoutError:
             pass

@@ -17,11 +17,11 @@ CONNECT_SECONDS = 10.0
 
 _BACKLOG = 128
 
-_MOST_CLIENTS = 4096
+_MAX_CLIENTS = 4096
 """Maximum number of clients in a session; further ones are closed immediately."""
 
 
-class _Wire(asyncio.Protocol):
+class _PeerProtocol(asyncio.Protocol):
     """The asyncio protocol that feeds a connection."""
 
     def __init__(self, connection: _TcpConnection, server: str | None) -> None:
@@ -57,7 +57,7 @@ class _TcpConnection(Connection):
     async def attach(self, sock: socket.socket, server: str | None = None) -> None:
         """Start the connection on a socket; `server` is the name of the server if a client opened it."""
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self, server), sock)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: _PeerProtocol(self, server), sock)
 
     def begin(self, transport: asyncio.Transport, server: str | None) -> None:
         """Register the connection with its transport."""
@@ -100,7 +100,7 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
         with listener:
             while True:
                 sock, client = await loop.sock_accept(listener)
-                if len(peers.streams) >= _MOST_CLIENTS:
+                if len(peers.streams) >= _MAX_CLIENTS:
                     sock.close()
                     continue
                 connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
@@ -115,7 +115,7 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     return here
 
 
-async def call(peers: Peers, host: str, port: int) -> int:
+async def connect(peers: Peers, host: str, port: int) -> int:
     """Connect to a server and return the connection's number.
 
     Raises:

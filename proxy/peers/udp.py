@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from kiebitz.dissectors.model import Stream
-from kiebitz.proxy.peers.connections import NOBODY_LISTENS, Connection, Peers
+from kiebitz.proxy.peers.connections import Connection, Peers
 from kiebitz.proxy.relay.endpoints import Address, bind, endpoint_text, enlarge_buffers, resolve
 
-_LARGEST = 65_535
+_MAX_DATAGRAM = 65_535
 _BURST = 64
 """Maximum datagrams received in one turn."""
-_MOST_CLIENTS = 4096
+_MAX_CLIENTS = 4096
 """Maximum clients; further ones are ignored, as addresses can be spoofed."""
 
 
@@ -54,12 +54,12 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     def take() -> None:
         for _ in range(_BURST):
             try:
-                data, client = sock.recvfrom(_LARGEST)
+                data, client = sock.recvfrom(_MAX_DATAGRAM)
             except OSError:
                 return
             connection = clients.get(client)
             if connection is None:
-                if len(clients) >= _MOST_CLIENTS:
+                if len(clients) >= _MAX_CLIENTS:
                     continue
                 stream = peers.stream("udp", endpoint_text(client), here)
                 connection = clients[client] = _UdpConnection(peers, stream, _to(sock, client))
@@ -70,7 +70,7 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     return here
 
 
-async def call(peers: Peers, host: str, port: int) -> int:
+async def connect(peers: Peers, host: str, port: int) -> int:
     """Open a client's socket to a server and return the connection's number.
 
     Raises RelayError if the server's name cannot be resolved.
@@ -86,11 +86,11 @@ async def call(peers: Peers, host: str, port: int) -> int:
     def take() -> None:
         for _ in range(_BURST):
             try:
-                data = sock.recv(_LARGEST)
+                data = sock.recv(_MAX_DATAGRAM)
             except BlockingIOError:
                 return
             except OSError as error:
-                connection.gone(f"{NOBODY_LISTENS} ({error.strerror})")
+                connection.gone(f"{UNREACHABLE} ({error.strerror})")
                 return
             connection.came(data)
 

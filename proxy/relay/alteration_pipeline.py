@@ -9,12 +9,12 @@ from typing import Protocol
 import msgspec
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
-from kiebitz.proxy.alterer import Altering, Delivery
+from kiebitz.proxy.alterer import Alterer, Delivery
 from kiebitz.proxy.journal.writer import MAX_PAYLOAD, JournalWriter
 from kiebitz.proxy.system.clock import now_ns
 
 
-class Outlet(Protocol):
+class StreamOutput(Protocol):
     """The sending end of a stream; its methods report their own errors instead of raising them."""
 
     def pass_on(self, direction: Direction, data: bytes) -> None:
@@ -30,24 +30,24 @@ class Outlet(Protocol):
         """Pause or resume reading from the sender of this direction."""
 
 
-class _Bend(msgspec.Struct, eq=False):
+class _AlteredStream(msgspec.Struct, eq=False):
     """A stream in the pipeline: its outlet, and the number of bytes forwarded in each direction."""
 
-    outlet: Outlet
+    outlet: StreamOutput
     passed: dict[Direction, int] = msgspec.field(default_factory=lambda: {"c2s": 0, "s2c": 0})
 
 
-class Detour:
+class AlterationPipeline:
     """The link between relays and an alterer: feeds received bytes to it, and carries out deliveries.
 
     The journal records the bytes that each receiver got, as without alteration, and with them the bytes that
     were originally sent.
     """
 
-    def __init__(self, altering: Altering, journal: JournalWriter) -> None:
+    def __init__(self, altering: Alterer, journal: JournalWriter) -> None:
         self._altering = altering
         self._journal = journal
-        self._bends: dict[int, _Bend] = {}
+        self._bends: dict[int, _AlteredStream] = {}
         self._held_back: set[tuple[int, Direction]] = set()
         """Senders whose reading is paused."""
         self._timer: asyncio.TimerHandle | None = None
@@ -70,10 +70,10 @@ class Detour:
         self._carry_out(self._altering.finish(now_ns()))
 
     def opened(
-        self, number: int, transport: Transport, client: str, server: str, now: int, outlet: Outlet
+        self, number: int, transport: Transport, client: str, server: str, now: int, outlet: StreamOutput
     ) -> None:
         """Register a new stream whose output goes to `outlet`."""
-        self._bends[number] = _Bend(outlet)
+        self._bends[number] = _AlteredStream(outlet)
         self._altering.opened(number, transport, client, server, now)
 
     def came(self, number: int, direction: Direction, now: int, data: bytes) -> None:

@@ -29,7 +29,7 @@ NETWORK_FAULTS = {
 }
 """Network errors of any transport: error number to a short constant code and a description."""
 
-EVERYWHERE = ("0.0.0.0", "::")
+UNSPECIFIED_ADDRESSES = ("0.0.0.0", "::")
 """Addresses that listen on all interfaces of this machine."""
 
 BUFFER_BYTES = 4 << 20
@@ -71,7 +71,7 @@ def resolve(
     return family, address
 
 
-def meet(mode: Reverse) -> tuple[socket.socket, socket.AddressFamily, Address]:
+def bind_reverse(mode: Reverse) -> tuple[socket.socket, socket.AddressFamily, Address]:
     """Bind the listening socket of a reverse mode and resolve its server.
 
     Names are resolved only here, once: later DNS changes affect neither the forwarding nor the loop check.
@@ -96,23 +96,23 @@ class Route(NamedTuple):
     server: Address
 
 
-def refuse_circles(routes: Sequence[Route]) -> None:
+def reject_loops(routes: Sequence[Route]) -> None:
     """Raise RelayError if traffic of a route would return to it, directly or through other routes.
 
     A route that only leads into another route is valid, as it ends at a server.
     """
     for start in routes:
         way = [start]
-        while (onward := next((route for route in routes if _leads(way[-1], route)), None)) is not None:
+        while (onward := next((route for route in routes if _leads_to(way[-1], route)), None)) is not None:
             if onward is start:
-                raise RelayError(_circle(way))
+                raise RelayError(_loop_text(way))
             if onward in way:
                 # This route only leads into a cycle, which is reported for one of the cycle's own routes.
                 break
             way.append(onward)
 
 
-def _circle(way: Sequence[Route]) -> str:
+def _loop_text(way: Sequence[Route]) -> str:
     transport, bound, _ = way[0]
     if len(way) == 1:
         own = f"{transport} {endpoint_text(bound)}"
@@ -124,12 +124,12 @@ def _circle(way: Sequence[Route]) -> str:
     )
 
 
-def _leads(route: Route, other: Route) -> bool:
+def _leads_to(route: Route, other: Route) -> bool:
     """Return True if traffic to the server of `route` arrives where `other` listens."""
     (host, port), (own, own_port) = route.server[:2], other.bound[:2]
     if port != own_port or route.transport != other.transport:
         return False
-    server, bound = _plain(host), _plain(own)
+    server, bound = _parse_address(host), _parse_address(own)
     if server.is_unspecified:
         # Connecting to the unspecified address reaches this machine.
         server = ipaddress.ip_address("127.0.0.1" if server.version == 4 else "::1")
@@ -139,7 +139,7 @@ def _leads(route: Route, other: Route) -> bool:
     return server.version == bound.version and is_local(family, (str(server), 0))
 
 
-def _plain(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """Parse an address; an IPv4-mapped IPv6 address becomes IPv4, as it is sent over IPv4."""
     address = ipaddress.ip_address(host)
     return getattr(address, "ipv4_mapped", None) or address

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from kiebitz.dissectors.model import Transport
-from kiebitz.proxy.relay.endpoints import EVERYWHERE, endpoint_text
+from kiebitz.proxy.relay.endpoints import UNSPECIFIED_ADDRESSES, endpoint_text
 from kiebitz.proxy.relay.modes import Transparent
 from kiebitz.proxy.relay.transparent import OWN_MARK
 
@@ -29,12 +29,12 @@ class Ports(msgspec.Struct, frozen=True):
     last: int
     transport: Transport | None = None
 
-    def written(self, mark: str) -> str:
+    def format_rules(self, mark: str) -> str:
         """Return the single port, or the first and last port joined by `mark`."""
         return str(self.first) if self.first == self.last else f"{self.first}{mark}{self.last}"
 
 
-class Rules(msgspec.Struct, frozen=True):
+class FirewallRules(msgspec.Struct, frozen=True):
     """One alternative: shell commands that redirect traffic to the relay and undo that, and a note."""
 
     title: str
@@ -43,7 +43,7 @@ class Rules(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
-class Sought(msgspec.Struct, frozen=True):
+class Redirection(msgspec.Struct, frozen=True):
     """Traffic to redirect to `mode`: packets arriving at `interfaces` for servers on `ports`."""
 
     mode: Transparent
@@ -68,7 +68,7 @@ class Sought(msgspec.Struct, frozen=True):
         if host is None:
             return _LOOPBACK
         version = 6 if ":" in host else 4
-        return {version: _LOOPBACK[version] if host in EVERYWHERE else host}
+        return {version: _LOOPBACK[version] if host in UNSPECIFIED_ADDRESSES else host}
 
     @property
     def outside(self) -> list[str]:
@@ -85,7 +85,7 @@ class Sought(msgspec.Struct, frozen=True):
         return [ports for ports in self.ports if ports.transport in (None, transport)]
 
 
-def rules_for(sought: Sought) -> list[Rules]:
+def generate_rules(sought: Redirection) -> list[FirewallRules]:
     """Return the alternatives: TPROXY, and REDIRECT where it suffices.
 
     REDIRECT needs no privileges, but works only for TCP, only if servers need not see the clients' addresses,
@@ -98,7 +98,7 @@ def rules_for(sought: Sought) -> list[Rules]:
     return found
 
 
-def written(ways: Iterable[Rules]) -> str:
+def format_rules(ways: Iterable[FirewallRules]) -> str:
     """Format the alternatives as sections of a shell script, each under its title."""
     lines = ["# Use one of these alternatives. Run it as root: Kiebitz itself changes nothing."]
     for way in ways:
@@ -107,7 +107,7 @@ def written(ways: Iterable[Rules]) -> str:
     return "\n".join(lines)
 
 
-def _routing(sought: Sought) -> tuple[list[str], list[str]]:
+def _routing(sought: Redirection) -> tuple[list[str], list[str]]:
     """Return commands that deliver marked packets locally, and commands that undo this."""
     number = _MARKS + sought.port
     commands, undo = [], []
@@ -128,7 +128,7 @@ def _unmarked(condition: str) -> str:
 # nftables
 
 
-def _tproxy_by_nft(sought: Sought) -> Rules:
+def _tproxy_by_nft(sought: Redirection) -> FirewallRules:
     outside = [f'iifname "{name}"' for name in sought.outside]
     inside = [f'iifname "lo" meta mark {sought.mark}'] if sought.inside else []
     incoming = ["type filter hook prerouting priority mangle; policy accept;"]
@@ -166,10 +166,12 @@ def _tproxy_by_nft(sought: Sought) -> Rules:
                 ),
             ]
     commands, undo = _routing(sought)
-    return Rules("TPROXY by nftables", [_nft_table(sought, chains), *commands], [_nft_undo(sought), *undo])
+    return FirewallRules(
+        "TPROXY by nftables", [_nft_table(sought, chains), *commands], [_nft_undo(sought), *undo]
+    )
 
 
-def _redirect_by_nft(sought: Sought) -> Rules:
+def _redirect_by_nft(sought: Redirection) -> FirewallRules:
     # A rule for both IP versions would redirect clients of one version to an address without a listener.
     versions = [""] if len(sought.addresses) == 2 else [f"meta nfproto ipv{one} " for one in sought.addresses]
     to = [
@@ -189,23 +191,25 @@ def _redirect_by_nft(sought: Sought) -> Rules:
             *(f"meta mark != {OWN_MARK:#x} {rule}" for rule in to),
         ]
     note = _unmarked("meta skuid != USER") if sought.inside else None
-    return Rules("REDIRECT by nftables", [_nft_table(sought, chains)], [_nft_undo(sought)], note)
+    return FirewallRules("REDIRECT by nftables", [_nft_table(sought, chains)], [_nft_undo(sought)], note)
 
 
-def _nft_ports(sought: Sought, which: str, transports: Sequence[Transport] = _TRANSPORTS) -> Iterator[str]:
+def _nft_ports(
+    sought: Redirection, which: str, transports: Sequence[Transport] = _TRANSPORTS
+) -> Iterator[str]:
     for transport in transports:
         if ports := sought.of(transport):
             yield f"{transport} {which} {{ {', '.join(each.written('-') for each in ports)} }}"
 
 
-def _nft_table(sought: Sought, chains: dict[str, list[str]]) -> str:
+def _nft_table(sought: Redirection, chains: dict[str, list[str]]) -> str:
     lines = ["nft -f - <<'END'", f"table inet kiebitz_{sought.port} {{"]
     for name, rules in chains.items():
         lines += [f"    chain {name} {{", *(f"        {rule}" for rule in rules), "    }"]
     return "\n".join([*lines, "}", "END"])
 
 
-def _nft_undo(sought: Sought) -> str:
+def _nft_undo(sought: Redirection) -> str:
     return f"nft delete table inet kiebitz_{sought.port}"
 
 
@@ -214,7 +218,7 @@ def _nft_undo(sought: Sought) -> str:
 _IPTABLES = {4: "iptables", 6: "ip6tables"}
 
 
-def _tproxy_by_iptables(sought: Sought) -> Rules:
+def _tproxy_by_iptables(sought: Redirection) -> FirewallRules:
     outside = [f"-i {name}" for name in sought.outside]
     inside = [f"-i lo -m mark --mark {sought.mark}"] if sought.inside else []
     rules: list[tuple[int, str, str]] = []
@@ -240,10 +244,12 @@ def _tproxy_by_iptables(sought: Sought) -> Rules:
                     for ports in _iptables_ports(sought, which)
                 ]
     commands, undo = _routing(sought)
-    return Rules("TPROXY by iptables", _iptables("-A", rules) + commands, _iptables("-D", rules) + undo)
+    return FirewallRules(
+        "TPROXY by iptables", _iptables("-A", rules) + commands, _iptables("-D", rules) + undo
+    )
 
 
-def _redirect_by_iptables(sought: Sought) -> Rules:
+def _redirect_by_iptables(sought: Redirection) -> FirewallRules:
     to = f"-j REDIRECT --to-ports {sought.port}"
     rules: list[tuple[int, str, str]] = []
     for version in sought.addresses:
@@ -252,7 +258,7 @@ def _redirect_by_iptables(sought: Sought) -> Rules:
             if sought.inside:
                 rules.append((version, "nat OUTPUT", f"-m mark ! --mark {OWN_MARK:#x} {ports} {to}"))
     note = _unmarked("-m owner ! --uid-owner USER") if sought.inside else None
-    return Rules("REDIRECT by iptables", _iptables("-A", rules), _iptables("-D", rules), note)
+    return FirewallRules("REDIRECT by iptables", _iptables("-A", rules), _iptables("-D", rules), note)
 
 
 def _iptables(verb: str, rules: Iterable[tuple[int, str, str]]) -> list[str]:
@@ -263,7 +269,7 @@ def _iptables(verb: str, rules: Iterable[tuple[int, str, str]]) -> list[str]:
 
 
 def _iptables_ports(
-    sought: Sought, which: str, transports: Sequence[Transport] = _TRANSPORTS
+    sought: Redirection, which: str, transports: Sequence[Transport] = _TRANSPORTS
 ) -> Iterator[str]:
     for transport in transports:
         for ports in sought.of(transport):

@@ -11,13 +11,13 @@ from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
 from kiebitz.dissectors.model import Transport
-from kiebitz.proxy.relay.endpoints import Address, Route, endpoint_text, enlarge_buffers, meet
+from kiebitz.proxy.relay.endpoints import Address, Route, bind_reverse, endpoint_text, enlarge_buffers
 from kiebitz.proxy.relay.modes import Reverse
 
 MAX_DATAGRAM = 65_535
 
 
-class Refused(Exception):
+class ClientRejected(Exception):
     """A client cannot be forwarded; `code` and the text form a notice."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -44,7 +44,7 @@ class OwnConnections:
         return (transport, local[:2], remote[:2]) in self._pairs
 
 
-class Listening(NamedTuple):
+class ListenerInfo(NamedTuple):
     """Description of a listener for the user: a clause with its address and purpose.
 
     Attributes:
@@ -58,7 +58,7 @@ class Listening(NamedTuple):
     advice: str | None = None
 
 
-class Gate(Protocol):
+class Listener(Protocol):
     """Common attributes of TCP and UDP listeners: a bound socket, its `ip:port`, a description."""
 
     listener: socket.socket
@@ -66,7 +66,7 @@ class Gate(Protocol):
     says: str
 
 
-class TcpGate(Gate, Protocol):
+class TcpListener(Listener, Protocol):
     """A listener that accepts TCP connections."""
 
     advice: str
@@ -79,7 +79,7 @@ class TcpGate(Gate, Protocol):
         """Return a new socket for connecting to `destination`. Raises OSError."""
 
 
-class Way(NamedTuple):
+class AssociationSockets(NamedTuple):
     """Addresses and sockets of one UDP association.
 
     `upstream` is connected to the server. Answers go to the client through `downstream`: the listening
@@ -92,27 +92,27 @@ class Way(NamedTuple):
     answering: socket.socket
 
 
-class UdpGate(Gate, Protocol):
+class UdpListener(Listener, Protocol):
     """A listener that receives datagrams."""
 
     receive: Callable[[], tuple[bytes, Hashable]]
     """Return the next datagram and the key of its association. Raises OSError as a socket does."""
 
-    def open(self, key: Hashable) -> Way:
+    def open(self, key: Hashable) -> AssociationSockets:
         """Open the sockets of a new association. Raises ClientRejected and OSError."""
 
 
-class _Reverse:
+class _ReverseListener:
     """Base class of the listeners of reverse modes."""
 
     def __init__(self, mode: Reverse) -> None:
-        self.listener, self._family, self._server = meet(mode)
+        self.listener, self._family, self._server = bind_reverse(mode)
         self.route = Route(mode.transport, self.listener.getsockname(), self._server)
         self.address = endpoint_text(self.listener.getsockname())
         self.says = f"{mode.transport} {self.address}, forwarding to {endpoint_text(self._server)}"
 
 
-class ReverseTcp(_Reverse):
+class ReverseTcpListener(_ReverseListener):
     """A listener for one TCP server. Raises RelayError if it cannot bind or resolve."""
 
     advice = ""
@@ -126,7 +126,7 @@ class ReverseTcp(_Reverse):
         return socket.socket(self._family, socket.SOCK_STREAM)
 
 
-class ReverseUdp(_Reverse):
+class ReverseUdpListener(_ReverseListener):
     """A listener for one UDP server, keyed by the client's address.
 
     Raises RelayError if it cannot bind or resolve.
@@ -137,7 +137,7 @@ class ReverseUdp(_Reverse):
         listener = self.listener
         self.receive: Callable[[], tuple[bytes, Hashable]] = lambda: listener.recvfrom(MAX_DATAGRAM)
 
-    def open(self, key: Hashable) -> Way:
+    def open(self, key: Hashable) -> AssociationSockets:
         """Open a socket to the server for a new client. Raises OSError."""
         assert isinstance(key, tuple)
         upstream = socket.socket(self._family, socket.SOCK_DGRAM)
@@ -148,4 +148,4 @@ class ReverseUdp(_Reverse):
         except OSError:
             upstream.close()
             raise
-        return Way(key, self._server, upstream, self.listener)
+        return AssociationSockets(key, self._server, upstream, self.listener)

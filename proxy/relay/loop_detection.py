@@ -19,23 +19,23 @@ from weakref import ref
 
 ROUNDS = 4
 """Required surplus of prompt arrivals after a hold over late ones before a loop is reported."""
-_PASSING = 8
+_MAX_UNHELD = 8
 """Upper bound (exclusive) of the random number of newcomers forwarded between two holds."""
 
 _PAUSE_S = 1.0
 """After this pause in seconds, newcomers are unrelated to earlier ones."""
-_SLOWEST_S = 0.1
+_MAX_GAP_S = 0.1
 """Longest average interval in seconds that is suspicious; slower loops are harmless."""
 _HOLD_S = 0.05
-_TIMES = 10
-_LATE_S = 0.02
+_HOLD_FACTOR = 10
+_SCHEDULING_DELAY_S = 0.02
 """Scheduling delay in seconds that is tolerated for a prompt arrival."""
 _CROWD_S = 10.0
 """Seconds without further holds after a series turned out to be a crowd."""
 _ALERT_S = 60.0
-_ALERT = 2
+_ALERT_COUNT = 2
 """Number of equal newcomers that is suspicious while alerted, after a loop was found."""
-_MOST = 256
+_MAX_SERIES = 256
 """Maximum number of series tracked."""
 
 Newcomer = TypeVar("Newcomer")
@@ -49,7 +49,7 @@ class LoopFound(Exception):
         self.newcomers = newcomers
 
 
-class _Series(Generic[Newcomer]):
+class _NewcomerSeries(Generic[Newcomer]):
     """A series of newcomers with equal content; `gap_s` is the average interval in seconds."""
 
     __slots__ = (
@@ -80,7 +80,7 @@ class _Series(Generic[Newcomer]):
         self.clear_until = 0.0
 
 
-class LoopWatch(Generic[Newcomer]):
+class LoopDetector(Generic[Newcomer]):
     """A loop detector for the newcomers at one listener. Times are in seconds of any one clock.
 
     Args:
@@ -91,7 +91,7 @@ class LoopWatch(Generic[Newcomer]):
     def __init__(self, least: int, is_over: Callable[[Newcomer], bool]) -> None:
         self._least = least
         self._is_over = is_over
-        self._series: OrderedDict[Hashable, _Series[Newcomer]] = OrderedDict()
+        self._series: OrderedDict[Hashable, _NewcomerSeries[Newcomer]] = OrderedDict()
         self._alert_until = 0.0
 
     def came(self, said: Hashable, now: float) -> float:
@@ -120,10 +120,10 @@ class LoopWatch(Generic[Newcomer]):
             series.newcomers.clear()
             return 0.0
         if series.released is not None:
-            is_prompt = now - series.released <= series.gap_s * _TIMES / 2 + _LATE_S
+            is_prompt = now - series.released <= series.gap_s * _HOLD_FACTOR / 2 + _SCHEDULING_DELAY_S
             series.rounds = max(0, series.rounds + (1 if is_prompt else -1))
             series.released = None
-            series.passing = random.randrange(_PASSING)
+            series.passing = random.randrange(_MAX_UNHELD)
             if series.rounds == ROUNDS:
                 del self._series[said]
                 self._alert_until = now + _ALERT_S
@@ -131,15 +131,15 @@ class LoopWatch(Generic[Newcomer]):
                 raise LoopFound([newcomer for newcomer in newcomers if newcomer is not None])
         if not series.is_suspicious:
             series.gap_s = (now - series.began) / (series.count - 1)
-            least = _ALERT if now < self._alert_until else self._least
-            series.is_suspicious = series.count >= least and series.gap_s <= _SLOWEST_S
+            least = _ALERT_COUNT if now < self._alert_until else self._least
+            series.is_suspicious = series.count >= least and series.gap_s <= _MAX_GAP_S
         if not series.is_suspicious:
             return 0.0
         if series.passing:
             series.passing -= 1
             return 0.0
         series.held = True
-        return max(_HOLD_S, series.gap_s * _TIMES)
+        return max(_HOLD_S, series.gap_s * _HOLD_FACTOR)
 
     def passed_on(self, said: Hashable, newcomer: Newcomer, now: float, was_held: bool = False) -> None:
         """Register that the newcomer was forwarded, possibly after a hold."""
@@ -156,7 +156,7 @@ class LoopWatch(Generic[Newcomer]):
         return newcomer is None or self._is_over(newcomer)
 
     def _begin(self, said: Hashable, now: float) -> None:
-        self._series[said] = _Series(now, 2 * self._least)
+        self._series[said] = _NewcomerSeries(now, 2 * self._least)
         self._series.move_to_end(said)
-        if len(self._series) > _MOST:
+        if len(self._series) > _MAX_SERIES:
             self._series.popitem(last=False)

@@ -25,7 +25,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 
 _EXAMPLE = "as in reverse:udp://127.0.0.1:9000@9001 or reverse:udp://[::1]:9000@[::1]:9001"
-_UNDERSTOOD: tuple[Transport | Literal["tls"], ...] = ("udp", "tcp", "tls")
+_REVERSE_TRANSPORTS: tuple[Transport | Literal["tls"], ...] = ("udp", "tcp", "tls")
 _ENDPOINT = re.compile(
     r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%\w+)?)\]|(?P<name>[^\[\]:@/\s]+)):)?(?P<port>[0-9]+)", re.A
 )
@@ -115,9 +115,9 @@ def parse_mode(spec: str) -> Mode:
 
 def _reverse(spec: str) -> Mode:
     rest = spec.removeprefix("reverse:")
-    transport = next((name for name in _UNDERSTOOD if rest.startswith(f"{name}://")), None)
+    transport = next((name for name in _REVERSE_TRANSPORTS if rest.startswith(f"{name}://")), None)
     if transport is None:
-        understood = ", ".join(f"{name}://" for name in _UNDERSTOOD)
+        understood = ", ".join(f"{name}://" for name in _REVERSE_TRANSPORTS)
         raise ValueError(f"'{spec}': 'reverse:' must be followed by {understood}, {_EXAMPLE}.")
     server, at, listening = rest.removeprefix(f"{transport}://").rpartition("@")
     if not at:

@@ -23,16 +23,16 @@ from typing import cast
 
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.relay.alteration_pipeline import Detour
+from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
 from kiebitz.proxy.relay.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
-from kiebitz.proxy.relay.listeners import Listening, OwnConnections, Refused, TcpGate
-from kiebitz.proxy.relay.loop_detection import LoopFound, LoopWatch
+from kiebitz.proxy.relay.listeners import ClientRejected, ListenerInfo, OwnConnections, TcpListener
+from kiebitz.proxy.relay.loop_detection import LoopDetector, LoopFound
 from kiebitz.proxy.system.clock import now_ns
 
 CONNECT_SECONDS = 10.0
 """Timeout for connecting to the server."""
 
-STRANGER_SECONDS = 10.0
+UNVERIFIED_SECONDS = 10.0
 """Time both sides have to send something before the connection may be evicted."""
 
 _BACKLOG = 4096
@@ -40,12 +40,12 @@ _BURST = 64
 """Maximum clients accepted before existing connections are served."""
 _PAUSE_SECONDS = 0.5
 """Pause after a failed accept, which would fail again immediately."""
-_PIECE = 64 << 10
-_MOST_UNREAD = 4 << 20
+_RECV_SIZE = 64 << 10
+_MAX_UNSENT = 4 << 20
 """With alteration active, stop reading from a peer with this many unsent bytes."""
-_SUSPICIOUS = 128
+_LOOP_THRESHOLD = 128
 """Consecutive connections without a server reply that suggest a forwarding loop."""
-_RESETS = struct.pack("ii", 1, 0)
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """Linger option with a timeout of 0: closing the socket then sends a reset."""
 CONNECT_FAULTS = {
     **NETWORK_FAULTS,
@@ -90,7 +90,7 @@ class _Connection:
         self.local: Address | None = None
         self.standing = 0
         self.reset = False
-        side = _Side if relay.detour is None else _DetouredSide
+        side = _Side if relay.detour is None else _AlteredSide
         self.client = side(relay, self, client, "c2s")
         self.server = side(relay, self, server, "s2c")
         self.client.peer = self.server
@@ -100,7 +100,7 @@ class _Connection:
         """Reset the connection on both sides."""
         for side in (self.client, self.server):
             with suppress(OSError):
-                side.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESETS)
+                side.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             side.transport.abort()
 
     def dissolve(self) -> None:
@@ -184,14 +184,14 @@ class _Side(asyncio.Protocol):
         self.connection.reset = True
         # After a failed write there may still be bytes to read.
         with suppress(OSError):
-            while data := self.sock.recv(_PIECE):
+            while data := self.sock.recv(_RECV_SIZE):
                 self.data_received(data)
         if isinstance(error, OSError) and error.errno not in (errno.ECONNRESET, errno.EPIPE):
             self.relay.fault(self.connection, self.direction, self.came, error)
         self.connection.reset_both()
 
 
-class _DetouredSide(_Side):
+class _AlteredSide(_Side):
     """A side whose bytes are altered before they are forwarded; `received` counts the forwarded bytes.
 
     Reading pauses while any of three buffers is full: its peer's, the alterer's, or its own, as bytes it
@@ -200,7 +200,7 @@ class _DetouredSide(_Side):
 
     __slots__ = ("has_ended", "has_spoken", "held_back")
 
-    peer: _DetouredSide
+    peer: _AlteredSide
 
     def __init__(
         self, relay: TcpRelay, connection: _Connection, sock: socket.socket, direction: Direction
@@ -221,7 +221,7 @@ class _DetouredSide(_Side):
         """Forward bytes of this side that the alterer has released."""
         self.peer.transport.write(data)
         self.came += len(data)
-        if self.peer.transport.get_write_buffer_size() > _MOST_UNREAD:
+        if self.peer.transport.get_write_buffer_size() > _MAX_UNSENT:
             self.peer.hold_back("it takes no more", True)
 
     def pause_writing(self) -> None:
@@ -251,16 +251,16 @@ class _DetouredSide(_Side):
         super()._end()
 
 
-class _Altered:
+class _PipelineOutput:
     """The output of the alteration pipeline for one connection."""
 
     def __init__(self, connection: _Connection) -> None:
         self._connection = connection
 
-    def _side(self, direction: Direction) -> _DetouredSide:
+    def _side(self, direction: Direction) -> _AlteredSide:
         connection = self._connection
         side = connection.client if direction == "c2s" else connection.server
-        assert isinstance(side, _DetouredSide)
+        assert isinstance(side, _AlteredSide)
         return side
 
     def pass_on(self, direction: Direction, data: bytes) -> None:
@@ -289,16 +289,16 @@ class TcpRelay:
 
     def __init__(
         self,
-        gate: TcpGate,
+        gate: TcpListener,
         journal: JournalWriter,
         on_notice: Notice,
         max_connections: int,
         own: OwnConnections,
-        detour: Detour | None = None,
+        detour: AlterationPipeline | None = None,
     ) -> None:
         self.journal = journal
         self.detour = detour
-        self.says = (Listening(gate.says),)
+        self.says = (ListenerInfo(gate.says),)
         self.address = gate.address
         self._gate = gate
         self._listener = gate.listener
@@ -309,7 +309,7 @@ class TcpRelay:
         self._connections: set[_Connection] = set()
         self._strangers: dict[_Connection, float] = {}
         """Start times of connections on which not both sides have sent anything, the oldest first."""
-        self._loops = LoopWatch[_Connection](_SUSPICIOUS, self._is_over)
+        self._loops = LoopDetector[_Connection](_LOOP_THRESHOLD, self._is_over)
         self._connecting: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
 
@@ -399,7 +399,7 @@ class TcpRelay:
 
     def _make_room(self) -> bool:
         """Evict the oldest connection on which not both sides have sent; return False if all are too new."""
-        latest = self._loop.time() - STRANGER_SECONDS
+        latest = self._loop.time() - UNVERIFIED_SECONDS
         for connection, since in self._strangers.items():
             if since > latest:
                 break
@@ -447,7 +447,7 @@ class TcpRelay:
         try:
             destination = self._gate.destination(client, address)
             server = self._gate.upstream(address, destination)
-        except Refused as refusal:
+        except ClientRejected as refusal:
             client.close()
             self._on_notice(refusal.code, str(refusal))
             return
@@ -464,7 +464,9 @@ class TcpRelay:
         number = self.journal.open("tcp", name, endpoint_text(destination), now)
         connection = _Connection(self, number, name, destination, client, server)
         if self.detour is not None:
-            self.detour.opened(number, "tcp", name, endpoint_text(destination), now, _Altered(connection))
+            self.detour.opened(
+                number, "tcp", name, endpoint_text(destination), now, _PipelineOutput(connection)
+            )
         self._connections.add(connection)
         self._strangers[connection] = self._loop.time()
         if not held_s:

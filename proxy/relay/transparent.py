@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from kiebitz.dissectors.model import Transport
 from kiebitz.proxy.relay.endpoints import (
-    EVERYWHERE,
+    UNSPECIFIED_ADDRESSES,
     Address,
     Notice,
     RelayError,
@@ -27,7 +27,14 @@ from kiebitz.proxy.relay.endpoints import (
     enlarge_buffers,
     is_local,
 )
-from kiebitz.proxy.relay.listeners import MAX_DATAGRAM, OwnConnections, Refused, TcpGate, UdpGate, Way
+from kiebitz.proxy.relay.listeners import (
+    MAX_DATAGRAM,
+    AssociationSockets,
+    ClientRejected,
+    OwnConnections,
+    TcpListener,
+    UdpListener,
+)
 from kiebitz.proxy.relay.modes import Transparent
 
 OWN_MARK = 0x4B
@@ -46,16 +53,16 @@ _SOCKADDR_IN6 = Struct("=2s2sI16sI")
 _CONTROL_BYTES = 256
 _LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
-_UNANSWERED = (
+_ROUTING_HINT = (
     " With --keep-source the server's answers must be routed through this machine, and the rules must exempt "
     "the relay's own traffic."
 )
 _RIGHTS = "run it as root, or give it CAP_NET_ADMIN"
 
 
-def transparent_gates(
+def transparent_listeners(
     mode: Transparent, own: OwnConnections, keep_source: bool, on_notice: Notice
-) -> tuple[list[TcpGate], list[UdpGate]]:
+) -> tuple[list[TcpListener], list[UdpListener]]:
     """Return the listeners of a transparent mode for each of its addresses and both transports.
 
     Without the privilege to be transparent there are only TCP listeners, which then need REDIRECT.
@@ -74,7 +81,7 @@ def transparent_gates(
             f"{mode}: Kiebitz's own transparent mode needs Linux. "
             "Use one of mitmproxy's modes: -m transparent, -m local or -m wireguard."
         )
-    terms = _Terms(_may_be_transparent(), keep_source, own, on_notice)
+    terms = _Settings(_may_be_transparent(), keep_source, own, on_notice)
     if keep_source and not terms.privileged:
         raise RelayError(f"--keep-source needs the privilege to send from other addresses: {_RIGHTS}.")
     if not terms.privileged:
@@ -83,16 +90,16 @@ def transparent_gates(
             f"{mode}: without the privilege for transparent sockets there is no UDP and no TPROXY, only TCP "
             f"with REDIRECT. For the rest {_RIGHTS}.",
         )
-    tcp: list[TcpGate] = []
-    udp: list[UdpGate] = []
+    tcp: list[TcpListener] = []
+    udp: list[UdpListener] = []
     port = mode.listen_port
     try:
         for family, host in _addresses(mode):
-            gate = TransparentTcp(family, (host, port), terms)
+            gate = TransparentTcpListener(family, (host, port), terms)
             tcp.append(gate)
             port = gate.listener.getsockname()[1]
             if terms.privileged:
-                udp.append(TransparentUdp(family, (host, port), terms))
+                udp.append(TransparentUdpListener(family, (host, port), terms))
     except BaseException:
         for opened in (*tcp, *udp):
             opened.listener.close()
@@ -125,7 +132,7 @@ def _may_be_transparent() -> bool:
     return True
 
 
-class _Terms(NamedTuple):
+class _Settings(NamedTuple):
     """Settings shared by all listeners of a mode."""
 
     privileged: bool
@@ -134,11 +141,11 @@ class _Terms(NamedTuple):
     on_notice: Notice
 
 
-class _Transparent:
+class _TransparentListener:
     """Base class of the transparent listeners."""
 
     def __init__(
-        self, transport: Transport, family: socket.AddressFamily, address: Address, terms: _Terms
+        self, transport: Transport, family: socket.AddressFamily, address: Address, terms: _Settings
     ) -> None:
         self._transport: Transport = transport
         self._family = family
@@ -156,17 +163,17 @@ class _Transparent:
             raise self._loop(destination)
         if destination[1] == self._bound[1] and (
             destination[0] == self._bound[0]
-            or (self._bound[0] in EVERYWHERE and is_local(self._family, destination))
+            or (self._bound[0] in UNSPECIFIED_ADDRESSES and is_local(self._family, destination))
         ):
-            raise Refused(
+            raise ClientRejected(
                 "not-redirected",
                 f"{name} was rejected: it came to the relay's own address, {endpoint_text(destination)}, "
                 "but only redirected traffic has a server. --print-rules prints rules for that.",
             )
         return destination
 
-    def _loop(self, destination: Address) -> Refused:
-        return Refused(
+    def _loop(self, destination: Address) -> ClientRejected:
+        return ClientRejected(
             "loop",
             f"The relay's own traffic to {self._transport} {endpoint_text(destination)} was redirected to "
             f"it, and rejected. Exempt it in the rules: by its mark {OWN_MARK:#x}, if the relay may set "
@@ -202,25 +209,25 @@ class _Transparent:
         sock.bind(client)
 
 
-class TransparentTcp(_Transparent):
+class TransparentTcpListener(_TransparentListener):
     """A listener for TCP connections that are redirected to its address."""
 
-    def __init__(self, family: socket.AddressFamily, address: Address, terms: _Terms) -> None:
+    def __init__(self, family: socket.AddressFamily, address: Address, terms: _Settings) -> None:
         super().__init__("tcp", family, address, terms)
-        self.advice = _UNANSWERED if terms.keep_source else ""
+        self.advice = _ROUTING_HINT if terms.keep_source else ""
 
     def destination(self, client: socket.socket, address: Address) -> Address:
         """Return the connection's original destination. Raises ClientRejected."""
         return self._checked(address, original_destination(client))
 
 
-class TransparentUdp(_Transparent):
+class TransparentUdpListener(_TransparentListener):
     """A listener for datagrams that TPROXY redirects to its address.
 
     Keys are the client's address, the destination, and whether it arrived at the loopback interface.
     """
 
-    def __init__(self, family: socket.AddressFamily, address: Address, terms: _Terms) -> None:
+    def __init__(self, family: socket.AddressFamily, address: Address, terms: _Settings) -> None:
         super().__init__("udp", family, address, terms)
         for option in (_RECEIVE_DESTINATION[family], _RECEIVE_INTERFACE[family]):
             self.listener.setsockopt(*option, 1)
@@ -238,7 +245,7 @@ class TransparentUdp(_Transparent):
                 inside = _INTERFACE[level, kind].unpack_from(value)[0] == self._loopback
         return data, (client, destination, inside)
 
-    def open(self, key: Hashable) -> Way:
+    def open(self, key: Hashable) -> AssociationSockets:
         """Open sockets from and to the client's original destination. Raises ClientRejected and OSError."""
         assert isinstance(key, tuple)
         client, destination, inside = key
@@ -247,7 +254,7 @@ class TransparentUdp(_Transparent):
             # Only the relay's own datagrams with a client's address as source can arrive there.
             raise self._loop(destination)
         if is_local(self._family, destination):
-            raise Refused(
+            raise ClientRejected(
                 "local-server",
                 f"udp {endpoint_text(destination)} is on this machine, where only the server can send from "
                 "its port. Relay it with -m reverse:udp://… instead.",
@@ -264,7 +271,7 @@ class TransparentUdp(_Transparent):
             answering.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             answering.bind(destination)
             unless_whole.pop_all()
-        return Way(client, destination, upstream, answering)
+        return AssociationSockets(client, destination, upstream, answering)
 
 
 def original_destination(sock: socket.socket) -> Address:

@@ -22,10 +22,17 @@ from collections.abc import Hashable
 
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.relay.alteration_pipeline import Detour
+from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
 from kiebitz.proxy.relay.endpoints import NETWORK_FAULTS, Notice, endpoint_text
-from kiebitz.proxy.relay.listeners import MAX_DATAGRAM, Listening, OwnConnections, Refused, UdpGate, Way
-from kiebitz.proxy.relay.loop_detection import LoopFound, LoopWatch
+from kiebitz.proxy.relay.listeners import (
+    MAX_DATAGRAM,
+    AssociationSockets,
+    ClientRejected,
+    ListenerInfo,
+    OwnConnections,
+    UdpListener,
+)
+from kiebitz.proxy.relay.loop_detection import LoopDetector, LoopFound
 from kiebitz.proxy.system.clock import now_ns
 
 _BURST = 32
@@ -34,14 +41,14 @@ _BACKLOG_NS = 20_000
 """An interval between datagrams shorter than this suggests that more are queued."""
 _MAX_WAITING = 256
 """Maximum datagrams queued for a socket that accepts no more."""
-_TURN_NS = 1_000_000
+_MAX_TURN_NS = 1_000_000
 """Longest time to forward datagrams before yielding to the event loop."""
 _DENSE_NS = 200_000
 """After an interval between datagrams shorter than this, busy-wait for the next one ..."""
-_AWAKE_NS = 30_000
+_BUSY_WAIT_NS = 30_000
 """... for this long: waking up takes longer than forwarding a datagram."""
 _MIN_SWEEP_SECONDS = 0.01
-_SUSPICIOUS = 32
+_LOOP_THRESHOLD = 32
 """Consecutive unverified clients with equal first datagrams and no answer that suggest a forwarding loop."""
 _MAX_HELD = 256
 """Maximum datagrams held until it is clear whether they are looping."""
@@ -53,7 +60,7 @@ _FAULTS = {
 }
 
 
-class _Outlet:
+class _OutputSocket:
     """A non-blocking socket with its queue of unsent datagrams.
 
     It is watched for `idle_events` while the queue is empty. `association` is None if it sends to clients,
@@ -92,13 +99,13 @@ class _Association:
         "upstream",
     )
 
-    def __init__(self, key: Hashable, way: Way, back: _Outlet, queue: _Queue) -> None:
+    def __init__(self, key: Hashable, way: AssociationSockets, back: _OutputSocket, queue: _Queue) -> None:
         self.key = key
         self.queue = queue
         self.client = way.client
         self.server = way.server
         self.upstream = way.upstream
-        self.up = _Outlet(way.upstream, selectors.EVENT_READ, self)
+        self.up = _OutputSocket(way.upstream, selectors.EVENT_READ, self)
         self.back = back
         self.number = 0
         self.c2s = 0
@@ -107,7 +114,7 @@ class _Association:
         self.last_ns = 0
 
 
-class _Altered:
+class _PipelineOutput:
     """The output of the alteration pipeline for one association."""
 
     def __init__(self, relay: UdpRelay, association: _Association) -> None:
@@ -142,15 +149,15 @@ class UdpRelay:
 
     def __init__(
         self,
-        gate: UdpGate,
+        gate: UdpListener,
         journal: JournalWriter,
         on_notice: Notice,
         idle_seconds: float,
         max_clients: int,
         own: OwnConnections,
-        detour: Detour | None = None,
+        detour: AlterationPipeline | None = None,
     ) -> None:
-        self.says = (Listening(gate.says),)
+        self.says = (ListenerInfo(gate.says),)
         self.address = gate.address
         self._detour = detour
         self._gate = gate
@@ -163,13 +170,13 @@ class UdpRelay:
         self._associations: dict[Hashable, _Association] = {}
         self._strangers: _Queue = OrderedDict()
         self._players: _Queue = OrderedDict()
-        self._loops = LoopWatch[_Association](_SUSPICIOUS, self._is_over)
+        self._loops = LoopDetector[_Association](_LOOP_THRESHOLD, self._is_over)
         self._held: dict[Hashable, list[bytes]] = {}
         """Datagrams of new clients that are held by loop detection."""
         self._last_ns = 0
         self._ready_ns = 0
         self._selector = selectors.DefaultSelector()
-        self._front = _Outlet(gate.listener, selectors.EVENT_READ, None)
+        self._front = _OutputSocket(gate.listener, selectors.EVENT_READ, None)
         self._selector.register(gate.listener, selectors.EVENT_READ, self._front)
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -195,8 +202,8 @@ class UdpRelay:
     def _ready(self) -> None:
         """Forward datagrams until none arrive or the time is up; at dense traffic, busy-wait for more."""
         now = now_ns()
-        turn_ends = now + _TURN_NS
-        awake = _AWAKE_NS if now - self._ready_ns < _DENSE_NS else 0
+        turn_ends = now + _MAX_TURN_NS
+        awake = _BUSY_WAIT_NS if now - self._ready_ns < _DENSE_NS else 0
         while now < turn_ends:
             if ready := self._selector.select(0):
                 self._serve(ready)
@@ -208,7 +215,7 @@ class UdpRelay:
 
     def _serve(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
         for key, events in ready:
-            outlet: _Outlet = key.data
+            outlet: _OutputSocket = key.data
             association = outlet.association
             # An association that ended since the select call has no socket any more.
             if outlet.sock.fileno() < 0:
@@ -358,7 +365,7 @@ class UdpRelay:
             self._end(longest_silent, now, "evicted")
         try:
             way = self._gate.open(key)
-        except Refused as refusal:
+        except ClientRejected as refusal:
             self._on_notice(refusal.code, str(refusal))
             return None
         except OSError as error:
@@ -369,7 +376,7 @@ class UdpRelay:
             )
             return None
         shared = way.answering is self._front.sock
-        back = self._front if shared else _Outlet(way.answering, 0, None)
+        back = self._front if shared else _OutputSocket(way.answering, 0, None)
         association = _Association(key, way, back, self._strangers)
         self._selector.register(way.upstream, selectors.EVENT_READ, association.up)
         self._own.add("udp", way.upstream.getsockname(), way.server)
@@ -378,7 +385,7 @@ class UdpRelay:
         )
         if self._detour is not None:
             names = endpoint_text(way.client), endpoint_text(way.server)
-            self._detour.opened(association.number, "udp", *names, now, _Altered(self, association))
+            self._detour.opened(association.number, "udp", *names, now, _PipelineOutput(self, association))
         self._associations[key] = self._strangers[key] = association
         return association
 
@@ -471,7 +478,7 @@ class UdpRelay:
                 )
         outlet.waiting.append((association, data))
 
-    def _drain(self, outlet: _Outlet) -> None:
+    def _drain(self, outlet: _OutputSocket) -> None:
         """Send queued datagrams while the socket accepts them."""
         direction: Direction = "s2c" if outlet.association is None else "c2s"
         while outlet.waiting:
@@ -486,7 +493,7 @@ class UdpRelay:
             outlet.waiting.popleft()
         self._watch(outlet, outlet.idle_events)
 
-    def _watch(self, outlet: _Outlet, events: int) -> None:
+    def _watch(self, outlet: _OutputSocket, events: int) -> None:
         if not events:
             self._selector.unregister(outlet.sock)
         elif outlet.sock in self._selector.get_map():

@@ -12,14 +12,14 @@ from contextlib import suppress
 
 from kiebitz.proxy.system.clock import now_ns
 
-_BEHIND_NS = 50_000_000
+_LAG_NS = 50_000_000
 """Lag in nanoseconds from which a follower has more than a moment's work ..."""
 
-_FAR_BEHIND_NS = 1_000_000_000
+_LONG_LAG_NS = 1_000_000_000
 """... and from which it no longer shares the core: a long flood must not fill the journal."""
 
 
-class Aside:
+class CoreSharing:
     """CPU affinity that makes this process share the core of `pid`, the forwarder, while it lags moderately.
 
     It then gets what the forwarder leaves of that core, and at least a tenth. Measured with 32 clients at
@@ -39,9 +39,9 @@ class Aside:
             return
         behind_ns = now_ns() - latest_ns if latest_ns is not None else 0
         # After a long lag, keep both cores until it has caught up.
-        self._is_hurrying = behind_ns > (_BEHIND_NS if self._is_hurrying else _FAR_BEHIND_NS)
+        self._is_hurrying = behind_ns > (_LAG_NS if self._is_hurrying else _LONG_LAG_NS)
         was_aside = self._is_aside
-        self._is_aside = behind_ns > _BEHIND_NS and not self._is_hurrying
+        self._is_aside = behind_ns > _LAG_NS and not self._is_hurrying
         if self._is_aside or was_aside:
             # The forwarder may have ended, or the system may forbid it; then nothing changes.
             with suppress(OSError):

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import ParamSpec, TypeVar
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that end a command."""
 
-LOOK_EVERY_S = 0.02
+POLL_INTERVAL_S = 0.02
 """Polling interval for pending signals."""
 
 P = ParamSpec("P")
@@ -26,18 +26,18 @@ class Interrupted(Exception):
 
 
 @contextmanager
-def held_signals() -> Iterator[None]:
+def deferred_signals() -> Iterator[None]:
     """Defer SIGINT and SIGTERM within the context; child processes and threads inherit this."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINATION_SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def look() -> None:
+def check_signals() -> None:
     """Raise Interrupted if a deferred signal is pending."""
-    if not signal.sigpending().isdisjoint(ENDING):
+    if not signal.sigpending().isdisjoint(TERMINATION_SIGNALS):
         raise Interrupted
 
 
@@ -59,8 +59,8 @@ def interruptible(call: Callable[P, Found], *args: P.args, **kwargs: P.kwargs) -
     thread = Thread(target=run, name=getattr(call, "__name__", None), daemon=True)
     thread.start()
     while thread.is_alive():
-        look()
-        thread.join(LOOK_EVERY_S)
+        check_signals()
+        thread.join(POLL_INTERVAL_S)
     if failed:
         raise failed[0]
     return found[0]

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from kiebitz.dissectors.model import Transport
 
-_LISTENS = {"tcp": "0A", "udp": "07"}
+_LISTENING_STATES = {"tcp": "0A", "udp": "07"}
 """Socket states in the kernel's tables: TCP listening, UDP unconnected."""
 
 
@@ -20,6 +20,6 @@ def is_in_use(transport: Transport, port: int) -> bool | None:
             next(table)
             for row in table:
                 _, local, _, state, *_ = row.split()
-                if state == _LISTENS[transport] and int(local.rpartition(":")[2], 16) == port:
+                if state == _LISTENING_STATES[transport] and int(local.rpartition(":")[2], 16) == port:
                     return True
     return False if known else None

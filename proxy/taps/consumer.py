@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from kiebitz.proxy.taps.jetstream import BROKEN_OFF, Link, in_ns, make_stream
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.jetstream import CONNECTION_LOST, NatsConnection, ensure_stream, to_ns
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import TapError
 
-_AT_ONCE = 32
+_FETCH_COUNT = 32
 """Maximum number of messages in transit, of at most 1 MiB each, which bounds memory."""
 
 _FETCH_S = 1.0
@@ -23,24 +23,24 @@ _FORGET_S = 60.0
 _LONGEST_WAIT_S = 2.0
 
 
-class Position(NamedTuple):
+class MessagePosition(NamedTuple):
     """The position of a message: when its stream was created (ns since 1970), and its sequence number."""
 
     origin_ns: int
     sequence: int
 
 
-NOWHERE = Position(0, 0)
+START_POSITION = MessagePosition(0, 0)
 
 
-class Arrived(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message published by the tap `name`.
 
     `stored_ns` is when JetStream stored it, by the server's clock; `behind` is the number of messages stored
     after it.
     """
 
-    position: Position
+    position: MessagePosition
     name: str
     data: bytes
     stored_ns: int
@@ -51,7 +51,7 @@ class Consumer:
     """A reader of all messages at `url` after a position; `on_notice` gets sentences about failures."""
 
     def __init__(
-        self, place: Place, credentials: Path | None, after: Position, tell: Callable[[str], None]
+        self, place: NatsUrl, credentials: Path | None, after: MessagePosition, tell: Callable[[str], None]
     ) -> None:
         self._place = place
         self._credentials = credentials
@@ -60,18 +60,18 @@ class Consumer:
         self._is_lost = False
         self._has_told = False
 
-    async def run(self, arrived: asyncio.Queue[list[Arrived]]) -> None:
+    async def run(self, arrived: asyncio.Queue[list[ReceivedMessage]]) -> None:
         """Put messages into a bounded queue until cancelled."""
         wait_s = 0.1
         while True:
-            link = Link(self._place, self._credentials)
+            link = NatsConnection(self._place, self._credentials)
             try:
                 await self._read(link, arrived)
             except Exception as error:
                 # nats-py raises whatever its parts raise; every error leads to a new connection.
                 reason = link.failure(error)
             else:
-                reason = TapError(BROKEN_OFF)
+                reason = TapError(CONNECTION_LOST)
             finally:
                 await link.close()
             if not self._is_lost:
@@ -81,15 +81,15 @@ class Consumer:
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
-    async def _read(self, link: Link, arrived: asyncio.Queue[list[Arrived]]) -> None:
+    async def _read(self, link: NatsConnection, arrived: asyncio.Queue[list[ReceivedMessage]]) -> None:
         """Read until the connection is lost. Raises errors of nats-py, and TapError."""
         from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
         jetstream = await link.open()
-        origin_ns = await make_stream(jetstream, self._place)
+        origin_ns = await ensure_stream(jetstream, self._place)
         if origin_ns != self._after.origin_ns:
             # The stream was recreated; messages of the previous one were read already, or are gone.
-            self._after = Position(origin_ns, 0)
+            self._after = MessagePosition(origin_ns, 0)
         consumer = await jetstream.add_consumer(
             self._place.stream,
             ConsumerConfig(
@@ -108,19 +108,19 @@ class Consumer:
             self._tell(f"kiebitz: {self._place} is reachable again; nothing is missing")
         while link.is_open:
             try:
-                messages = await subscription.fetch(_AT_ONCE, timeout=_FETCH_S)
+                messages = await subscription.fetch(_FETCH_COUNT, timeout=_FETCH_S)
             except TimeoutError:
                 self._tell_silence()
                 continue
             batch = []
             for message in messages:
                 told = message.metadata
-                position = Position(origin_ns, told.sequence.stream)
+                position = MessagePosition(origin_ns, told.sequence.stream)
                 if position > self._after:
                     self._after = position
                     name = message.subject.rpartition(".")[2]
                     batch.append(
-                        Arrived(position, name, message.data, in_ns(told.timestamp), told.num_pending)
+                        ReceivedMessage(position, name, message.data, to_ns(told.timestamp), told.num_pending)
                     )
             await arrived.put(batch)
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kiebitz.proxy.taps.nats_url import Place, read_seed
+from kiebitz.proxy.taps.nats_url import NatsUrl, read_seed
 from kiebitz.proxy.taps.wire_format import TapError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _BROKEN_OFF = ("connection lost", "connection closed")
 _PING_EVERY_S = 2
 _LEAST_PAYLOAD = 1 << 20
 _NO_ANSWER = "it does not answer"
-BROKEN_OFF = "the connection was lost"
+CONNECTION_LOST = "the connection was lost"
 
 
 def check_installed() -> None:
@@ -66,10 +66,10 @@ def check_installed() -> None:
         raise TapError("taps need nats-py, which is not installed: pip install 'kiebitz[taps]'")
 
 
-class Link:
+class NatsConnection:
     """A connection to the server of `url`, from `open` to `close`. Raises TapError."""
 
-    def __init__(self, place: Place, credentials: Path | None) -> None:
+    def __init__(self, place: NatsUrl, credentials: Path | None) -> None:
         self._place = place
         self._credentials = credentials
         self._said: Exception | None = None
@@ -151,9 +151,9 @@ class Link:
         if isinstance(error, asyncio.TimeoutError):
             return _NO_ANSWER
         if isinstance(error, ssl.SSLCertVerificationError):
-            return _distrust(error)
+            return _certificate_error(error)
         if isinstance(error, ssl.SSLError):
-            return _refused(error)
+            return _tls_error(error)
         if (number := re.search(r"\[Errno (\d+)\]", text)) is not None:
             # asyncio adds addresses to the text, and combines several errors.
             return os.strerror(int(number[1]))
@@ -168,7 +168,7 @@ class Link:
         if isinstance(error, APIError) and error.description:
             return error.description
         if isinstance(error, UnexpectedEOF | ConnectionError) or text.lower() in _BROKEN_OFF:
-            return BROKEN_OFF
+            return CONNECTION_LOST
         if isinstance(error, _NOT_NATS) or "info message" in text.lower():
             # nats-py parses the server's greeting without validation.
             return "it is not a NATS server: check host and port"
@@ -179,19 +179,19 @@ class Link:
         self._said = error
 
 
-def _distrust(error: ssl.SSLCertVerificationError) -> str:
+def _certificate_error(error: ssl.SSLCertVerificationError) -> str:
     advice = _ADVICE.get(error.verify_code)
     told = f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
     return told if advice is None else f"{told} ({advice})"
 
 
-def _refused(error: ssl.SSLError) -> str:
+def _tls_error(error: ssl.SSLError) -> str:
     if any(word in str(error.reason) for word in _WANTS_CERTIFICATE):
         return "it requires a client certificate, which taps do not have: let it accept --nats-creds instead"
     return f"TLS with it fails: {str(error.reason).lower().replace('_', ' ')}"
 
 
-async def make_stream(jetstream: JetStreamContext, place: Place) -> int:
+async def ensure_stream(jetstream: JetStreamContext, place: NatsUrl) -> int:
     """Create the stream for `url` unless it exists; return its creation time in ns since 1970.
 
     An existing stream is not changed. Raises errors of nats-py.
@@ -213,9 +213,9 @@ async def make_stream(jetstream: JetStreamContext, place: Place) -> int:
                 duplicate_window=DUPLICATES_S,
             )
         )
-    return 0 if info.created is None else in_ns(info.created)
+    return 0 if info.created is None else to_ns(info.created)
 
 
-def in_ns(moment: datetime) -> int:
+def to_ns(moment: datetime) -> int:
     """Return a time as nanoseconds since 1970 UTC; nats-py has microseconds."""
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

@@ -19,21 +19,21 @@ from typing import NamedTuple
 import msgspec
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction, End, Gap, Item, Stream
-from kiebitz.proxy.taps.consumer import NOWHERE, Arrived, Position
+from kiebitz.proxy.taps.consumer import START_POSITION, MessagePosition, ReceivedMessage
 from kiebitz.proxy.taps.wire_format import (
     AlteredRecord,
     Batch,
     ChunkRecord,
     EndRecord,
     GapRecord,
-    OverRecord,
     Record,
+    RunEndRecord,
     StreamRecord,
     TapError,
     decode,
-    item_of,
-    moved,
-    seen_from_afar,
+    rewrite_loopback,
+    shift_time,
+    to_item,
 )
 
 WAIT_NS = 3_000_000_000
@@ -63,7 +63,7 @@ RunKey = tuple[str, str]
 """A tap's name, and the id of a run."""
 
 
-class Known(msgspec.Struct):
+class RunProgress(msgspec.Struct):
     """The recorded part of a run; streams are given by their number in the run.
 
     Attributes:
@@ -79,7 +79,7 @@ class Known(msgspec.Struct):
     ends: dict[tuple[int, Direction], int] = msgspec.field(default_factory=dict)
 
 
-class _Waiting(NamedTuple):
+class _QueuedRecord(NamedTuple):
     """A queued record, ordered by its time `key`; of equal ones the run that was seen first comes first."""
 
     key: int
@@ -87,7 +87,7 @@ class _Waiting(NamedTuple):
     number: int
     record: Record
     stream: StreamRecord | None
-    position: Position
+    position: MessagePosition
 
 
 class _Run(msgspec.Struct, eq=False):
@@ -107,7 +107,7 @@ class _Run(msgspec.Struct, eq=False):
     key: RunKey
     order: int
     place: int
-    known: Known
+    known: RunProgress
     next: int
     has_begun: bool
     latest_key: int = 0
@@ -115,7 +115,7 @@ class _Run(msgspec.Struct, eq=False):
     heard_ns: int = 0
     until_ns: int = 0
     is_over: bool = False
-    held: dict[int, tuple[Batch, Arrived]] = msgspec.field(default_factory=dict)
+    held: dict[int, tuple[Batch, ReceivedMessage]] = msgspec.field(default_factory=dict)
     held_since: int = 0
 
 
@@ -133,7 +133,7 @@ class Merger:
     def __init__(
         self,
         stream_ids: Iterator[int],
-        known: Mapping[RunKey, Known],
+        known: Mapping[RunKey, RunProgress],
         taps: list[str],
         on_notice: Callable[[str, str], None],
     ) -> None:
@@ -147,14 +147,14 @@ class Merger:
         """Number of runs, and of open streams in them, by tap."""
         for key, what in known.items():
             self._add(key, what)
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_QueuedRecord] = []
         self._waiting_bytes = 0
         self._held_bytes = 0
-        self._latest = NOWHERE
-        self._progress: dict[RunKey, Known] = {}
+        self._latest = START_POSITION
+        self._progress: dict[RunKey, RunProgress] = {}
         self._opened: list[tuple[RunKey, int, Stream]] = []
 
-    def take(self, arrived: Arrived) -> None:
+    def take(self, arrived: ReceivedMessage) -> None:
         """Process a message. Raises TapError if no tap of that name can have published it."""
         self._latest = arrived.position
         batch = decode(arrived.data)
@@ -221,7 +221,7 @@ class Merger:
             items += self._ends(run, run.latest_ns)
         return items
 
-    def recorded_to(self) -> Position:
+    def recorded_to(self) -> MessagePosition:
         """Return the position up to which all messages were emitted."""
         pending = [one.position for one in self._waiting]
         pending += [arrived.position for run in self._in_order for _, arrived in run.held.values()]
@@ -230,7 +230,7 @@ class Merger:
         first = min(pending)
         return first._replace(sequence=first.sequence - 1)
 
-    def progress(self) -> dict[RunKey, Known]:
+    def progress(self) -> dict[RunKey, RunProgress]:
         """Return the progress of runs with items emitted since the last call."""
         progress, self._progress = self._progress, {}
         return progress
@@ -245,9 +245,9 @@ class Merger:
         if self._runs_of[name] >= MAX_RUNS or (name not in self._taps and len(self._taps) >= MAX_TAPS):
             raise TapError("the database has too many runs: collect into another one")
         self._on_notice(f"heard {name}", f"receiving from the tap {name}")
-        return self._add(key, Known())
+        return self._add(key, RunProgress())
 
-    def _add(self, key: RunKey, known: Known) -> _Run:
+    def _add(self, key: RunKey, known: RunProgress) -> _Run:
         name, _ = key
         place = self._taps.setdefault(name, len(self._taps))
         run = _Run(key, len(self._in_order), place, known, known.items, known.items > 0)
@@ -258,7 +258,7 @@ class Merger:
         self._streams_of[name] += len(known.streams)
         return run
 
-    def _append(self, run: _Run, batch: Batch, arrived: Arrived) -> None:
+    def _append(self, run: _Run, batch: Batch, arrived: ReceivedMessage) -> None:
         """Queue the new items of a batch."""
         if not run.has_begun and batch.items:
             run.has_begun = True
@@ -269,11 +269,11 @@ class Merger:
         for record in batch.items[run.next - batch.first :]:
             in_time = min(max(record.ts_ns + clock_ns, earliest), arrived.stored_ns)
             key = run.latest_key = max(run.latest_key, in_time)
-            stream = None if isinstance(record, OverRecord) else streams[record.stream]
-            heappush(self._waiting, _Waiting(key, run.order, run.next, record, stream, arrived.position))
+            stream = None if isinstance(record, RunEndRecord) else streams[record.stream]
+            heappush(self._waiting, _QueuedRecord(key, run.order, run.next, record, stream, arrived.position))
             self._waiting_bytes += _size(record)
             run.next += 1
-            run.is_over = isinstance(record, OverRecord)
+            run.is_over = isinstance(record, RunEndRecord)
         if batch.until_ns:
             run.until_ns = max(run.until_ns, batch.until_ns + clock_ns)
 
@@ -305,14 +305,14 @@ class Merger:
                 "its times are corrected",
             )
 
-    def _give_out(self, run: _Run, one: _Waiting, items: list[Item]) -> None:
+    def _give_out(self, run: _Run, one: _QueuedRecord, items: list[Item]) -> None:
         """Append the item of a record to `items`, after a gap for bytes missing before it."""
         known = run.known
         known.items = one.number + 1
         self._progress[run.key] = known
         record, clock_ns = one.record, known.clock_ns or 0
-        if isinstance(record, OverRecord):
-            items += self._ends(run, moved(record.ts_ns, clock_ns))
+        if isinstance(record, RunEndRecord):
+            items += self._ends(run, shift_time(record.ts_ns, clock_ns))
             self._on_notice(f"over {run.key[0]}", f"the tap {run.key[0]} has ended")
             return
         assert one.stream is not None
@@ -327,7 +327,7 @@ class Merger:
                 )
                 return
             stream = self._open(run, one.stream, clock_ns)
-        item = item_of(record, stream, clock_ns)
+        item = to_item(record, stream, clock_ns)
         run.latest_ns = max(run.latest_ns, item.ts_ns)
         if isinstance(record, EndRecord):
             self._close(run, record.stream)
@@ -343,9 +343,9 @@ class Merger:
         stream = run.known.streams[told.number] = Stream(
             next(self._stream_ids),
             told.transport,
-            seen_from_afar(told.client, run.place),
-            seen_from_afar(told.server, run.place),
-            moved(told.opened_ns, clock_ns),
+            rewrite_loopback(told.client, run.place),
+            rewrite_loopback(told.server, run.place),
+            shift_time(told.opened_ns, clock_ns),
         )
         self._streams_of[run.key[0]] += 1
         self._opened.append((run.key, told.number, stream))

@@ -31,7 +31,7 @@ _CREDENTIALS = re.compile(
 _SEED = re.compile(r"SU[A-Z2-7]{56}", re.A)
 
 
-class Place(msgspec.Struct, frozen=True):
+class NatsUrl(msgspec.Struct, frozen=True):
     """A subject on a NATS server; `host` is a name or an address, without brackets."""
 
     host: str
@@ -58,7 +58,7 @@ class Place(msgspec.Struct, frozen=True):
         return is_this_machine(self.host)
 
 
-def parse_place(text: str) -> Place:
+def parse_nats_url(text: str) -> NatsUrl:
     """Parse a URL. Raises ValueError with a sentence that says what is wrong."""
     match = _URL.fullmatch(text)
     if match is None:
@@ -82,7 +82,7 @@ def parse_place(text: str) -> Place:
             f"'{match['subject']}' is not a subject: use words of letters, digits and hyphens, with dots "
             f"between them, {_EXAMPLE}"
         )
-    return Place(host, port, match["subject"], match["scheme"] == "tls")
+    return NatsUrl(host, port, match["subject"], match["scheme"] == "tls")
 
 
 _NO_SECRETS = (
@@ -91,7 +91,7 @@ _NO_SECRETS = (
 )
 
 
-def check_safe(place: Place, credentials: Path | None) -> None:
+def check_protected(place: NatsUrl, credentials: Path | None) -> None:
     """Raise TapError if the server is remote, and neither TLS nor credentials protect the connection."""
     if not (place.is_tls or credentials is not None or place.is_here):
         raise TapError(
@@ -100,14 +100,14 @@ def check_safe(place: Place, credentials: Path | None) -> None:
         )
 
 
-def check_name(name: str) -> str:
+def check_tap_name(name: str) -> str:
     """Return a valid tap name. Raises ValueError with a sentence otherwise."""
     if _NAME.fullmatch(name) is None:
         raise ValueError(f"'{name}' is not a tap name: use 1 to 64 letters, digits and hyphens")
     return name
 
 
-def own_name() -> str:
+def default_tap_name() -> str:
     """Return the default tap name: the machine's name with unsafe characters replaced."""
     name = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname().partition(".")[0]).strip("-")
     return name[:64] or "tap"

@@ -13,19 +13,19 @@ import msgspec
 
 from kiebitz.dissectors.model import Chunk, Item
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.proxy.taps.jetstream import ANSWER_S, Link, make_stream
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.jetstream import ANSWER_S, NatsConnection, ensure_stream
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import (
-    ENOUGH_DATA,
+    FULL_BATCH,
     MAX_ITEMS,
     VERSION,
     Batch,
-    OverRecord,
     Record,
+    RunEndRecord,
     StreamRecord,
     TapError,
     encode,
-    record_of,
+    to_record,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _LONGEST_WAIT_S = 2.0
 """First and longest pause between two attempts to reach the server."""
 
 
-class GivenUp(Exception):
+class PublishAbandoned(Exception):
     """The server is unreachable, and there is no more time to wait for it."""
 
 
@@ -59,7 +59,7 @@ class Publisher:
 
     def __init__(
         self,
-        place: Place,
+        place: NatsUrl,
         credentials: Path | None,
         name: str,
         *,
@@ -73,7 +73,7 @@ class Publisher:
         self._tell = tell
         self._waits_in = waits_in
         self._may_wait = may_wait
-        self._link: Link | None = None
+        self._link: NatsConnection | None = None
         self._jetstream: JetStreamContext | None = None
         self._lost_since: float | None = None
         self._wait_s = _FIRST_WAIT_S
@@ -82,7 +82,7 @@ class Publisher:
         """Publish batches of one run and return when all are acknowledged. Raises PublishAbandoned."""
         left = deque(batches)
         while left:
-            link = self._link or Link(self._place, self._credentials)
+            link = self._link or NatsConnection(self._place, self._credentials)
             try:
                 if self._jetstream is None or not link.is_open:
                     self._link = link
@@ -128,7 +128,7 @@ class Publisher:
             try:
                 await jetstream.publish(f"{self._place.subject}.{self._name}", encode(empty))
             except NoStreamResponseError:
-                await make_stream(jetstream, self._place)
+                await ensure_stream(jetstream, self._place)
 
     def _reached(self) -> None:
         if self._lost_since is not None:
@@ -145,12 +145,12 @@ class Publisher:
                 f"{self._waits_in}"
             )
         if not self._may_wait(self._lost_since):
-            raise GivenUp
+            raise PublishAbandoned
         await asyncio.sleep(self._wait_s)
         self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
 
 
-class Batches:
+class BatchBuilder:
     """Builds batches from the items of one run, numbered from `first`."""
 
     def __init__(self, tap: str, run: str, first: int) -> None:
@@ -167,7 +167,7 @@ class Batches:
         streams: dict[int, StreamRecord] = {}
         size = 0
         for item in items:
-            if size >= ENOUGH_DATA or len(records) == MAX_ITEMS:
+            if size >= FULL_BATCH or len(records) == MAX_ITEMS:
                 yield self._batch(records, streams)
                 records, streams, size = [], {}, 0
             stream = item.stream
@@ -175,7 +175,7 @@ class Batches:
                 streams[stream.id] = StreamRecord(
                     stream.id, stream.transport, stream.client, stream.server, max(0, stream.opened_ns)
                 )
-            record = record_of(item, stream.id)
+            record = to_record(item, stream.id)
             records.append(record)
             # All items but unaltered bytes are rare, and may be long.
             size += len(item.data) if isinstance(item, Chunk) else len(msgspec.msgpack.encode(record))
@@ -183,7 +183,7 @@ class Batches:
 
     def over(self, ts_ns: int) -> Batch:
         """Return the last batch of the run."""
-        return self._batch([OverRecord(ts_ns)], {})
+        return self._batch([RunEndRecord(ts_ns)], {})
 
     def _batch(self, records: list[Record], streams: dict[int, StreamRecord], until_ns: int = 0) -> Batch:
         batch = Batch(VERSION, self._tap, self._run, self._next, 0, until_ns, [*streams.values()], records)

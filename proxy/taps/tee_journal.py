@@ -14,7 +14,7 @@ from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.taps.wire_format import MAX_DATA
 
 
-class TappedJournal(JournalWriter):
+class TeeJournal(JournalWriter):
     """A writer for the journal in `directory` and for `tap`; streams have the same numbers in both."""
 
     def __init__(

@@ -42,7 +42,7 @@ MAX_ITEMS = 512
 MAX_DATA = 256 << 10
 """Maximum length of an item's bytes or text; `TeeJournal` splits longer pieces of byte streams."""
 
-ENOUGH_DATA = 256 << 10
+FULL_BATCH = 256 << 10
 """Bytes after which a batch is complete, so that it stays below 1 MiB, NATS's usual limit."""
 
 _MAX_TEXT = 4096
@@ -54,7 +54,7 @@ _MOST = 1 << 62
 _Number = Annotated[int, Meta(ge=1, lt=1 << 32)]
 _Count = Annotated[int, Meta(ge=0, le=_MOST)]
 _Nanoseconds = Annotated[int, Meta(ge=0, le=_MOST)]
-_Way = Literal[0, 1]
+_DirectionCode = Literal[0, 1]
 _Code = Annotated[str, Meta(pattern=r"\A[a-z0-9-]{1,64}\Z")]
 _Text = Annotated[str, Meta(max_length=_MAX_TEXT)]
 _Data = Annotated[bytes, Meta(max_length=MAX_DATA)]
@@ -85,7 +85,7 @@ class ChunkRecord(Struct, array_like=True, tag=1, frozen=True):
     """Received bytes; `direction` is 0 from the client, 1 from the server."""
 
     stream: _Number
-    way: _Way
+    way: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     data: _Data
@@ -96,7 +96,7 @@ class GapRecord(Struct, array_like=True, tag=2, frozen=True):
     """Missing bytes; a length of nil means unknown."""
 
     stream: _Number
-    way: _Way
+    way: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     length: _Count | None
@@ -106,7 +106,7 @@ class FaultRecord(Struct, array_like=True, tag=3, frozen=True):
     """A fault of a stream that only the source can know."""
 
     stream: _Number
-    way: _Way
+    way: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     code: _Code
@@ -122,7 +122,7 @@ class AlteredRecord(Struct, array_like=True, tag=4, frozen=True):
     """An alteration of a message by Kiebitz."""
 
     stream: _Number
-    way: _Way
+    way: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     length: _Count
@@ -142,13 +142,13 @@ class EndRecord(Struct, array_like=True, tag=5, frozen=True):
     reason: str
 
 
-class OverRecord(Struct, array_like=True, tag=6, frozen=True):
+class RunEndRecord(Struct, array_like=True, tag=6, frozen=True):
     """The end of the run and of all its streams."""
 
     ts_ns: _Nanoseconds
 
 
-Record = ChunkRecord | GapRecord | FaultRecord | AlteredRecord | EndRecord | OverRecord
+Record = ChunkRecord | GapRecord | FaultRecord | AlteredRecord | EndRecord | RunEndRecord
 
 
 class Batch(Struct, array_like=True, frozen=True):
@@ -206,7 +206,7 @@ def _check(batch: Batch) -> None:
         _host(stream.server)
         known.add(stream.number)
     for item in batch.items:
-        if isinstance(item, OverRecord):
+        if isinstance(item, RunEndRecord):
             continue
         if item.stream not in known:
             raise ValueError(f"stream {item.stream} is not described")
@@ -228,7 +228,7 @@ def _host(address: str) -> tuple[str, int]:
     return host, port
 
 
-def seen_from_afar(address: str, place: int) -> str:
+def rewrite_loopback(address: str, place: int) -> str:
     """Return an `ip:port` of a machine, with loopback replaced by an address that differs between machines.
 
     On machine 3, counted from 0, 127.0.0.1 becomes 127.0.3.1, and ::1 becomes 127.0.3.6; machine 0 keeps its
@@ -241,11 +241,11 @@ def seen_from_afar(address: str, place: int) -> str:
     return address if last is None else f"127.{place >> 8 & 255}.{place & 255}.{last}:{port}"
 
 
-def record_of(item: Item, number: int) -> Record:
+def to_record(item: Item, number: int) -> Record:
     """Return the record of an item whose stream has this number in its run."""
     if isinstance(item, End):
         return EndRecord(number, _time(item.ts_ns), item.reason)
-    way: _Way = 1 if item.direction == "s2c" else 0
+    way: _DirectionCode = 1 if item.direction == "s2c" else 0
     where = number, way, _time(item.ts_ns), item.offset
     if isinstance(item, Chunk):
         if len(item.data) > MAX_DATA:
@@ -277,10 +277,10 @@ def record_of(item: Item, number: int) -> Record:
     )
 
 
-def item_of(record: Record, stream: Stream, clock_ns: int) -> Item:
+def to_item(record: Record, stream: Stream, clock_ns: int) -> Item:
     """Return the item of a record, with `clock_ns` added to its times."""
-    assert not isinstance(record, OverRecord)
-    ts_ns = moved(record.ts_ns, clock_ns)
+    assert not isinstance(record, RunEndRecord)
+    ts_ns = shift_time(record.ts_ns, clock_ns)
     if isinstance(record, EndRecord):
         return End(stream, ts_ns, record.reason)
     where: tuple[Stream, Direction, int, int] = stream, DIRECTIONS[record.way], ts_ns, record.offset
@@ -299,7 +299,7 @@ def item_of(record: Record, stream: Stream, clock_ns: int) -> Item:
             record.expected,
             record.severity,
         )
-    sent_ns = None if record.sent_ns is None else moved(record.sent_ns, clock_ns)
+    sent_ns = None if record.sent_ns is None else shift_time(record.sent_ns, clock_ns)
     return Altered(
         *where,
         record.length,
@@ -312,7 +312,7 @@ def item_of(record: Record, stream: Stream, clock_ns: int) -> Item:
     )
 
 
-def moved(ts_ns: int, clock_ns: int) -> int:
+def shift_time(ts_ns: int, clock_ns: int) -> int:
     """Return a time shifted by `clock_ns`, within the range of a database."""
     return max(0, min(ts_ns + clock_ns, _MOST))
 

@@ -36,7 +36,7 @@ from taps_and_nats import (
 )
 
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.taps.nats_url import parse_place
+from kiebitz.proxy.taps.nats_url import parse_nats_url
 from kiebitz.proxy.taps.wire_format import VERSION, Batch, encode
 from kiebitz.services.publishing.supervisor import TapProcess
 from kiebitz.services.publishing.tapping import Tapping
@@ -358,7 +358,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
     monkeypatch.setattr("kiebitz.services.publishing.supervisor.JournalWriter", bounded)
     with server(tmp_path) as nats, ExitStack() as ending:
         nats.kill()
-        place = parse_place(place_at(nats.port))
+        place = parse_nats_url(place_at(nats.port))
         tap = TapProcess(Tapping(place, "lab", None), str(tmp_path / "lab.db"))
         ending.callback(tap.discard)
         tap.start()

@@ -19,8 +19,8 @@ from processes_and_rows import PATIENCE_S, free_port
 from strength import a_few
 from taps_and_nats import SUBJECT, Program, needs_nats, place_at, server
 
-from kiebitz.proxy.taps.jetstream import Link, make_stream
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.jetstream import NatsConnection, ensure_stream
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import TapError
 
 SECRET = "s3cret-of-alice"
@@ -33,13 +33,13 @@ def _is_installed() -> None:
     needs_nats()
 
 
-def refusal(place: Place, credentials: Path | None = None) -> str:
+def refusal(place: NatsUrl, credentials: Path | None = None) -> str:
     """Why a server cannot be used."""
 
     async def reach() -> None:
-        link = Link(place, credentials)
+        link = NatsConnection(place, credentials)
         try:
-            await make_stream(await link.open(), place)
+            await ensure_stream(await link.open(), place)
         except Exception as error:
             raise link.failure(error) from error
         finally:
@@ -69,7 +69,7 @@ AUTHORIZATIONS = {
 def test_a_server_that_asks_who_one_is(authorization: str, tmp_path: Path) -> None:
     own = seed(tmp_path / "own.nk")
     with server(tmp_path, authorization) as nats:
-        place = Place("127.0.0.1", nats.port, SUBJECT, is_tls=False)
+        place = NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls=False)
         assert refusal(place) == "it requires credentials: give --nats-creds FILE"
         assert refusal(place, own) == f"it does not accept the credentials in {own}"
 
@@ -155,7 +155,7 @@ def test_a_certificate_that_is_not_trusted(
     pem = make(*authorities)
     with server(tmp_path, f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}') as nats:
         for is_tls in (True, False):
-            said = refusal(Place("127.0.0.1", nats.port, SUBJECT, is_tls))
+            said = refusal(NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls))
             assert said.startswith("its certificate is not trusted: ")
             assert words in said
 
@@ -164,7 +164,7 @@ def test_a_server_that_asks_for_a_certificate(tmp_path: Path, authorities: list[
     pem = authorities[0].server()
     settings = f'cert_file: "{pem}", key_file: "{pem}", ca_file: "{authorities[0].path}", verify: true'
     with server(tmp_path, f"tls {{ {settings} }}") as nats:
-        said = refusal(Place("127.0.0.1", nats.port, SUBJECT, is_tls=True))
+        said = refusal(NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls=True))
     # Which comes first, the alert or the end of the connection, is chance.
     assert said == "the connection was lost" or "requires a client certificate" in said
 
@@ -222,7 +222,7 @@ SAYS = "it is not a NATS server|it does not answer|the connection was lost|it of
 def test_what_is_no_server_of_nats(answer: str) -> None:
     with answering(ANSWERS[answer]) as port:
         for is_tls in (False, True):
-            said = refusal(Place("127.0.0.1", port, SUBJECT, is_tls))
+            said = refusal(NatsUrl("127.0.0.1", port, SUBJECT, is_tls))
             assert re.match(SAYS, said), said
 
 

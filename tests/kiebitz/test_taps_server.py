@@ -21,10 +21,10 @@ from processes_and_rows import PATIENCE_S, free_port
 from taps_and_nats import SUBJECT, Network, Server, needs_nats, network, server
 
 from kiebitz.dissectors.model import Chunk, Stream
-from kiebitz.proxy.taps.consumer import NOWHERE, Arrived, Consumer
-from kiebitz.proxy.taps.jetstream import Link, make_stream
-from kiebitz.proxy.taps.nats_url import Place
-from kiebitz.proxy.taps.publisher import Batches, Publisher
+from kiebitz.proxy.taps.consumer import START_POSITION, Consumer, ReceivedMessage
+from kiebitz.proxy.taps.jetstream import NatsConnection, ensure_stream
+from kiebitz.proxy.taps.nats_url import NatsUrl
+from kiebitz.proxy.taps.publisher import BatchBuilder, Publisher
 from kiebitz.proxy.taps.wire_format import Batch, TapError, decode
 
 CUT_S = 2.0
@@ -36,17 +36,17 @@ def _is_installed() -> None:
     needs_nats()
 
 
-def at(port: int, is_tls: bool = False) -> Place:
-    return Place("127.0.0.1", port, SUBJECT, is_tls)
+def at(port: int, is_tls: bool = False) -> NatsUrl:
+    return NatsUrl("127.0.0.1", port, SUBJECT, is_tls)
 
 
-def refusal(place: Place, credentials: Path | None = None) -> str | None:
+def refusal(place: NatsUrl, credentials: Path | None = None) -> str | None:
     """Why a server cannot be used; None if it can."""
 
     async def reach() -> None:
-        link = Link(place, credentials)
+        link = NatsConnection(place, credentials)
         try:
-            await make_stream(await link.open(), place)
+            await ensure_stream(await link.open(), place)
         except Exception as error:
             raise link.failure(error) from error
         finally:
@@ -142,7 +142,7 @@ def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch
     with server(tmp_path, f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}') as nats:
         monkeypatch.setenv("SSL_CERT_FILE", str(ours.path))
         assert refusal(at(nats.port, is_tls=True)) is None
-        elsewhere = Place("localhost", nats.port, SUBJECT, is_tls=True)
+        elsewhere = NatsUrl("localhost", nats.port, SUBJECT, is_tls=True)
         assert "is not valid for 'localhost'" in (refusal(elsewhere) or "")
         monkeypatch.setenv("SSL_CERT_FILE", str(strangers.path))
         said = refusal(at(nats.port, is_tls=True)) or ""
@@ -171,7 +171,7 @@ def test_nothing_is_proved_to_a_server_without_tls(tmp_path: Path) -> None:
 
     async def reach() -> None:
         async with await asyncio.start_server(ask, "127.0.0.1", 0) as listener:
-            link = Link(at(listener.sockets[0].getsockname()[1], is_tls=True), seed)
+            link = NatsConnection(at(listener.sockets[0].getsockname()[1], is_tls=True), seed)
             with pytest.raises(TapError, match="it offers no TLS"):
                 await link.open()
             await link.close()
@@ -200,9 +200,9 @@ async def _cut(way: Network, tell: Callable[[str], None]) -> list[Batch]:
     publisher = Publisher(
         place, None, "lab", tell=tell, waits_in="a folder", may_wait=lambda lost_since: True
     )
-    came: asyncio.Queue[list[Arrived]] = asyncio.Queue()
-    consuming = asyncio.create_task(Consumer(place, None, NOWHERE, tell).run(came))
-    batches = Batches("lab", "r1", 0)
+    came: asyncio.Queue[list[ReceivedMessage]] = asyncio.Queue()
+    consuming = asyncio.create_task(Consumer(place, None, START_POSITION, tell).run(came))
+    batches = BatchBuilder("lab", "r1", 0)
 
     async def send(number: int) -> None:
         items = [Chunk(STREAM, "c2s", time.time_ns(), offset, b"x") for offset in range(number, number + 20)]

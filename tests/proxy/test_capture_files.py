@@ -26,7 +26,13 @@ from strength import times
 
 from kiebitz.proxy.capture import pcapng
 from kiebitz.proxy.capture.files import CaptureError, open_capture
-from kiebitz.proxy.capture.formats import BROKEN_INTERFACE, BROKEN_PACKET, TOO_LONG, UNDESCRIBED, Fault
+from kiebitz.proxy.capture.formats import (
+    BROKEN_INTERFACE,
+    BROKEN_PACKET,
+    OVERLONG_PACKET,
+    UNDESCRIBED_INTERFACE,
+    CaptureDefect,
+)
 from kiebitz.proxy.capture.packets import RawPacket
 
 CAPTURES = ROOT / "captures"
@@ -75,7 +81,7 @@ def enhanced(order: str, number: int, ticks: int, content: bytes, wirelen: int |
     return block(order, 6, head + content + bytes(-len(content) % 4) + option(order, 2, bytes(4)) + bytes(4))
 
 
-def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[Fault, int]]:
+def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[CaptureDefect, int]]:
     capture = open_capture(io.BytesIO(data))
     return list(capture), capture.truncated, dict(capture.faults)
 
@@ -153,15 +159,15 @@ def test_pcapng_simple_and_obsolete_packet_blocks() -> None:
 
 
 FAULTY_BLOCKS = {
-    UNDESCRIBED: enhanced("<", 1, 1, b"x"),
-    TOO_LONG: block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
+    UNDESCRIBED_INTERFACE: enhanced("<", 1, 1, b"x"),
+    OVERLONG_PACKET: block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
     BROKEN_PACKET: block("<", 6, b"tiny"),
     BROKEN_INTERFACE: block("<", 1, b"tiny"),
 }
 
 
 @pytest.mark.parametrize("reason", FAULTY_BLOCKS, ids=" ".join)
-def test_pcapng_goes_on_after_a_faulty_block(reason: Fault) -> None:
+def test_pcapng_goes_on_after_a_faulty_block(reason: CaptureDefect) -> None:
     start = section("<") + interface("<", 1)
     unknown = block("<", 10, b"secrets") + block("<", 0x0BAD, b"custom") + block("<", 4, b"")
     data = start + FAULTY_BLOCKS[reason] + unknown + enhanced("<", 0, 1, b"good")
@@ -172,7 +178,7 @@ def test_pcapng_goes_on_after_a_faulty_block(reason: Fault) -> None:
 
 
 def test_simple_packet_without_interface() -> None:
-    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {UNDESCRIBED: 1}
+    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {UNDESCRIBED_INTERFACE: 1}
 
 
 PCAPNG = section("<") + interface("<", 1) + b"".join(enhanced("<", 0, 5, content) for _, content in PACKETS)
@@ -400,7 +406,7 @@ def test_damaged_interface_keeps_its_number() -> None:
     data = section("<") + broken + interface("<", 1) + enhanced("<", 0, 1, b"x") + enhanced("<", 1, 2, b"y")
     capture = open_capture(io.BytesIO(data))
     assert list(capture) == [(2000, 1, b"y", 1)]
-    assert dict(capture.faults) == {UNDESCRIBED: 1}
+    assert dict(capture.faults) == {UNDESCRIBED_INTERFACE: 1}
     assert len(capture.damages) == 1
 
 

@@ -25,7 +25,7 @@ from kiebitz.proxy.forwarder import Forwarder
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay import endpoints
 from kiebitz.proxy.relay.endpoints import RelayError
-from kiebitz.proxy.relay.loop_detection import ROUNDS, LoopFound, LoopWatch
+from kiebitz.proxy.relay.loop_detection import ROUNDS, LoopDetector, LoopFound
 from kiebitz.proxy.relay.modes import Reverse, parse_mode
 
 # Refused at the start.
@@ -264,7 +264,7 @@ class Clock:
 
 @pytest.mark.parametrize("gap_s", [0.0001, 0.003, 0.05, 0.09])
 def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
-    clock, watch = Clock(), LoopWatch[Somebody](8, lambda _: False)
+    clock, watch = Clock(), LoopDetector[Somebody](8, lambda _: False)
 
     def go_round() -> None:
         for number in range(8 + 8 * ROUNDS):
@@ -282,7 +282,7 @@ def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
 @pytest.mark.parametrize("size", [9, 20, 1000])
 def test_newcomers_who_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
     """Those who come do so at times of their own, whether others were passed on or not."""
-    clock, watch = Clock(), LoopWatch[Somebody](8, lambda _: False)
+    clock, watch = Clock(), LoopDetector[Somebody](8, lambda _: False)
     held_until: list[float] = []
     for number in range(size):
         now = clock(gap_s)
@@ -297,11 +297,11 @@ def test_newcomers_who_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
 
 
 def test_what_is_answered_or_differs_is_never_held() -> None:
-    clock, watch = Clock(), LoopWatch[Somebody](8, lambda newcomer: newcomer.number % 7 == 6)
+    clock, watch = Clock(), LoopDetector[Somebody](8, lambda newcomer: newcomer.number % 7 == 6)
     for number in range(1000):
         assert not watch.came("x", clock(0.001))
         watch.passed_on("x", Somebody(number), clock.now)
-    watch = LoopWatch[Somebody](8, lambda _: False)
+    watch = LoopDetector[Somebody](8, lambda _: False)
     for number in range(1000):
         assert not watch.came(number, clock(0.001))
         watch.passed_on(number, Somebody(number), clock.now)

@@ -15,9 +15,9 @@ from strength import times
 from test_journal import plain
 
 from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
-from kiebitz.proxy.taps.consumer import Arrived, Position
+from kiebitz.proxy.taps.consumer import MessagePosition, ReceivedMessage
 from kiebitz.proxy.taps.merger import LOST_NS, MAX_HELD, WAIT_NS, Merger
-from kiebitz.proxy.taps.publisher import Batches
+from kiebitz.proxy.taps.publisher import BatchBuilder
 from kiebitz.proxy.taps.wire_format import (
     VERSION,
     Batch,
@@ -25,8 +25,8 @@ from kiebitz.proxy.taps.wire_format import (
     TapError,
     decode,
     encode,
-    item_of,
-    seen_from_afar,
+    rewrite_loopback,
+    to_item,
 )
 
 NOON_NS = 1_795_000_000_000_000_000
@@ -74,20 +74,20 @@ def _items(stream: Stream) -> st.SearchStrategy[Item]:
 @settings(max_examples=times(1000, quick=25))
 @given(STREAMS.flatmap(lambda stream: st.lists(_items(stream), min_size=1, max_size=8)))
 def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
-    (batch,) = Batches("lab", "r1", 5).of(items)
+    (batch,) = BatchBuilder("lab", "r1", 5).of(items)
     read = decode(encode(batch))
     assert read == batch
     assert read.first == 5
     stream = items[0].stream
-    assert [plain(item_of(record, stream, 0)) for record in read.items] == [plain(item) for item in items]
+    assert [plain(to_item(record, stream, 0)) for record in read.items] == [plain(item) for item in items]
 
 
 def test_a_text_of_any_length_is_taken_as_far_as_it_is_published() -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9", NOON_NS)
     fault = Fault(stream, "c2s", NOON_NS, 0, "odd", "t" * 5000, expected="e" * 5000)
-    (batch,) = Batches("lab", "r1", 0).of([fault])
+    (batch,) = BatchBuilder("lab", "r1", 0).of([fault])
     (record,) = decode(encode(batch)).items
-    assert plain(item_of(record, stream, 0)) == plain(
+    assert plain(to_item(record, stream, 0)) == plain(
         Fault(stream, "c2s", NOON_NS, 0, "odd", "t" * 4096, expected="e" * 4096)
     )
 
@@ -160,10 +160,10 @@ def test_what_no_tap_writes_is_refused(data: bytes, words: str) -> None:
 
 
 def test_loopback_is_another_one_on_each_machine() -> None:
-    assert seen_from_afar("127.0.0.1:9000", 0) == "127.0.0.1:9000"
-    assert seen_from_afar("127.0.0.1:9000", 3) == "127.0.3.1:9000"
-    assert seen_from_afar("[::1]:9000", 300) == "127.1.44.6:9000"
-    assert seen_from_afar("192.168.1.5:9000", 3) == "192.168.1.5:9000"
+    assert rewrite_loopback("127.0.0.1:9000", 0) == "127.0.0.1:9000"
+    assert rewrite_loopback("127.0.0.1:9000", 3) == "127.0.3.1:9000"
+    assert rewrite_loopback("[::1]:9000", 300) == "127.1.44.6:9000"
+    assert rewrite_loopback("192.168.1.5:9000", 3) == "192.168.1.5:9000"
 
 
 # Putting together.
@@ -182,8 +182,8 @@ class Desk:
         self.sequence += 1
         stored_ns = NOON_NS + round(at_ms * 1e6)
         sent = msgspec.structs.replace(batch, sent_ns=stored_ns + round(ahead_ms * 1e6))
-        position = Position(1, self.sequence)
-        self.merger.take(Arrived(position, tap or batch.tap, encode(sent), stored_ns, 0))
+        position = MessagePosition(1, self.sequence)
+        self.merger.take(ReceivedMessage(position, tap or batch.tap, encode(sent), stored_ns, 0))
 
     def ready(self, at_ms: float) -> list[str]:
         """What is given out by then, as text."""
@@ -202,7 +202,7 @@ def said(tap: str, first: int, *words: tuple[float, str], until_ms: float = 0, o
         items.append(Chunk(stream, "c2s", NOON_NS + round(at_ms * 1e6), offset, word.encode()))
         offset += len(word)
     until_ns = NOON_NS + round(until_ms * 1e6) if until_ms else 0
-    (batch,) = Batches(tap, "r1", first).of(items, until_ns)
+    (batch,) = BatchBuilder(tap, "r1", first).of(items, until_ns)
     return batch
 
 
@@ -257,10 +257,10 @@ def test_what_comes_too_early_waits_for_what_is_before_it() -> None:
     desk = Desk()
     desk.take(said("a", 1, (2, "two"), offset=3), 10)
     assert desk.ready(20) == []
-    assert desk.merger.recorded_to() == Position(1, 0)
+    assert desk.merger.recorded_to() == MessagePosition(1, 0)
     desk.take(said("a", 0, (1, "one")), 30)
     assert desk.ready(40) == ["one", "two"]
-    assert desk.merger.recorded_to() == Position(1, 2)
+    assert desk.merger.recorded_to() == MessagePosition(1, 2)
 
 
 def test_what_never_comes_is_a_gap_of_known_length() -> None:

@@ -19,7 +19,7 @@ from kiebitz.dissectors.probing.actions import Act, By, Close, HalfClose, Pause,
 from kiebitz.dissectors.probing.case import Case, as_name
 from kiebitz.dissectors.probing.routes import Place, Way
 from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
-from kiebitz.proxy.peers.connections import NOBODY_LISTENS, RESET, PeerError
+from kiebitz.proxy.peers.connections import RESET, UNREACHABLE, PeerError
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.probing.connection_setup import Conditions, Stage
 from kiebitz.services.probing.program import Program
@@ -320,7 +320,7 @@ class Trial(Stage):
         died = await self._died_by_now() if is_leaving else self._died()
         # That nobody is there any more is no ending of a connection, and after a game a client may leave.
         has_left = self._case.role == "client" and self._way.has_played
-        is_gone = has_left or (how is not None and how.startswith(NOBODY_LISTENS))
+        is_gone = has_left or (how is not None and how.startswith(UNREACHABLE))
         return Seen(
             is_as_usual,
             said,

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kiebitz.proxy.journal.follower import start_child
-from kiebitz.proxy.journal.item_writer import ItemJournal
+from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.services.publishing.tapping import Tapping
 from kiebitz.services.publishing.worker import DAMAGED, KEPT, Note, Task, publish_journal
@@ -59,7 +59,7 @@ class TapProcess:
         except BaseException:
             self._spool.discard()
             raise
-        self.items = ItemJournal(self.journal)
+        self.items = ItemWriter(self.journal)
 
     def start(self) -> None:
         """Start to publish. Raises OSError."""

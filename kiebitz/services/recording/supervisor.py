@@ -21,8 +21,8 @@ import msgspec
 
 from kiebitz.proxy.journal.follower import start_child
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.system.deferred_signals import LOOK_EVERY_S, Interrupted, look
-from kiebitz.proxy.taps.tee_journal import TappedJournal
+from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, Interrupted, check_signals
+from kiebitz.proxy.taps.tee_journal import TeeJournal
 from kiebitz.services.recording.journal_folder import Spool, tidy
 from kiebitz.services.recording.note import decode_note
 from kiebitz.services.recording.resume import Remaining
@@ -98,7 +98,7 @@ class RecorderProcess:
         except OSError as error:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
         try:
-            make = JournalWriter if tap is None else partial(TappedJournal, tap=tap)
+            make = JournalWriter if tap is None else partial(TeeJournal, tap=tap)
             self.journal: JournalWriter = make(
                 self._spool.journal,
                 on_trouble=on_trouble,
@@ -157,8 +157,8 @@ class RecorderProcess:
         self._may_start_again = not is_anonymized
         self._spawn(self._task)
         try:
-            while not self._connection.poll(LOOK_EVERY_S):
-                look()
+            while not self._connection.poll(POLL_INTERVAL_S):
+                check_signals()
             report: Report = self._connection.recv()
         except EOFError:
             report = Refused("the recorder did not start")

@@ -12,7 +12,7 @@ from kiebitz.dissectors.replay.replay_peer import Action, Call, Divergence, Hang
 from kiebitz.dissectors.replay.script import Role
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
-from kiebitz.proxy.peers.connections import Came, Happening, Peers, Said
+from kiebitz.proxy.peers.connections import Connected, DataReceived, PeerEvent, Peers
 from kiebitz.services.server_addresses import Place
 
 APART_SECONDS = 0.003
@@ -162,13 +162,13 @@ class Actor:
         while not self._peers.happened.empty():
             await self._hear(self._peers.happened.get_nowait())
 
-    async def _hear(self, happening: Happening) -> None:
-        if isinstance(happening, Came):
+    async def _hear(self, happening: PeerEvent) -> None:
+        if isinstance(happening, Connected):
             if not self._anybody:
                 self._anybody = True
                 self._listened = None
             self._part.accepted(happening.connection, self._server(happening.server))
-        elif isinstance(happening, Said):
+        elif isinstance(happening, DataReceived):
             await self._react(self._part.heard(happening.connection, happening.data))
         else:
             await self._react(self._part.ended(happening.connection, happening.how))
