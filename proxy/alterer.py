@@ -67,16 +67,18 @@ class Alterer(Protocol):
     def next_due_ns(self) -> int | None:
         """When `due` must be called next, 0 for immediately; None if no delivery depends on the clock."""
 
-    def opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
+    def stream_opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
         """Register a new stream."""
 
-    def came(self, number: int, direction: Direction, now_ns: int, data: bytes) -> Sequence[Delivery]:
+    def data_received(
+        self, number: int, direction: Direction, now_ns: int, data: bytes
+    ) -> Sequence[Delivery]:
         """Process a received datagram or piece of a byte stream."""
 
-    def ended(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
+    def eof_received(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
         """Process the end of one direction of a byte stream; the other direction continues."""
 
-    def closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
+    def stream_closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
         """Remove a stream on which nothing can be sent any more; return the marks of its queued messages."""
 
     def due(self, now_ns: int) -> Sequence[Delivery]:

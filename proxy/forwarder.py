@@ -38,7 +38,7 @@ class Relay(Protocol):
     """A relay for one mode, part of a mode, or several modes, whose sockets are already bound."""
 
     @property
-    def says(self) -> Sequence[ListenerInfo]:
+    def listeners(self) -> Sequence[ListenerInfo]:
         """The listeners and their purposes, known once the relay is started."""
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -95,30 +95,30 @@ class Forwarder:
         max_connections: int = 4096,
         keep_source: bool = False,
         settings: Sequence[str] = (),
-        altering: Alterer | None = None,
+        alterer: Alterer | None = None,
     ) -> None:
         self._journal = journal
-        self._detour = AlterationPipeline(altering, journal) if altering is not None else None
+        self._pipeline = AlterationPipeline(alterer, journal) if alterer is not None else None
         self._on_listening = on_listening
         self._stopped = asyncio.Event()
         self.relays: list[Relay] = []
         own = OwnConnections()
         tcp: list[TcpListener] = []
         udp: list[UdpListener] = []
-        by_mitmproxy: list[Relay] = []
+        mitmproxy_relays: list[Relay] = []
         mitmproxy = [mode for mode in modes if isinstance(mode, Mitmproxy)]
         routes: list[Route] = []
         try:
             for mode in modes:
                 if isinstance(mode, Reverse):
                     if mode.transport == "tcp":
-                        by_tcp = ReverseTcpListener(mode)
-                        tcp.append(by_tcp)
-                        routes.append(by_tcp.route)
+                        tcp_listener = ReverseTcpListener(mode)
+                        tcp.append(tcp_listener)
+                        routes.append(tcp_listener.route)
                     else:
-                        by_udp = ReverseUdpListener(mode)
-                        udp.append(by_udp)
-                        routes.append(by_udp.route)
+                        udp_listener = ReverseUdpListener(mode)
+                        udp.append(udp_listener)
+                        routes.append(udp_listener.route)
                 elif isinstance(mode, Transparent):
                     for_tcp, for_udp = transparent_listeners(mode, own, keep_source, on_notice)
                     tcp += for_tcp
@@ -133,23 +133,26 @@ class Forwarder:
                 from kiebitz.proxy.mitmproxy.modes import MitmproxyRelay
 
                 relay = MitmproxyRelay(
-                    mitmproxy, settings, journal, on_notice, idle_seconds, max_connections, self._detour
+                    mitmproxy, settings, journal, on_notice, idle_seconds, max_connections, self._pipeline
                 )
-                by_mitmproxy.append(relay)
+                mitmproxy_relays.append(relay)
                 routes += relay.routes
             reject_loops(routes)
         except BaseException:
-            for gate in (*tcp, *udp):
-                gate.listener.close()
-            for other in by_mitmproxy:
+            for listener in (*tcp, *udp):
+                listener.sock.close()
+            for other in mitmproxy_relays:
                 other.close()
             raise
-        detour = self._detour
-        self.relays += [TcpRelay(gate, journal, on_notice, max_connections, own, detour) for gate in tcp]
+        pipeline = self._pipeline
         self.relays += [
-            UdpRelay(gate, journal, on_notice, idle_seconds, max_clients, own, detour) for gate in udp
+            TcpRelay(listener, journal, on_notice, max_connections, own, pipeline) for listener in tcp
         ]
-        self.relays += by_mitmproxy
+        self.relays += [
+            UdpRelay(listener, journal, on_notice, idle_seconds, max_clients, own, pipeline)
+            for listener in udp
+        ]
+        self.relays += mitmproxy_relays
 
     async def run(self) -> None:
         """Forward until `stop` is called; then end all streams and the journal, and close the sockets.
@@ -159,18 +162,18 @@ class Forwarder:
         loop = asyncio.get_running_loop()
         flushing = FlushTimer(self._journal, loop)
         started: list[Relay] = []
-        if self._detour is not None:
-            self._detour.start(loop)
+        if self._pipeline is not None:
+            self._pipeline.start(loop)
         try:
             for relay in self.relays:
                 await relay.start(loop)
                 started.append(relay)
-                for listening in relay.says:
+                for listening in relay.listeners:
                     self._on_listening(listening)
             await self._stopped.wait()
         finally:
-            if self._detour is not None:
-                self._detour.finish()
+            if self._pipeline is not None:
+                self._pipeline.finish()
             now = now_ns()
             for relay in started:
                 await relay.stop(loop, now)
@@ -219,7 +222,7 @@ def _new_event_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def run_relay(forwarder: Forwarder, *beside: Companion) -> None:
+def run_relay(forwarder: Forwarder, *companions: Companion) -> None:
     """Run a forwarder until SIGINT or SIGTERM, in the main thread, on uvloop where available.
 
     If these signals are deferred (`proxy.system.deferred_signals`), a pending one ends the run immediately,
@@ -231,13 +234,13 @@ def run_relay(forwarder: Forwarder, *beside: Companion) -> None:
         for number in TERMINATION_SIGNALS:
             loop.add_signal_handler(number, forwarder.stop)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINATION_SIGNALS)
-        for attended in beside:
-            attended.attend(loop)
+        for companion in companions:
+            companion.attend(loop)
         try:
             await forwarder.run()
         finally:
-            for attended in beside:
-                attended.leave()
+            for companion in companions:
+                companion.leave()
 
     before = {number: signal.getsignal(number) for number in TERMINATION_SIGNALS}
     try:

@@ -43,9 +43,9 @@ from kiebitz.storage.read.conditions import compile_wanted
 def _tell_where(listening: ListenerInfo, has_code: bool) -> None:
     """Say where clients come, and what WireGuard's are to be told; on a terminal also as a code to scan."""
     if listening.configuration is None:
-        tell(f"listening on {listening.clause}")
+        tell(f"listening on {listening.description}")
         return
-    tell(f"listening on {listening.clause}; its peer's configuration:")
+    tell(f"listening on {listening.description}; its peer's configuration:")
     for line in ("", *listening.configuration.split("\n"), ""):
         tell(line)
     if listening.advice is not None:
@@ -258,7 +258,7 @@ def relay(
                 max_connections=max_connections,
                 keep_source=keep_source,
                 settings=settings,
-                altering=altering.engine if altering is not None else None,
+                alterer=altering.engine if altering is not None else None,
             )
         except SettingError as error:
             raise click.BadParameter(str(error), param_hint="--set") from error

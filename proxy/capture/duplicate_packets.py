@@ -48,7 +48,7 @@ class DuplicateDetector:
         """
         self._latest: dict[bytes, int] = {}
         """Hash of the latest datagram of each flow."""
-        self._sent_often: OrderedDict[int, None] = OrderedDict()
+        self._frequent: OrderedDict[int, None] = OrderedDict()
         """Hashes of datagrams without an identification that were certainly sent more than once."""
         self._identifications: dict[bytes, int] = {}
         """Latest identification of each flow."""
@@ -61,7 +61,7 @@ class DuplicateDetector:
         if not any(abs(skew_ns - known_ns) < JITTER_NS // 2 for known_ns in self._skews_ns):
             self._skews_ns = [*self._skews_ns[1 - MAX_SKEWS :], skew_ns]
 
-    def is_repeated(self, datagram: Datagram, ts_ns: int) -> bool:
+    def is_duplicate(self, datagram: Datagram, ts_ns: int) -> bool:
         """Return True if a datagram at `ts_ns` is a copy of an earlier one; otherwise remember it."""
         flow, payload, _, identification = datagram
         # One hash in place of all three, as it is looked up repeatedly.
@@ -79,7 +79,7 @@ class DuplicateDetector:
             ):
                 return True
             if not is_identified:
-                self._remember_as_often(key)
+                self._remember_frequent(key)
         elif identification and identification == self._identifications.get(flow):
             self._unidentified.add(flow)
             if len(self._unidentified) > MAX_REMEMBERED:
@@ -98,10 +98,10 @@ class DuplicateDetector:
         """Return how long an equal datagram without an identification counts as a copy."""
         if self._latest.get(flow) == key:
             return DUPLICATE_NS
-        return FREQUENT_DUPLICATE_NS if key in self._sent_often else UNIDENTIFIED_DUPLICATE_NS
+        return FREQUENT_DUPLICATE_NS if key in self._frequent else UNIDENTIFIED_DUPLICATE_NS
 
-    def _remember_as_often(self, key: int) -> None:
-        known = self._sent_often
+    def _remember_frequent(self, key: int) -> None:
+        known = self._frequent
         known[key] = None
         known.move_to_end(key)
         if len(known) > MAX_REMEMBERED:

@@ -161,7 +161,8 @@ def _recognise(
             reader = PcapNgRecords(stream)
         else:
             raise CaptureError(
-                f"{place} is not a capture: it starts with {_head_text(head + stream.read(12))}; {_SUPPORTED_FORMATS}"
+                f"{place} is not a capture: it starts with {_head_text(head + stream.read(12))}; "
+                f"{_SUPPORTED_FORMATS}"
             )
     except HeaderError as error:
         raise CaptureError(f"{place} cannot be read: its header is {error}") from error

@@ -24,14 +24,14 @@ _MAX_LENGTH = 65_535
 class _Packet:
     """The fragments of one packet received so far."""
 
-    __slots__ = ("first_header", "first_ns", "given_up", "length", "pieces")
+    __slots__ = ("first_header", "first_ns", "is_dropped", "length", "pieces")
 
     def __init__(self, first_ns: int) -> None:
         self.first_ns = first_ns
         self.pieces = IntervalBuffer()
         self.length: int | None = None
         self.first_header = 0
-        self.given_up = False
+        self.is_dropped = False
 
     @property
     def cost(self) -> int:
@@ -97,7 +97,7 @@ class FragmentReassembler:
         if packet is None:
             packet = self._packets[key] = _Packet(ts_ns)
             self._cost += packet.cost
-        elif packet.given_up:
+        elif packet.is_dropped:
             return None
         pieces = packet.pieces
         self._cost -= packet.cost
@@ -111,7 +111,7 @@ class FragmentReassembler:
             self._malformed["contradicting fragments"] += 1
             self._cost -= packet.cost
             dead = self._packets[key] = _Packet(packet.first_ns)
-            dead.given_up = True
+            dead.is_dropped = True
             self._cost += dead.cost
             return None
         if start == 0:
@@ -160,5 +160,5 @@ class FragmentReassembler:
     def _drop_oldest(self) -> None:
         packet = self._packets.pop(next(iter(self._packets)))
         self._cost -= packet.cost
-        if not packet.given_up:
+        if not packet.is_dropped:
             self._malformed["incomplete fragments"] += 1

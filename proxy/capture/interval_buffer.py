@@ -32,7 +32,7 @@ class IntervalBuffer:
 
     def add(self, start: int, end: int, data: bytes) -> list[OverlapConflict]:
         """Add the uncovered parts of a piece; return where its other parts differ from the buffer."""
-        contradictions: list[OverlapConflict] = []
+        conflicts: list[OverlapConflict] = []
         index = max(bisect_left(self.starts, start) - 1, 0)
         position = start
         while position < end:
@@ -54,10 +54,10 @@ class IntervalBuffer:
                 new = data[position - start : upto - start]
                 common = min(len(old), len(new))
                 if old[:common] != new[:common]:
-                    contradictions.append((position, old[:common], new[:common]))
+                    conflicts.append((position, old[:common], new[:common]))
             position = upto
             index += 1
-        return contradictions
+        return conflicts
 
     def drop(self, count: int) -> None:
         """Remove the first `count` pieces."""

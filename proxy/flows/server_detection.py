@@ -19,12 +19,12 @@ _MAX_SERVERS = 16_384
 class ServerRegistry:
     """The known servers of one transport; `ports` are known server ports."""
 
-    def __init__(self, ports: frozenset[int], orient: DirectionDetector) -> None:
+    def __init__(self, ports: frozenset[int], detect_direction: DirectionDetector) -> None:
         self._ports = ports
-        self._orient = orient
+        self._detect_direction = detect_direction
         self._endpoints: set[bytes] = set()
 
-    def known(self, flow: bytes) -> Direction | None:
+    def known_direction(self, flow: bytes) -> Direction | None:
         """Return a flow's direction if only one end is a server port, or else a remembered server."""
         source_port, destination_port = ports(flow)
         from_server, to_server = source_port in self._ports, destination_port in self._ports
@@ -34,9 +34,9 @@ class ServerRegistry:
             return None
         return "s2c" if from_server else "c2s"
 
-    def recognise(self, flow: bytes, data: bytes, source: str, destination: str) -> Direction | None:
+    def detect(self, flow: bytes, data: bytes, source: str, destination: str) -> Direction | None:
         """Return a flow's direction as detected from its bytes, and remember the server."""
-        direction = self._orient(data, source, destination)
+        direction = self._detect_direction(data, source, destination)
         if direction is not None:
             self.remember(sender(flow) if direction == "s2c" else receiver(flow))
         return direction

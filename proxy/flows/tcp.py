@@ -62,13 +62,13 @@ class TcpFlows:
     def __init__(
         self,
         stream_ids: Iterator[int],
-        orient: DirectionDetector,
+        detect_direction: DirectionDetector,
         server_ports: frozenset[int],
         idle_ns: int = DEFAULT_IDLE_NS,
         max_streams: int = DEFAULT_MAX_STREAMS,
     ) -> None:
         self._stream_ids = stream_ids
-        self._servers = ServerRegistry(server_ports, orient)
+        self._servers = ServerRegistry(server_ports, detect_direction)
         self._idle_ns = idle_ns
         self._max_streams = max_streams
         self._recent = RecentBytes()
@@ -94,14 +94,14 @@ class TcpFlows:
         if now_ns >= self._next_check_ns:
             self._expire(ts_ns, items)
         side = self._sides.get(segment.flow)
-        if side is None or segment.flags & _CONTROL or not side.connection.flows:
-            self._consider(side, segment, ts_ns, items)
+        if side is None or segment.flags & _CONTROL or not side.connection.has_id:
+            self._process(side, segment, ts_ns, items)
             return
         connection = side.connection
         if connection.is_over:
-            if not self._goes_on(side, segment):
+            if not self._continues(side, segment):
                 return
-            self._consider(self._resume(side, ts_ns, items), segment, ts_ns, items)
+            self._process(self._resume(side, ts_ns, items), segment, ts_ns, items)
             return
         side.last_ns = now_ns
         side.window = segment.window
@@ -113,21 +113,21 @@ class TcpFlows:
                 if connection.is_over:
                     return
             assembly = side.assembly
-            if segment.missing or not assembly.take(segment.seq, payload, ts_ns, items):
+            if segment.missing or not assembly.take_next(segment.seq, payload, ts_ns, items):
                 assembly.add(segment.seq, payload, segment.missing, ts_ns, items)
                 unsettled = True
         if unsettled:
             self._settle(connection, ts_ns, items)
 
-    def lacks(self, segment: Segment) -> bool:
+    def must_wait(self, segment: Segment) -> bool:
         """Return True if something sent before a segment was not seen: bytes, or the connection's SYN."""
         side = self._sides.get(segment.flow)
         flags = segment.flags
-        says = bool(segment.payload or segment.missing or flags & FIN)
+        has_content = bool(segment.payload or segment.missing or flags & FIN)
         if flags & SYN:
             return False
         if side is None:
-            return says and not flags & RST
+            return has_content and not flags & RST
         if side.connection.is_over:
             return False
         if flags & RST:
@@ -135,21 +135,22 @@ class TcpFlows:
             return side.connection.is_heard
         assembly, peer = side.assembly, side.peer.assembly
         # Nearly all segments are the next ones, and acknowledge delivered bytes.
-        if says and (
-            not assembly.begun or (segment.seq != assembly.next & 0xFFFFFFFF and assembly.lacks(segment.seq))
+        if has_content and (
+            not assembly.has_begun
+            or (segment.seq != assembly.next & 0xFFFFFFFF and assembly.is_missing_before(segment.seq))
         ):
             return True
         if not flags & ACK or segment.ack == peer.next & 0xFFFFFFFF:
             return False
         if side.peer.last_ns is None:
             # If the peer was already waited for without result, the capture has none of its segments.
-            return peer.excused < 0
-        return peer.begun and peer.lacks(segment.ack)
+            return peer.waived < 0
+        return peer.has_begun and peer.is_missing_before(segment.ack)
 
     def is_news(self, segment: Segment) -> bool:
         """Return True if a segment has bytes, or a FIN, after all that its sender was seen to send."""
         side = self._sides.get(segment.flow)
-        if side is None or side.connection.is_over or not side.assembly.begun:
+        if side is None or side.connection.is_over or not side.assembly.has_begun:
             return False
         end = segment.seq + len(segment.payload) + segment.missing + bool(segment.flags & FIN)
         return side.assembly.is_unseen(end)
@@ -159,13 +160,13 @@ class TcpFlows:
         side = self._sides.get(flow)
         return 0 if side is None else (side.peer.assembly.acked or 0) % (1 << 32)
 
-    def excuse(self, segment: Segment) -> None:
+    def waive(self, segment: Segment) -> None:
         """Let no other segment wait for what this one lacks, as the wait has timed out."""
         side = self._sides.get(segment.flow)
         if side is not None:
-            side.assembly.excuse(segment.seq)
+            side.assembly.waive(segment.seq)
             if segment.flags & ACK:
-                side.peer.assembly.excuse(segment.ack)
+                side.peer.assembly.waive(segment.ack)
 
     def expire(self, ts_ns: int, items: list[Item]) -> None:
         """Append the items that time out by `ts_ns`, and an End for each idle connection.
@@ -207,7 +208,7 @@ class TcpFlows:
         for connection in list(self._open):
             self._end(connection, ts_ns, "end", items)
 
-    def _consider(self, side: Side | None, segment: Segment, ts_ns: int, items: list[Item]) -> None:
+    def _process(self, side: Side | None, segment: Segment, ts_ns: int, items: list[Item]) -> None:
         """Process any segment, including those that begin or end connections."""
         flags = segment.flags
         has_bytes = bool(segment.payload or segment.missing)
@@ -215,13 +216,13 @@ class TcpFlows:
         if flags & SYN:
             if flags & (FIN | RST):
                 return
-            side = self._synchronised(side, segment, ts_ns, items)
+            side = self._handle_syn(side, segment, ts_ns, items)
             # A SYN counts as one byte (RFC 9293, 3.4), before those it may carry.
             seq += 1
         elif side is None and has_bytes:
             side = self._begin(segment.flow, ts_ns, items)
             side.connection.is_heard = bool(flags & RST)
-        elif side is not None and side.connection.is_over and self._goes_on(side, segment):
+        elif side is not None and side.connection.is_over and self._continues(side, segment):
             side = self._resume(side, ts_ns, items)
         if side is None or side.connection.is_over:
             return
@@ -249,9 +250,7 @@ class TcpFlows:
             side.assembly.end_at(seq + len(segment.payload) + segment.missing)
         self._settle(connection, ts_ns, items)
 
-    def _synchronised(
-        self, side: Side | None, segment: Segment, ts_ns: int, items: list[Item]
-    ) -> Side | None:
+    def _handle_syn(self, side: Side | None, segment: Segment, ts_ns: int, items: list[Item]) -> Side | None:
         """Return the side that sent a SYN, of a new connection if it begins one; None if it has no effect."""
         answers = bool(segment.flags & ACK)
         if side is not None:
@@ -259,12 +258,12 @@ class TcpFlows:
             if side.isn == segment.seq:
                 return side
             if not connection.is_over:
-                known = side.assembly.begun and side.assembly.start == (segment.seq + 1) % (1 << 32)
-                fits = not peer.assembly.begun or (
+                known = side.assembly.has_begun and side.assembly.start == (segment.seq + 1) % (1 << 32)
+                fits = not peer.assembly.has_begun or (
                     side.acks_beginning(segment) if answers else peer.is_silent
                 )
                 if (known or (fits and side.is_silent)) and (side.isn is None or answers):
-                    side.synchronise(segment)
+                    side.handle_syn(segment)
                     if answers:
                         self._servers.remember(sender(segment.flow))
                     return side
@@ -275,7 +274,7 @@ class TcpFlows:
             self._forget(connection)
         side = self._begin(segment.flow, ts_ns, items)
         self._half_open[side.connection] = None
-        side.synchronise(segment)
+        side.handle_syn(segment)
         if answers:
             self._servers.remember(sender(segment.flow))
         return side
@@ -311,7 +310,7 @@ class TcpFlows:
         if connection.is_over:
             connection.reset_by = side
 
-    def _goes_on(self, side: Side, segment: Segment) -> bool:
+    def _continues(self, side: Side, segment: Segment) -> bool:
         """Return True if a side sends its next bytes although a RST has ended its connection.
 
         Bytes that were in transit to the sender of the RST do not count.
@@ -330,7 +329,7 @@ class TcpFlows:
         resumed = self._begin(side.flow, ts_ns, items)
         for new, old in ((resumed, side), (resumed.peer, side.peer)):
             new.sent_syn, new.answered_syn = old.sent_syn, old.answered_syn
-            if old.assembly.begun:
+            if old.assembly.has_begun:
                 new.assembly.begin(old.assembly.next % (1 << 32))
         return resumed
 
@@ -347,15 +346,15 @@ class TcpFlows:
         if connection.is_closed:
             self._end(connection, ts_ns, "closed", items)
             return
-        self._count(connection)
-        if not connection.waits:
+        self._update_cost(connection)
+        if not connection.is_waiting:
             self._waiting.pop(connection, None)
         else:
             self._waiting.setdefault(connection, self._now_ns)
             while self._waiting_bytes > MAX_WAITING_BYTES and self._waiting:
-                self._force(next(iter(self._waiting)), ts_ns, items)
+                self._decide_now(next(iter(self._waiting)), ts_ns, items)
 
-    def _count(self, connection: Connection) -> None:
+    def _update_cost(self, connection: Connection) -> None:
         """Update the total memory of waiting bytes and items."""
         cost = sum(side.assembly.cost for side in connection.sides)
         cost += sum(len(item.data) + PIECE_COST for item in connection.held if isinstance(item, Chunk))
@@ -386,14 +385,14 @@ class TcpFlows:
             connection.release(self._servers, self._stream_ids, items, force=True)
         self._settle(connection, ts_ns, items)
 
-    def _force(self, connection: Connection, ts_ns: int, items: list[Item]) -> None:
+    def _decide_now(self, connection: Connection, ts_ns: int, items: list[Item]) -> None:
         """Decide everything about a waiting connection now."""
         del self._waiting[connection]
         for side in connection.sides:
             side.assembly.give_up_all(ts_ns, connection.held)
         if connection.held:
             connection.release(self._servers, self._stream_ids, items, force=True)
-        self._count(connection)
+        self._update_cost(connection)
 
     def _make_room(self, ts_ns: int, items: list[Item]) -> None:
         """Evict the oldest half-open connection, or the eighth that has been silent longest."""
@@ -408,12 +407,12 @@ class TcpFlows:
         """End an open connection, which remains known for a while."""
         if reason in ("idle", "evicted", "end") and connection.is_closed_as_far_as_heard:
             reason = "closed"
-        makes_stream = connection.is_heard or connection.held or connection.flows
+        makes_stream = connection.is_heard or connection.held or connection.has_id
         connection.end(ts_ns, reason)
         if makes_stream:
             connection.release(self._servers, self._stream_ids, items, force=True)
         connection.held.clear()
-        self._count(connection)
+        self._update_cost(connection)
         self._waiting.pop(connection, None)
         self._half_open.pop(connection, None)
         for side in connection.sides:

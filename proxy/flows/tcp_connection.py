@@ -31,7 +31,7 @@ class Side:
         last_ns: Time of its latest segment, None if none was seen.
         window: Window of its latest segment, unscaled.
         scale: Window scale of its SYN, None without that option.
-        tried: Number of bytes already examined without finding the server.
+        tried_bytes: Number of bytes already examined without finding the server.
     """
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Side:
         "peer",
         "scale",
         "sent_syn",
-        "tried",
+        "tried_bytes",
         "window",
     )
 
@@ -60,18 +60,18 @@ class Side:
         self.last_ns: int | None = None
         self.window = 0
         self.scale: int | None = None
-        self.tried = 0
+        self.tried_bytes = 0
 
-    def synchronise(self, segment: Segment) -> None:
+    def handle_syn(self, segment: Segment) -> None:
         """Process the SYN of this side; its first byte has the next sequence number (RFC 9293, 3.4)."""
         answers = bool(segment.flags & ACK)
         self.isn = segment.seq
         self.scale = segment.scale
         self.answered_syn = answers
         self.sent_syn = not answers
-        if not self.assembly.begun or self.is_silent:
+        if not self.assembly.has_begun or self.is_silent:
             self.assembly.begin((segment.seq + 1) % (1 << 32))
-        if answers and not self.peer.assembly.begun:
+        if answers and not self.peer.assembly.has_begun:
             self.peer.assembly.begin(segment.ack)
 
     @property
@@ -89,7 +89,7 @@ class Side:
         Also True if that cannot be judged. Some systems reset with a number one below the window.
         """
         assembly = self.assembly
-        if not assembly.begun or assembly.acked is None:
+        if not assembly.has_begun or assembly.acked is None:
             return True
         position = unwrap(seq, assembly.next)
         if position in (assembly.next, assembly.sent_end):
@@ -112,11 +112,11 @@ class Connection:
         is_heard: True once there was more than a handshake.
         is_over: True after its end.
         reset_by: The side whose RST ended it.
-        flows: True once the stream has its id.
+        has_id: True once the stream has its id.
         cost: Approximate memory of waiting bytes and items, in bytes.
     """
 
-    __slots__ = ("cost", "first", "flows", "held", "is_heard", "is_over", "reset_by", "second", "stream")
+    __slots__ = ("cost", "first", "has_id", "held", "is_heard", "is_over", "reset_by", "second", "stream")
 
     def __init__(self, flow: bytes, ts_ns: int, recent: RecentBytes) -> None:
         source, destination = endpoints(flow)
@@ -128,7 +128,7 @@ class Connection:
         self.is_heard = False
         self.is_over = False
         self.reset_by: Side | None = None
-        self.flows = False
+        self.has_id = False
         self.cost = 0
 
     @property
@@ -152,7 +152,7 @@ class Connection:
         return all(side.assembly.is_done for side in self.sides if side.last_ns is not None)
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """True if a decision is due should nothing more arrive: about a hole, the roles or the end."""
         return (
             bool(self.held)
@@ -165,14 +165,14 @@ class Connection:
         self, servers: ServerRegistry, stream_ids: Iterator[int], items: list[Item], force: bool
     ) -> None:
         """Append held items to `items` once the roles are known; `force` decides them now."""
-        if not self.flows:
+        if not self.has_id:
             direction = self._direction(servers, force)
             if direction is None:
                 return
             if direction == "s2c":
-                self._turn_round()
+                self._swap_roles()
             self.stream.id = next(stream_ids)
-            self.flows = True
+            self.has_id = True
         items.extend(self.held)
         self.held.clear()
 
@@ -190,18 +190,18 @@ class Connection:
         from_server = second.sent_syn or first.answered_syn
         if from_client != from_server:
             return "c2s" if from_client else "s2c"
-        known = servers.known(first.flow)
+        known = servers.known_direction(first.flow)
         if known is not None:
             return known
         chunks = [item for item in self.held if isinstance(item, Chunk)]
         size = sum(len(chunk.data) for chunk in chunks)
         force = force or size > MAX_UNDECIDED_BYTES or len(self.held) > MAX_UNDECIDED_ITEMS
         for side in self.sides:
-            said = self._said(side)
+            data = self._held_bytes(side)
             # Examined again after growing by a quarter, so that the cost is not quadratic.
-            if said and (len(said) * 4 >= side.tried * 5 or force):
-                side.tried = len(said)
-                direction = servers.recognise(side.flow, said, *endpoints(side.flow))
+            if data and (len(data) * 4 >= side.tried_bytes * 5 or force):
+                side.tried_bytes = len(data)
+                direction = servers.detect(side.flow, data, *endpoints(side.flow))
                 if direction is not None:
                     return direction if side is first else OPPOSITE[direction]
         if not force:
@@ -209,17 +209,17 @@ class Connection:
         source_port, destination_port = ports(first.flow)
         return "s2c" if source_port < destination_port else "c2s"
 
-    def _said(self, side: Side) -> bytes:
+    def _held_bytes(self, side: Side) -> bytes:
         """Return the held bytes of a side, from its last gap on."""
-        said: list[bytes] = []
+        data: list[bytes] = []
         for item in self.held:
             if isinstance(item, Chunk) and item.direction == side.assembly.direction:
-                said.append(item.data)
+                data.append(item.data)
             elif isinstance(item, Gap) and item.direction == side.assembly.direction:
-                said.clear()
-        return b"".join(said)
+                data.clear()
+        return b"".join(data)
 
-    def _turn_round(self) -> None:
+    def _swap_roles(self) -> None:
         """Swap client and server, as the first side is the server."""
         stream = self.stream
         stream.client, stream.server = stream.server, stream.client

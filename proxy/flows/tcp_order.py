@@ -44,86 +44,86 @@ def _is_after(number: int, other: int) -> bool:
 
 
 class SegmentReorderer:
-    """A queue that passes each segment to `flows` once, in the order of sending.
+    """A queue that passes each segment to `connections` once, in the order of sending.
 
     A RST is passed on after `reset_timeout_ns` without a refutation.
     """
 
-    def __init__(self, conversations: TcpFlows, reset_patience_ns: int = REORDER_TIMEOUT_NS) -> None:
-        self._conversations = conversations
-        self._reset_patience_ns = reset_patience_ns
+    def __init__(self, connections: TcpFlows, reset_timeout_ns: int = REORDER_TIMEOUT_NS) -> None:
+        self._connections = connections
+        self._reset_timeout_ns = reset_timeout_ns
         # Times of capture and segments, in the order of their delivery; number of segments by flow.
-        self._line: list[tuple[int, Segment]] = []
+        self._queue: list[tuple[int, Segment]] = []
         self._flows: Counter[bytes] = Counter()
         # Flows with a queued RST: the time of the first one, and what its sender had acknowledged.
         self._resets: dict[bytes, tuple[int, int]] = {}
 
     def feed(self, segment: Segment, ts_ns: int, items: list[Item]) -> None:
         """Append the items that result from a segment, and from the time of its arrival, to `items`."""
-        if self._line:
-            self._enter(segment, ts_ns)
+        if self._queue:
+            self._insert(segment, ts_ns)
             # After inserting: it may be what an earlier packet waits for, however late it arrives.
-            self._hand_on(ts_ns, items)
-        elif self._conversations.lacks(segment):
-            self._enter(segment, ts_ns)
+            self._pass_ready(ts_ns, items)
+        elif self._connections.must_wait(segment):
+            self._insert(segment, ts_ns)
         else:
-            self._conversations.feed(segment, ts_ns, items)
+            self._connections.feed(segment, ts_ns, items)
 
     def expire(self, ts_ns: int, items: list[Item]) -> None:
         """Append the items that time out by `ts_ns`; live sources must call this regularly."""
-        self._hand_on(ts_ns, items)
-        self._conversations.expire(min(ts_ns, self._line[0][0]) if self._line else ts_ns, items)
+        self._pass_ready(ts_ns, items)
+        self._connections.expire(min(ts_ns, self._queue[0][0]) if self._queue else ts_ns, items)
 
     def close(self, ts_ns: int, items: list[Item]) -> None:
         """Append all remaining items, and an End for each connection, as the source ends at `ts_ns`."""
-        for captured_ns, segment in self._line:
-            self._conversations.feed(segment, captured_ns, items)
+        for captured_ns, segment in self._queue:
+            self._connections.feed(segment, captured_ns, items)
         self._clear()
-        self._conversations.close(ts_ns, items)
+        self._connections.close(ts_ns, items)
 
-    def _hand_on(self, ts_ns: int, items: list[Item]) -> None:
+    def _pass_ready(self, ts_ns: int, items: list[Item]) -> None:
         """Pass on the segments that lack nothing or have timed out."""
-        line = self._line
+        queue = self._queue
         count = 0
-        for captured_ns, segment in line:
-            if self._conversations.lacks(segment):
+        for captured_ns, segment in queue:
+            if self._connections.must_wait(segment):
                 # At a jump of times in either direction they are meaningless: then only the next packet is
                 # awaited.
-                patience_ns, most = REORDER_TIMEOUT_NS, MAX_WAITING
+                timeout_ns, max_count = REORDER_TIMEOUT_NS, MAX_WAITING
                 if segment.flags & RST:
-                    patience_ns, most = self._reset_patience_ns, MAX_BEHIND_RESET
-                if abs(ts_ns - captured_ns) < patience_ns and len(line) - count <= most:
+                    timeout_ns, max_count = self._reset_timeout_ns, MAX_BEHIND_RESET
+                if abs(ts_ns - captured_ns) < timeout_ns and len(queue) - count <= max_count:
                     break
-                self._conversations.excuse(segment)
-            self._conversations.feed(segment, captured_ns, items)
+                self._connections.waive(segment)
+            self._connections.feed(segment, captured_ns, items)
             count += 1
             self._flows[segment.flow] -= 1
-        del line[:count]
-        if not line:
+        del queue[:count]
+        if not queue:
             self._clear()
 
     def _clear(self) -> None:
-        self._line.clear()
+        self._queue.clear()
         self._flows.clear()
         self._resets.clear()
 
-    def _enter(self, segment: Segment, ts_ns: int) -> None:
+    def _insert(self, segment: Segment, ts_ns: int) -> None:
         """Insert a segment into the queue: last, or before segments that must have been sent after it."""
-        line, flow = self._line, segment.flow
+        queue, flow = self._queue, segment.flow
         peer = reverse(flow)
         if segment.flags & RST:
-            if not any(waiting.flags & RST and waiting.flow == flow for _, waiting in line):
-                self._resets[flow] = ts_ns, self._conversations.acknowledged(flow)
+            if not any(waiting.flags & RST and waiting.flow == flow for _, waiting in queue):
+                self._resets[flow] = ts_ns, self._connections.acknowledged(flow)
         elif not segment.flags & SYN and (flow in self._resets or peer in self._resets):
             self._reconsider_resets(segment, peer, ts_ns)
-        place = behind = len(line)
+        place = behind = len(queue)
         following: Segment | None = None
         ours_looked_at, theirs_looked_at = not self._flows[flow], not self._flows[peer]
         # Numbers grow along the queue, so segments before an earlier one were also sent earlier. A SYN may
         # begin another connection between the same ports.
         while behind and not (ours_looked_at and theirs_looked_at):
             behind -= 1
-            captured_ns, waiting = line[behind]
+            captured_ns, waiting = queue[behind]
             if abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS and self._resets:
                 # The other one waits only behind a RST: a segment that is this late is a retransmission.
                 break
@@ -155,16 +155,16 @@ class SegmentReorderer:
         if following is not None and not segment.flags & SYN:
             segment, again = _split(segment, following.seq)
         # It was sent no later than the segment behind it, so it gets that time.
-        line.insert(place, (line[place][0] if place < len(line) else ts_ns, segment))
+        queue.insert(place, (queue[place][0] if place < len(queue) else ts_ns, segment))
         self._flows[flow] += 1
         if again is not None:
-            self._enter(again, ts_ns)
+            self._insert(again, ts_ns)
 
     def _reconsider_resets(self, segment: Segment, peer: bytes, ts_ns: int) -> None:
         """Withdraw the RSTs that a segment refutes, and postpone those that its sender has not received."""
-        line = self._line
-        for place in reversed(range(len(line))):
-            captured_ns, waiting = line[place]
+        queue = self._queue
+        for place in reversed(range(len(queue))):
+            captured_ns, waiting = queue[place]
             if waiting.flow == segment.flow and waiting.flags & SYN:
                 # A RST before this SYN belongs to an earlier connection between the same ports.
                 return
@@ -174,11 +174,11 @@ class SegmentReorderer:
                 # Its bytes stay, as in Wireshark. Its acknowledgment may be as false as the RST.
                 withdrawn = copy(waiting)
                 withdrawn.flags &= ~(RST | ACK)
-                line[place] = captured_ns, withdrawn
+                queue[place] = captured_ns, withdrawn
             elif waiting.flow == peer and abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS:
                 # The segment was not sent before the RST: too late for a packet swapped by the capture.
-                del line[place]
-                line.append((ts_ns, waiting))
+                del queue[place]
+                queue.append((ts_ns, waiting))
 
     def _refutes(self, segment: Segment, ts_ns: int, reset: Segment, place: int) -> bool:
         """Return True if `segment` was sent after its sender's RST at `place` in the queue."""
@@ -190,11 +190,11 @@ class SegmentReorderer:
         ):
             return True
         end = _end_of(segment)
-        if not _is_after(end, reset.seq) or not self._conversations.is_news(segment):
+        if not _is_after(end, reset.seq) or not self._connections.is_news(segment):
             return False
         return all(
             waiting.flow != segment.flow or _is_after(end, _end_of(waiting))
-            for _, waiting in self._line[:place]
+            for _, waiting in self._queue[:place]
         )
 
 

@@ -40,10 +40,10 @@ class RecentBytes:
         self._order: deque[deque[tuple[int, bytes]]] = deque()
         self._cost = 0
 
-    def add(self, given: deque[tuple[int, bytes]], position: int, data: bytes) -> None:
+    def add(self, delivered: deque[tuple[int, bytes]], position: int, data: bytes) -> None:
         """Remember bytes delivered in a direction; `delivered` is that direction's own list."""
-        given.append((position, data))
-        self._order.append(given)
+        delivered.append((position, data))
+        self._order.append(delivered)
         self._cost += len(data) + _RECENT_COST
         while self._cost > MAX_RECENT_BYTES:
             _, oldest = self._order.popleft().popleft()
@@ -56,7 +56,7 @@ class Reassembler:
     Positions are sequence numbers that do not wrap around.
 
     Attributes:
-        begun: True if `start` is known.
+        has_begun: True if `start` is known.
         start: Position of the first byte, which has offset 0.
         next: First position that has not been delivered yet.
         acked: Position up to which the receiver has acknowledged, None before its first acknowledgment.
@@ -65,53 +65,53 @@ class Reassembler:
     """
 
     __slots__ = (
-        "_given",
+        "_delivered",
         "_in_order",
         "_pieces",
         "_recent",
         "acked",
-        "begun",
         "direction",
-        "excused",
         "fin",
+        "has_begun",
         "next",
         "start",
         "stream",
+        "waived",
     )
 
     def __init__(self, stream: Stream, direction: Direction, recent: RecentBytes) -> None:
         self.stream = stream
         self.direction = direction
-        self.begun = False
+        self.has_begun = False
         self.start = 0
         self.next = 0
         self.acked: int | None = None
         self.fin: int | None = None
-        self.excused = -1
+        self.waived = -1
         # True if nothing waits and nothing has ended: the next bytes can be delivered immediately.
         self._in_order = False
         self._pieces: IntervalBuffer | None = None
-        self._given: deque[tuple[int, bytes]] | None = None
+        self._delivered: deque[tuple[int, bytes]] | None = None
         self._recent = recent
 
     def begin(self, seq: int) -> None:
         """Set the sequence number that the first byte of the direction has, or would have."""
         self.start = self.next = seq if self.acked is None else unwrap(seq, self.acked)
-        self.begun = True
+        self.has_begun = True
         # Waiting pieces were numbered for another beginning.
         self._pieces = None
         self._in_order = self.fin is None
 
-    def take(self, seq: int, data: bytes, ts_ns: int, items: list[Item]) -> bool:
+    def take_next(self, seq: int, data: bytes, ts_ns: int, items: list[Item]) -> bool:
         """Deliver the bytes immediately if they are the next ones; otherwise return False, for `add`."""
         position = self.next
         if not self._in_order or seq != position & 0xFFFFFFFF:
             return False
         items.append(Chunk(self.stream, self.direction, ts_ns, position - self.start, data))
         self.next = position + len(data)
-        if self._given is None:
-            self._given = deque()
-        self._recent.add(self._given, position, data)
+        if self._delivered is None:
+            self._delivered = deque()
+        self._recent.add(self._delivered, position, data)
         return True
 
     def add(self, seq: int, data: bytes, missing: int, ts_ns: int, items: list[Item]) -> None:
@@ -120,7 +120,7 @@ class Reassembler:
         If the beginning of the direction is unknown, it begins here, with a gap of unknown length.
         """
         length = len(data) + missing
-        if not self.begun:
+        if not self.has_begun:
             if length == 1 and self.acked is not None and (seq + 1 - self.acked) % _MODULUS == 0:
                 return
             self.begin(seq)
@@ -140,15 +140,15 @@ class Reassembler:
             return
         if self._pieces is None:
             self._pieces = IntervalBuffer()
-        self._tell_differences(self._pieces.add(position, end, data), ts_ns, items)
-        self._give(ts_ns, items)
+        self._report_conflicts(self._pieces.add(position, end, data), ts_ns, items)
+        self._deliver(ts_ns, items)
 
-    def lacks(self, number: int) -> bool:
+    def is_missing_before(self, number: int) -> bool:
         """Return True if bytes before this sequence number were not seen and are still waited for.
 
         The direction must have begun.
         """
-        return unwrap(number, self.next) > max(self._seen_end, self.excused)
+        return unwrap(number, self.next) > max(self._seen_end, self.waived)
 
     def is_unseen(self, number: int) -> bool:
         """Return True if bytes before this sequence number were not seen. The direction must have begun."""
@@ -159,15 +159,15 @@ class Reassembler:
         # A FIN counts as one byte (RFC 9293, 3.4).
         return self.sent_end + (self.fin is not None)
 
-    def excuse(self, number: int) -> None:
+    def waive(self, number: int) -> None:
         """Stop waiting for missing bytes before this sequence number."""
-        self.excused = max(self.excused, unwrap(number, self.next) if self.begun else 0)
+        self.waived = max(self.waived, unwrap(number, self.next) if self.has_begun else 0)
 
     def acknowledge(self, ack: int) -> bool:
         """Process an acknowledgment up to `ack`. Return True if it covers the first hole."""
         acked = self.acked
         if acked is None:
-            self.acked = unwrap(ack, self.next) if self.begun else ack
+            self.acked = unwrap(ack, self.next) if self.has_begun else ack
         else:
             advance = (ack - acked) % _MODULUS
             if advance == 0 or advance >= _HALF:
@@ -177,7 +177,7 @@ class Reassembler:
 
     def end_at(self, seq: int) -> None:
         """Process a FIN: no bytes follow from this sequence number on; of several FINs the first counts."""
-        if not self.begun:
+        if not self.has_begun:
             self.begin(seq)
         position = max(unwrap(seq, self.next), self.next)
         self.fin = position if self.fin is None else min(position, self.fin)
@@ -232,7 +232,7 @@ class Reassembler:
         assert end is not None
         items.append(Gap(self.stream, self.direction, ts_ns, self.next - self.start, end - self.next))
         self.next = end
-        self._give(ts_ns, items)
+        self._deliver(ts_ns, items)
 
     def finish(self, ts_ns: int, items: list[Item]) -> None:
         """Deliver all holes, and bytes acknowledged but never seen, as gaps: nothing more arrives."""
@@ -258,7 +258,7 @@ class Reassembler:
 
     def _give_up_tail(self, ts_ns: int, items: list[Item]) -> None:
         """Append a gap for bytes acknowledged but never seen, after all bytes seen."""
-        if self.begun and self.fin is None and self.acked is not None:
+        if self.has_begun and self.fin is None and self.acked is not None:
             lost = self.acked - self.next
             # A FIN counts as one byte (RFC 9293, 3.4): a single byte is more likely that.
             if lost > 1:
@@ -273,7 +273,7 @@ class Reassembler:
         after = position + 1
         return after == self.next or (position > self.next and after == self.acked)
 
-    def _give(self, ts_ns: int, items: list[Item]) -> None:
+    def _deliver(self, ts_ns: int, items: list[Item]) -> None:
         """Deliver the pieces that are next."""
         pieces = self._pieces
         if pieces is not None:
@@ -285,9 +285,9 @@ class Reassembler:
                 offset = start - self.start
                 if data:
                     items.append(Chunk(self.stream, self.direction, ts_ns, offset, data))
-                    if self._given is None:
-                        self._given = deque()
-                    self._recent.add(self._given, start, data)
+                    if self._delivered is None:
+                        self._delivered = deque()
+                    self._recent.add(self._delivered, start, data)
                 lost = end - start - len(data)
                 if lost:
                     items.append(Gap(self.stream, self.direction, ts_ns, offset + len(data), lost))
@@ -299,26 +299,24 @@ class Reassembler:
 
     def _compare(self, position: int, data: bytes, ts_ns: int, items: list[Item]) -> None:
         """Compare retransmitted bytes with the delivered ones, as far as these are remembered."""
-        given = self._given
-        if not given:
+        delivered = self._delivered
+        if not delivered:
             return
-        contradictions = []
-        first = max(bisect_right(given, position, key=lambda entry: entry[0]) - 1, 0)
-        for start, old in islice(given, first, None):
+        conflicts = []
+        first = max(bisect_right(delivered, position, key=lambda entry: entry[0]) - 1, 0)
+        for start, old in islice(delivered, first, None):
             if start >= position + len(data):
                 break
             low, high = max(start, position), min(start + len(old), position + len(data))
             if low < high:
                 before, now = old[low - start : high - start], data[low - position : high - position]
                 if before != now:
-                    contradictions.append((low, before, now))
-        self._tell_differences(contradictions, ts_ns, items)
+                    conflicts.append((low, before, now))
+        self._report_conflicts(conflicts, ts_ns, items)
 
-    def _tell_differences(
-        self, contradictions: Iterable[OverlapConflict], ts_ns: int, items: list[Item]
-    ) -> None:
+    def _report_conflicts(self, conflicts: Iterable[OverlapConflict], ts_ns: int, items: list[Item]) -> None:
         count = first = last = 0
-        for position, before, now in contradictions:
+        for position, before, now in conflicts:
             # Zero where the two agree.
             marks = (int.from_bytes(before, "big") ^ int.from_bytes(now, "big")).to_bytes(len(now), "big")
             if count == 0:

@@ -30,7 +30,7 @@ DEFAULT_MAX_STREAMS = 16_384
 class _Pair:
     """Two endpoints and their current stream, if it has not ended."""
 
-    __slots__ = ("client_flow", "has_repeats", "last_ns", "server_flow", "stream")
+    __slots__ = ("client_flow", "has_duplicates", "last_ns", "server_flow", "stream")
 
     def __init__(self, client_flow: bytes, server_flow: bytes) -> None:
         # The flows of the datagrams from the client and from the server.
@@ -38,7 +38,7 @@ class _Pair:
         self.server_flow = server_flow
         self.last_ns = 0
         self.stream: Stream | None = None
-        self.has_repeats = False
+        self.has_duplicates = False
 
 
 class _Side:
@@ -67,19 +67,19 @@ class UdpFlows:
     def __init__(
         self,
         stream_ids: Iterator[int],
-        orient: DirectionDetector,
+        detect_direction: DirectionDetector,
         server_ports: frozenset[int],
         idle_ns: int = DEFAULT_IDLE_NS,
         max_streams: int = DEFAULT_MAX_STREAMS,
     ) -> None:
         self._stream_ids = stream_ids
-        self._servers = ServerRegistry(server_ports, orient)
+        self._servers = ServerRegistry(server_ports, detect_direction)
         self._idle_ns = idle_ns
         self._max_streams = max_streams
         # Sides of open streams by flow; all pairs, including those whose stream has ended, by both flows.
         self._sides: dict[bytes, _Side] = {}
         self._pairs: dict[bytes, _Pair] = {}
-        self._repeats = DuplicateDetector()
+        self._duplicates = DuplicateDetector()
         # The time for measuring silence: the packets' time plus a shift for clock adjustments.
         self._now_ns = 0
         self._shift_ns = 0
@@ -98,8 +98,8 @@ class UdpFlows:
         if now_ns >= self._next_sweep_ns:
             self.expire(ts_ns, items)
             side = self._sides.get(flow)
-        if self._repeats.is_repeated(datagram, ts_ns) and side is not None:
-            self._tell_repeated(side, ts_ns, identification, items)
+        if self._duplicates.is_duplicate(datagram, ts_ns) and side is not None:
+            self._report_duplicate(side, ts_ns, identification, items)
             return
         if side is None or now_ns - side.pair.last_ns > self._idle_ns:
             side = self._open(flow, payload, ts_ns, items)
@@ -110,13 +110,13 @@ class UdpFlows:
 
     def expect_copies(self, skew_ns: int) -> None:
         """Treat a datagram that is repeated after about `skew_ns` as a copy from another capture."""
-        self._repeats.expect_copies(skew_ns)
+        self._duplicates.expect_copies(skew_ns)
 
-    def _tell_repeated(self, side: _Side, ts_ns: int, identification: int, items: list[Item]) -> None:
+    def _report_duplicate(self, side: _Side, ts_ns: int, identification: int, items: list[Item]) -> None:
         """Report the first duplicate datagram of a stream."""
-        if side.pair.has_repeats:
+        if side.pair.has_duplicates:
             return
-        side.pair.has_repeats = True
+        side.pair.has_duplicates = True
         how = (
             "captured twice" if identification else "captured twice, or sent twice without an identification"
         )
@@ -149,7 +149,9 @@ class UdpFlows:
         if pair is None and len(self._pairs) >= 2 * self._max_streams:
             self._make_room(ts_ns, items)
         source, destination = endpoints(flow)
-        direction = self._servers.known(flow) or self._servers.recognise(flow, payload, source, destination)
+        direction = self._servers.known_direction(flow) or self._servers.detect(
+            flow, payload, source, destination
+        )
         if direction is None:
             direction = "s2c" if pair is not None and flow == pair.server_flow else "c2s"
         if direction == "c2s":

@@ -16,18 +16,18 @@ class FlushTimer:
     def __init__(self, journal: JournalWriter, loop: asyncio.AbstractEventLoop) -> None:
         self._journal = journal
         self._loop = loop
-        self._is_planned = False
-        journal.on_pending = self._plan
+        self._is_scheduled = False
+        journal.on_pending = self._schedule
 
     def stop(self) -> None:
         """Schedule no more flushes."""
         self._journal.on_pending = lambda: None
 
-    def _plan(self) -> None:
-        if not self._is_planned:
-            self._is_planned = True
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
             self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _flush(self) -> None:
-        self._is_planned = False
+        self._is_scheduled = False
         self._journal.flush()

@@ -135,11 +135,11 @@ def follow(reader: JournalReader) -> Iterator[list[Item]]:
     parent = multiprocessing.parent_process()
     if parent is None:
         raise RuntimeError("a journal is followed in a child of the process that writes it")
-    aside = CoreSharing(parent.pid)
+    sharing = CoreSharing(parent.pid)
     gone = False
     while True:
         items = reader.read()
-        aside.look(items[-1].ts_ns if items else None)
+        sharing.update(items[-1].ts_ns if items else None)
         if items:
             yield items
         elif reader.stopped or gone:

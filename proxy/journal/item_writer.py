@@ -36,10 +36,10 @@ class ItemWriter:
         elif isinstance(item, Gap):
             journal.gap(number, item.direction, item.ts_ns, item.offset, item.length)
         elif isinstance(item, Fault):
-            flaw = FaultDetails(
+            details = FaultDetails(
                 item.code, item.text, item.length, item.group, item.blame, item.expected, item.severity
             )
-            journal.flaw(number, item.direction, item.ts_ns, item.offset, flaw)
+            journal.detailed_fault(number, item.direction, item.ts_ns, item.offset, details)
         elif isinstance(item, End):
             journal.end(number, item.ts_ns, item.reason)
             del self._numbers[item.stream]

@@ -173,7 +173,7 @@ class JournalReader:
                 return items
             if damage is not None:
                 raise damage
-            if not skipped and not self._fill():
+            if not skipped and not self._read_more():
                 return items
 
     @property
@@ -181,7 +181,7 @@ class JournalReader:
         """True if the items returned last were all that had been written by then."""
         return self._has_seen_end and len(self._window) - self._at < HEAD.size
 
-    def waiting(self) -> int:
+    def backlog(self) -> int:
         """Estimate how many written items have not been returned yet, from the average item size."""
         written = 0
         with suppress(FileNotFoundError):
@@ -237,7 +237,7 @@ class JournalReader:
                     or length > longest
                     or offset > _MAX_OFFSET
                 ):
-                    raise JournalError(self._damage(at))
+                    raise JournalError(self._damage_text(at))
                 if end > len(window):
                     return
                 if kind == CHUNK:
@@ -258,7 +258,7 @@ class JournalReader:
                     )
                 at = end
         except (KeyError, ValueError, StructError, msgspec.MsgspecError) as error:
-            raise JournalError(self._damage(at)) from error
+            raise JournalError(self._damage_text(at)) from error
         finally:
             self._parsed_bytes += at - self._at
             self._at = at
@@ -268,11 +268,11 @@ class JournalReader:
             self._base + number, transport, client, server, opened_ns
         )
 
-    def _damage(self, at: int) -> str:
+    def _damage_text(self, at: int) -> str:
         path = self._directory / segment_name(self._number)
         return f"The journal is damaged: {path}, byte {self._position + at}: no valid record."
 
-    def _fill(self) -> bool:
+    def _read_more(self) -> bool:
         """Read more bytes after the last complete record; return False if there are none now."""
         # Checked first: if there is a successor, the next read returns the rest of this segment.
         succeeded = self._has_segment(self._number + 1)
@@ -282,7 +282,7 @@ class JournalReader:
             except FileNotFoundError:
                 return False
             except OSError as error:
-                raise JournalError(f"{self._damage(0)[:-1]}: {error.strerror}.") from error
+                raise JournalError(f"{self._damage_text(0)[:-1]}: {error.strerror}.") from error
         self._position += self._at
         rest = len(self._window) - self._at
         self._at = 0

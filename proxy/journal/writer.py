@@ -199,9 +199,9 @@ class JournalWriter:
         self._retry_seconds = retry_seconds
         self._retry_at = 0.0
         self._buffer = bytearray()
-        self._losing = False
+        self._is_dropping = False
         self._lost: dict[int, _StreamLoss] = {}
-        self._forgotten = _UnrecordedStreams()
+        self._unrecorded = _UnrecordedStreams()
         self._abandoned = False
         self._streams = 0
         self._number = 0
@@ -220,9 +220,9 @@ class JournalWriter:
         self._next_segment()
 
     @property
-    def is_losing(self) -> bool:
+    def is_dropping(self) -> bool:
         """True while records are dropped."""
-        return self._losing
+        return self._is_dropping
 
     @property
     def streams(self) -> int:
@@ -233,7 +233,7 @@ class JournalWriter:
         """Open a stream between two `ip:port` and return its number, counted from 1."""
         self._streams += 1
         payload = "\0".join((transport, client, server)).encode()
-        self._put(OPEN, 0, self._streams, ts_ns, 0, payload)
+        self._append(OPEN, 0, self._streams, ts_ns, 0, payload)
         return self._streams
 
     def chunk(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
@@ -251,20 +251,24 @@ class JournalWriter:
         self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes, missing: int
     ) -> None:
         """Write a datagram whose last `missing` bytes were not captured."""
-        self._put(CUT, direction == "s2c", number, ts_ns, offset, LENGTH.pack(missing) + data)
+        self._append(CUT, direction == "s2c", number, ts_ns, offset, LENGTH.pack(missing) + data)
 
     def gap(self, number: int, direction: Direction, ts_ns: int, offset: int, length: int | None) -> None:
         """Write a gap of missing bytes; `length` is None if unknown."""
         payload = b"" if length is None else LENGTH.pack(length)
-        self._put(GAP, direction == "s2c", number, ts_ns, offset, payload)
+        self._append(GAP, direction == "s2c", number, ts_ns, offset, payload)
 
-    def flaw(self, number: int, direction: Direction, ts_ns: int, offset: int, flaw: FaultDetails) -> None:
+    def detailed_fault(
+        self, number: int, direction: Direction, ts_ns: int, offset: int, details: FaultDetails
+    ) -> None:
         """Write a fault with all its details."""
-        self._put(DETAILED_FAULT, direction == "s2c", number, ts_ns, offset, msgspec.msgpack.encode(flaw))
+        self._append(
+            DETAILED_FAULT, direction == "s2c", number, ts_ns, offset, msgspec.msgpack.encode(details)
+        )
 
     def fault(self, number: int, direction: Direction, ts_ns: int, offset: int, code: str, text: str) -> None:
         """Write a network error of a stream."""
-        self._put(FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
+        self._append(FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
 
     def altered(
         self, number: int, direction: Direction, ts_ns: int, offset: int, length: int, mark: Mark
@@ -286,11 +290,11 @@ class JournalWriter:
             None if fields is None or len(fields.encode()) > MAX_PAYLOAD else fields,
         )
         encoded = msgspec.msgpack.encode(payload)
-        self._put(ALTERED, direction == "s2c", number, ts_ns, offset, encoded)
+        self._append(ALTERED, direction == "s2c", number, ts_ns, offset, encoded)
 
     def end(self, number: int, ts_ns: int, reason: str) -> None:
         """Write the end of a stream; nothing may follow on it."""
-        self._put(END, 0, number, ts_ns, 0, reason.encode())
+        self._append(END, 0, number, ts_ns, 0, reason.encode())
 
     def flush(self) -> None:
         """Pass all buffered records to the operating system in one write."""
@@ -300,12 +304,12 @@ class JournalWriter:
         self._buffer = bytearray()
         if self._abandoned:
             return
-        if self._losing:
+        if self._is_dropping:
             if time.monotonic() < self._retry_at:
-                self._lose(data, 0)
+                self._note_loss(data, 0)
                 return
-            data = self._holes() + data
-            lost = self._lost_in_words()
+            data = self._gap_records() + data
+            lost = self._loss_text()
             self._lost.clear()
         written = 0
         try:
@@ -317,12 +321,12 @@ class JournalWriter:
                 while written < len(view):
                     written += os.write(self._fd, view[written:])
         except OSError as error:
-            self._failed(error, data, written)
+            self._handle_write_error(error, data, written)
         else:
             self._size += written
-            if self._losing:
-                self._losing = False
-                self._forgotten = _UnrecordedStreams()
+            if self._is_dropping:
+                self._is_dropping = False
+                self._unrecorded = _UnrecordedStreams()
                 self._on_trouble(
                     f"The journal can be written again: traffic is recorded from now on; {lost} are missing."
                 )
@@ -336,19 +340,21 @@ class JournalWriter:
 
     def close(self) -> None:
         """Write the end of the journal, if the disk allows, and close it."""
-        self._put(STOP, 0, 0, 0, 0, b"")
+        self._append(STOP, 0, 0, 0, 0, b"")
         self._retry_at = 0.0
         # There is always room for this little, and for the gaps.
         self._has_room = lambda: True
         self.flush()
-        if self._losing:
+        if self._is_dropping:
             self._on_trouble(
-                f"The journal could not be written to its end: {self._lost_in_words()} are missing, and are "
+                f"The journal could not be written to its end: {self._loss_text()} are missing, and are "
                 "not recorded as missing."
             )
         self._close_segment()
 
-    def _put(self, kind: int, direction: int, number: int, ts_ns: int, offset: int, payload: bytes) -> None:
+    def _append(
+        self, kind: int, direction: int, number: int, ts_ns: int, offset: int, payload: bytes
+    ) -> None:
         if not self._buffer:
             self.on_pending()
         self._buffer += HEAD.pack(kind, direction, number, len(payload), ts_ns, offset) + payload
@@ -369,21 +375,21 @@ class JournalWriter:
             os.close(self._fd)
             self._fd = -1
 
-    def _failed(self, error: OSError, data: bytearray, written: int) -> None:
+    def _handle_write_error(self, error: OSError, data: bytearray, written: int) -> None:
         """Register the loss of all records from the first one that was not written completely."""
         self._retry_at = time.monotonic() + self._retry_seconds
         if written:
             # An incomplete record may be on disk. A successor segment tells the reader that it stays
             # incomplete.
             self._close_segment()
-        self._lose(data, written)
-        if not self._losing:
-            self._losing = True
+        self._note_loss(data, written)
+        if not self._is_dropping:
+            self._is_dropping = True
             self._on_trouble(
                 f"The journal cannot be written: {error.strerror}. Traffic is forwarded but not recorded."
             )
 
-    def _lose(self, data: bytearray, written: int) -> None:
+    def _note_loss(self, data: bytearray, written: int) -> None:
         for head in _iter_heads(data):
             if head.end <= written or head.kind in (FAULT, DETAILED_FAULT, STOP):
                 continue
@@ -393,7 +399,7 @@ class JournalWriter:
             elif head.kind == END:
                 loss.ending = bytes(data[head.start : head.end])
                 if loss.opening is not None and len(self._lost) > _MAX_LOST_STREAMS:
-                    self._forgotten.add(self._lost.pop(head.number))
+                    self._unrecorded.add(self._lost.pop(head.number))
             else:
                 if head.kind == CHUNK:
                     length = head.end - head.body
@@ -408,16 +414,16 @@ class JournalWriter:
                 ts_ns, offset, before = loss.holes.get(head.direction, (head.ts_ns, head.offset, 0))
                 loss.holes[head.direction] = (ts_ns, offset, before + length)
 
-    def _lost_in_words(self) -> str:
+    def _loss_text(self) -> str:
         """Return the number of lost bytes and streams as text."""
-        streams = len(self._lost) + self._forgotten.streams
-        total = sum(loss.length for loss in self._lost.values()) + self._forgotten.length
+        streams = len(self._lost) + self._unrecorded.streams
+        total = sum(loss.length for loss in self._lost.values()) + self._unrecorded.length
         of_streams = f"{total:,} bytes of {streams:,} stream{'' if streams == 1 else 's'}"
-        if not self._forgotten.streams:
+        if not self._unrecorded.streams:
             return of_streams
-        return f"{of_streams} ({self._forgotten.streams:,} of which are not recorded at all)"
+        return f"{of_streams} ({self._unrecorded.streams:,} of which are not recorded at all)"
 
-    def _holes(self) -> bytearray:
+    def _gap_records(self) -> bytearray:
         """Return the records that describe the losses, stream by stream."""
         records = bytearray()
         for number, loss in self._lost.items():

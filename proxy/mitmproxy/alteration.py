@@ -51,41 +51,41 @@ class _AlteredLayer(Layer):
 
     context: Context
 
-    def begin(self, streams: StreamJournal, connections: Connections) -> None:
+    def attach(self, streams: StreamJournal, connections: Connections) -> None:
         """Connect a new layer to its streams and handlers; must be called first."""
         self._streams = streams
         self._connections = connections
         self._is_inside = False
-        self._waits = False
-        self._held_back: dict[Direction, asyncio.Event] = {}
+        self._is_hooked = False
+        self._paused_senders: dict[Direction, asyncio.Event] = {}
         """Directions whose sender is paused; the event is set when that ends."""
         self._events: list[Event] = []
         """Output that the pipeline returned immediately."""
 
-    def pass_on(self, direction: Direction, data: bytes) -> None:
-        self._take(_DataReleased(direction, data))
+    def deliver(self, direction: Direction, data: bytes) -> None:
+        self._enqueue(_DataReleased(direction, data))
 
     def end(self, direction: Direction) -> None:
-        self._take(_DirectionEnded(direction))
+        self._enqueue(_DirectionEnded(direction))
 
     def reset(self) -> None:
         """Close both sides: mitmproxy forwards a reset as an end, too."""
-        self._take(_ConnectionReset())
+        self._enqueue(_ConnectionReset())
 
-    def hold_back(self, direction: Direction, is_held: bool) -> None:
+    def set_paused(self, direction: Direction, is_paused: bool) -> None:
         handler = self._connections.get(self.context.client.id)
         if handler is None or self.context.client.transport_protocol != "tcp":
             return
-        if not self._waits:
-            self._waits = True
+        if not self._is_hooked:
+            self._is_hooked = True
             # A connection's task passes here between two pieces, and nowhere else.
             handler.drain_writers = partial(  # type: ignore[method-assign] # There is no hook for it.
                 self._wait, handler, handler.drain_writers
             )
-        if is_held:
-            self._held_back[direction] = asyncio.Event()
-        elif direction in self._held_back:
-            self._held_back.pop(direction).set()
+        if is_paused:
+            self._paused_senders[direction] = asyncio.Event()
+        elif direction in self._paused_senders:
+            self._paused_senders.pop(direction).set()
 
     async def _wait(self, handler: ConnectionHandler, drain: Callable[[], Awaitable[None]]) -> None:
         """Block the task of a connection while its sender is paused."""
@@ -93,10 +93,10 @@ class _AlteredLayer(Layer):
         for direction in DIRECTIONS:
             io = handler.transports.get(self._from(direction))
             if io is not None and io.handler is asyncio.current_task():
-                while direction in self._held_back:
-                    await self._held_back[direction].wait()
+                while direction in self._paused_senders:
+                    await self._paused_senders[direction].wait()
 
-    def _take(self, event: Event) -> None:
+    def _enqueue(self, event: Event) -> None:
         if self._is_inside:
             self._events.append(event)
             return
@@ -112,7 +112,7 @@ class _AlteredLayer(Layer):
     def _to(self, direction: Direction) -> Connection:
         return self.context.server if direction == "c2s" else self.context.client
 
-    def _detour(self, event: Event) -> bool:
+    def _feed_pipeline(self, event: Event) -> bool:
         """Feed received bytes or an end to the pipeline; return False for anything else."""
         client, server = self.context.client, self.context.server
         if not isinstance(event, DataReceived | ConnectionClosed):
@@ -121,25 +121,27 @@ class _AlteredLayer(Layer):
         self._is_inside = True
         try:
             if isinstance(event, ConnectionClosed):
-                return client.transport_protocol == "tcp" and self._streams.ended(client.id, direction)
+                return client.transport_protocol == "tcp" and self._streams.eof_received(client.id, direction)
             transport = client.transport_protocol
-            return self._streams.came(client.id, transport, client, server, direction, event.data, self)
+            return self._streams.data_received(
+                client.id, transport, client, server, direction, event.data, self
+            )
         finally:
             self._is_inside = False
 
-    def _altered(self, event: Event) -> CommandGenerator[bool]:
+    def _process(self, event: Event) -> CommandGenerator[bool]:
         """Feed an event to the pipeline and carry out its output; return False if it must pass unaltered."""
         if isinstance(event, _DataReleased | _DirectionEnded | _ConnectionReset):
             self._events.append(event)
-        elif not self._detour(event):
+        elif not self._feed_pipeline(event):
             return False
         events, self._events = self._events, []
-        for given in events:
-            if isinstance(given, _DataReleased):
-                if self._to(given.direction).state & ConnectionState.CAN_WRITE:
-                    yield SendData(self._to(given.direction), given.data)
-            elif isinstance(given, _DirectionEnded):
-                yield from self._as_ever(ConnectionClosed(self._from(given.direction)))
+        for released in events:
+            if isinstance(released, _DataReleased):
+                if self._to(released.direction).state & ConnectionState.CAN_WRITE:
+                    yield SendData(self._to(released.direction), released.data)
+            elif isinstance(released, _DirectionEnded):
+                yield from self._relay_unaltered(ConnectionClosed(self._from(released.direction)))
             else:
                 for connection in (self.context.client, self.context.server):
                     if connection.state is not ConnectionState.CLOSED:
@@ -148,29 +150,29 @@ class _AlteredLayer(Layer):
 
     def relay_messages(self, event: Event) -> CommandGenerator[None]:
         """Relay an event; mitmproxy's hook for everything received."""
-        if not (yield from self._altered(event)):
-            yield from self._as_ever(event)
+        if not (yield from self._process(event)):
+            yield from self._relay_unaltered(event)
 
     def done(self, event: Event) -> CommandGenerator[None]:
         """Drop events, including later output of the pipeline, as the connection has ended."""
         yield from ()
 
     @abstractmethod
-    def _as_ever(self, event: Event) -> CommandGenerator[None]:
+    def _relay_unaltered(self, event: Event) -> CommandGenerator[None]:
         """Relay an event without alteration."""
 
 
 class _AlteredTcpLayer(_AlteredLayer, TCPLayer):
     """A TCP layer with alteration."""
 
-    def _as_ever(self, event: Event) -> CommandGenerator[None]:
+    def _relay_unaltered(self, event: Event) -> CommandGenerator[None]:
         yield from TCPLayer.relay_messages(self, event)
 
 
 class _AlteredUdpLayer(_AlteredLayer, UDPLayer):
     """A UDP layer with alteration."""
 
-    def _as_ever(self, event: Event) -> CommandGenerator[None]:
+    def _relay_unaltered(self, event: Event) -> CommandGenerator[None]:
         yield from UDPLayer.relay_messages(self, event)
 
 
@@ -178,5 +180,5 @@ def altered_layer(context: Context, streams: StreamJournal, connections: Connect
     """Return the layer of a connection whose bytes are altered."""
     kind = _AlteredTcpLayer if context.client.transport_protocol == "tcp" else _AlteredUdpLayer
     layer = kind(context, ignore=True)
-    layer.begin(streams, connections)
+    layer.attach(streams, connections)
     return layer

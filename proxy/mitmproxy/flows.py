@@ -52,10 +52,10 @@ class FlowJournal:
             return
         message = flow.messages[-1]
         direction: Direction = "c2s" if message.from_client else "s2c"
-        self._streams.passed_on(
+        self._streams.journal_data(
             flow.id, transport, flow.client_conn, flow.server_conn, direction, message.content
         )
 
     def _error(self, flow: TCPFlow | UDPFlow, transport: Transport) -> None:
         if not self._streams.end(flow.id, "reset") and flow.live:
-            self._streams.unreachable(transport, flow.client_conn, flow.server_conn)
+            self._streams.report_unreachable(transport, flow.client_conn, flow.server_conn)

@@ -28,7 +28,7 @@ def secure_keys(
     generate: Callable[[], str],
     on_notice: Notice,
     *,
-    is_mitmproxys: bool,
+    is_dedicated: bool,
 ) -> None:
     """Ensure that mitmproxy's keys are this user's and private.
 
@@ -40,14 +40,14 @@ def secure_keys(
         wireguard: Files with WireGuard keys.
         generate: Returns a new WireGuard key.
         on_notice: Callback for fixed permissions.
-        is_mitmproxys: True if only mitmproxy uses the folder; only then are an existing folder's permissions
+        is_dedicated: True if only mitmproxy uses the folder; only then are an existing folder's permissions
             changed.
 
     Raises:
         RelayError: a file or folder belongs to another user.
     """
     try:
-        _secure_folder(folder, is_mitmproxys)
+        _secure_folder(folder, is_dedicated)
         for name in _PRIVATE:
             _secure_file(folder / name, on_notice)
         for path in wireguard:
@@ -59,7 +59,7 @@ def secure_keys(
         ) from error
 
 
-def _secure_folder(folder: Path, is_mitmproxys: bool) -> None:
+def _secure_folder(folder: Path, is_dedicated: bool) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=0o700)
@@ -69,7 +69,7 @@ def _secure_folder(folder: Path, is_mitmproxys: bool) -> None:
             raise RelayError(
                 f"{folder} belongs to another user, who could read mitmproxy's keys. {_ADVICE}"
             ) from None
-        if is_mitmproxys and there.st_mode & 0o077:
+        if is_dedicated and there.st_mode & 0o077:
             folder.chmod(0o700)
         elif there.st_mode & stat.S_IWOTH:
             raise RelayError(

@@ -83,20 +83,20 @@ class PlainLayers:
         elif isinstance(mode, ReverseMode):
             next_layer.layer = _tls_layer(context, client_too=starts_like_tls_record(data))
         else:
-            takes_off = self._takes_tls_off(context, data)
-            if takes_off:
+            intercepts = self._intercepts_tls(context, data)
+            if intercepts:
                 next_layer.layer = _tls_layer(context, client_too=True)
-            elif takes_off is not None:
+            elif intercepts is not None:
                 next_layer.layer = self._plain(context)
 
     def _plain(self, context: Context) -> Layer:
-        if self._streams.detour is not None:
+        if self._streams.pipeline is not None:
             return altered_layer(context, self._streams, self._connections)
         if context.client.transport_protocol == "tcp":
             return _JournaledTcp(context, self._streams)
         return _JournaledUdp(context, self._streams)
 
-    def _takes_tls_off(self, context: Context, data: bytes) -> bool | None:
+    def _intercepts_tls(self, context: Context, data: bytes) -> bool | None:
         """Return True if a client starts TLS that is to be intercepted; None if more bytes are needed."""
         if context.client.transport_protocol == "tcp":
             option, starts, parse = "tcp_hosts", starts_like_tls_record, parse_client_hello
@@ -158,7 +158,7 @@ def _journal(streams: StreamJournal, context: Context, event: Event) -> None:
     if isinstance(event, DataReceived):
         client, server = context.client, context.server
         direction: Direction = "c2s" if event.connection == client else "s2c"
-        streams.passed_on(client.id, client.transport_protocol, client, server, direction, event.data)
+        streams.journal_data(client.id, client.transport_protocol, client, server, direction, event.data)
 
 
 def _tls_layer(context: Context, *, client_too: bool) -> Layer:

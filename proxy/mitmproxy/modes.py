@@ -78,13 +78,13 @@ class _ConnectionEndAddon:
 
     def server_connect_error(self, data: ServerConnectionHookData) -> None:
         """Report an unreachable server (mitmproxy hook)."""
-        self._streams.unreachable(data.server.transport_protocol, data.client, data.server)
+        self._streams.report_unreachable(data.server.transport_protocol, data.client, data.server)
 
     def tls_failed_server(self, data: TlsData) -> None:
         """Journal the failure and close the client, which mitmproxy would leave waiting (mitmproxy hook)."""
         client, server = data.context.client, data.context.server
         text = f"TLS with the server failed: {server.error}"
-        self._streams.refused(client.transport_protocol, client, server, "tls", text)
+        self._streams.record_refused(client.transport_protocol, client, server, "tls", text)
         connection = self._proxyserver.connections.get(client.id)
         if connection is not None and client in connection.transports:
             connection.close_connection(client)
@@ -101,13 +101,13 @@ class _ClientAddon:
         proxyserver: Proxyserver,
         servers: Mapping[tuple[str, int], tuple[str, int]],
         idle_seconds: float,
-        most: int,
+        max_clients: int,
         on_notice: Notice,
     ) -> None:
         self._proxyserver = proxyserver
         self._servers = servers
         self._idle_seconds = idle_seconds
-        self._most = most
+        self._max_clients = max_clients
         self._on_notice = on_notice
         self._waiting: set[asyncio.Task[None]] = set()
 
@@ -115,11 +115,11 @@ class _ClientAddon:
         """Reject the client by setting its `error` if there are too many (mitmproxy hook)."""
         idle = _TCP_IDLE_SECONDS if client.transport_protocol == "tcp" else round(self._idle_seconds)
         self._proxyserver.connections[client.id].timeout_watchdog.timeout = idle
-        if len(self._proxyserver.connections) > self._most:
+        if len(self._proxyserver.connections) > self._max_clients:
             client.error = "too many connections"
             self._on_notice(
                 "max-connections",
-                f"{endpoint_text(client.peername)} was rejected: mitmproxy's modes have {self._most} "
+                f"{endpoint_text(client.peername)} was rejected: mitmproxy's modes have {self._max_clients} "
                 "connections. Raise the limit with --max-connections.",
             )
 
@@ -132,7 +132,7 @@ class _ClientAddon:
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """Limit the wait for the client's first bytes in reverse modes (mitmproxy hook)."""
         if isinstance(data.client.proxy_mode, ReverseMode):
-            task = asyncio.get_running_loop().create_task(self._begin_in_silence(data.client))
+            task = asyncio.get_running_loop().create_task(self._start_silent_client(data.client))
             self._waiting.add(task)
             task.add_done_callback(self._waiting.discard)
 
@@ -141,7 +141,7 @@ class _ClientAddon:
         for task in self._waiting:
             task.cancel()
 
-    async def _begin_in_silence(self, client: Client) -> None:
+    async def _start_silent_client(self, client: Client) -> None:
         """Treat a silent client as one without TLS: the server may have to send first."""
         await asyncio.sleep(_GREETING_SECONDS)
         connection = self._proxyserver.connections.get(client.id)
@@ -190,9 +190,9 @@ class MitmproxyRelay:
         on_notice: Notice,
         idle_seconds: float,
         max_connections: int,
-        detour: AlterationPipeline | None = None,
+        pipeline: AlterationPipeline | None = None,
     ) -> None:
-        self.says: list[ListenerInfo] = []
+        self.listeners: list[ListenerInfo] = []
         self._modes = [_check_bindable(mode) for mode in modes]
         self._servers: dict[tuple[str, int], tuple[str, int]] = {}
         self.routes: list[Route] = []
@@ -207,18 +207,18 @@ class MitmproxyRelay:
         self._idle_seconds = idle_seconds
         self._max_connections = max_connections
         self._on_notice = on_notice
-        self._streams = StreamJournal(journal, on_notice, detour)
+        self._streams = StreamJournal(journal, on_notice, pipeline)
         self._log = _NoticeHandler(on_notice)
         _LOG.addHandler(self._log)
         try:
-            asyncio.run(self._try())
+            asyncio.run(self._check_startable())
         except BaseException:
             self.close()
             raise
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Listen and start forwarding. Raises RelayError if mitmproxy cannot."""
-        self._master, self._proxyserver = await self._make()
+        self._master, self._proxyserver = await self._create()
         await self._proxyserver.setup_servers()
         self._raise_errors()
         await self._master.running()
@@ -229,7 +229,7 @@ class MitmproxyRelay:
                 listening = ListenerInfo(
                     _description(mode), _peer_configuration(mode, server), _peer_advice(mode)
                 )
-            self.says.append(listening)
+            self.listeners.append(listening)
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
         """Stop forwarding, and end all streams at `ts_ns`."""
@@ -248,7 +248,7 @@ class MitmproxyRelay:
         """Restore logging."""
         _LOG.removeHandler(self._log)
 
-    async def _make(self) -> tuple[Master, Proxyserver]:
+    async def _create(self) -> tuple[Master, Proxyserver]:
         """Create a mitmproxy that is not running yet. Raises SettingError and RelayError."""
         options = Options()
         master = Master(options)
@@ -286,18 +286,18 @@ class MitmproxyRelay:
             kind, _, file = mode.kind.partition(":")
             if kind == "wireguard":
                 wireguard.append(Path(os.path.expanduser(file)) if file else folder / "wireguard.conf")
-        is_mitmproxys = options.confdir == options.default("confdir")
+        is_dedicated = options.confdir == options.default("confdir")
         secure_keys(
             folder,
             wireguard,
             mitmproxy_rs.wireguard.genkey,
             self._on_notice,
-            is_mitmproxys=is_mitmproxys,
+            is_dedicated=is_dedicated,
         )
 
-    async def _try(self) -> None:
+    async def _check_startable(self) -> None:
         """Create and discard a mitmproxy, so that errors are reported immediately."""
-        master, _ = await self._make()
+        master, _ = await self._create()
         await master.done()
 
     def _raise_errors(self) -> None:

@@ -42,7 +42,7 @@ class Disconnected(msgspec.Struct, frozen=True):
     """The peer has ended its side; `reason` is a predicate, as in "the server has hung up"."""
 
     connection: int
-    how: str
+    reason: str
 
 
 RESET = "has reset the connection"
@@ -60,7 +60,7 @@ class Connection(ABC):
 
     def __init__(self, peers: Peers, stream: Stream) -> None:
         self.stream = stream
-        self.over = asyncio.Event()
+        self.disconnected = asyncio.Event()
         """Set once the peer sends no more."""
         self.writable = asyncio.Event()
         """Set unless the system's send buffer is full."""
@@ -69,11 +69,11 @@ class Connection(ABC):
         self._offsets: dict[Direction, int] = {"c2s": 0, "s2c": 0}
 
     @abstractmethod
-    def send(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """Write bytes to the socket."""
 
     @abstractmethod
-    def hang(self) -> None:
+    def send_eof(self) -> None:
         """Signal the end of sent bytes."""
 
     @abstractmethod
@@ -84,23 +84,23 @@ class Connection(ABC):
     def close(self) -> None:
         """Close the socket."""
 
-    def say(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         """Send and record bytes."""
-        self._tell(self._peers.plays, data)
-        self.send(data)
+        self._record(self._peers.sent_direction, data)
+        self.write(data)
 
-    def came(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         """Record received bytes, and emit an event."""
-        self._tell(OPPOSITE[self._peers.plays], data)
-        self._peers.happen(DataReceived(self.stream.id, data))
+        self._record(OPPOSITE[self._peers.sent_direction], data)
+        self._peers.emit(DataReceived(self.stream.id, data))
 
-    def gone(self, how: str = "has hung up") -> None:
+    def peer_disconnected(self, reason: str = "has hung up") -> None:
         """Emit the peer's disconnection, once."""
-        if not self.over.is_set():
-            self.over.set()
-            self._peers.happen(Disconnected(self.stream.id, how))
+        if not self.disconnected.is_set():
+            self.disconnected.set()
+            self._peers.emit(Disconnected(self.stream.id, reason))
 
-    def _tell(self, direction: Direction, data: bytes) -> None:
+    def _record(self, direction: Direction, data: bytes) -> None:
         offset = self._offsets[direction]
         self._offsets[direction] += len(data)
         self._peers.on_item(Chunk(self.stream, direction, now_ns(), offset, data))
@@ -110,16 +110,18 @@ class Peers:
     """All connections of one simulated side.
 
     Attributes:
-        plays: Direction of the bytes that this side sends.
+        sent_direction: Direction of the bytes that this side sends.
         on_item: Callback for items to record.
         events: The peers' actions, in order.
         streams: All streams so far, by number.
     """
 
-    def __init__(self, plays: Direction, stream_ids: Iterator[int], on_item: Callable[[Item], None]) -> None:
-        self.plays: Direction = plays
+    def __init__(
+        self, sent_direction: Direction, stream_ids: Iterator[int], on_item: Callable[[Item], None]
+    ) -> None:
+        self.sent_direction: Direction = sent_direction
         self.on_item = on_item
-        self.happened: asyncio.Queue[PeerEvent] = asyncio.Queue()
+        self.events: asyncio.Queue[PeerEvent] = asyncio.Queue()
         self._stream_ids = stream_ids
         self.streams: dict[int, Stream] = {}
         self._connections: dict[int, Connection] = {}
@@ -135,47 +137,47 @@ class Peers:
         self._connections[connection.stream.id] = connection
         self.streams[connection.stream.id] = connection.stream
         if server is not None:
-            self.happen(Connected(connection.stream.id, server))
+            self.emit(Connected(connection.stream.id, server))
 
-    def at_end(self, close: Callable[[], None]) -> None:
+    def on_close(self, close: Callable[[], None]) -> None:
         """Register a callback for `close`."""
         self._closing.append(close)
 
-    def happen(self, happening: PeerEvent) -> None:
+    def emit(self, event: PeerEvent) -> None:
         """Queue an event."""
-        self.happened.put_nowait(happening)
+        self.events.put_nowait(event)
 
-    def say(self, number: int, data: bytes) -> bool:
+    def send(self, number: int, data: bytes) -> bool:
         """Send bytes on a connection, unless it is half-closed; return False if the send buffer is full."""
         connection = self._connections.get(number)
         if connection is None or number in self._half_closed:
             return True
-        connection.say(data)
+        connection.send(data)
         return connection.writable.is_set()
 
-    async def flushed(self, number: int, patience_s: float) -> None:
-        """Wait until the send buffer has room. Raises PeerError after `patience_s`."""
+    async def drain(self, number: int, timeout_s: float) -> None:
+        """Wait until the send buffer has room. Raises PeerError after `timeout_s`."""
         connection = self._connections[number]
         try:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(timeout_s):
                 await connection.writable.wait()
         except TimeoutError:
             stream = connection.stream
-            peer = stream.client if self.plays == "s2c" else stream.server
+            peer = stream.client if self.sent_direction == "s2c" else stream.server
             raise PeerError(
-                f"{stream.transport} {peer} has read nothing for {patience_s:g} s, so sent bytes are not "
+                f"{stream.transport} {peer} has read nothing for {timeout_s:g} s, so sent bytes are not "
                 "delivered. Check whether that program hangs."
             ) from None
 
-    async def hang(self, number: int) -> None:
+    async def hang_up(self, number: int) -> None:
         """Close a connection after giving the other side a moment to close it as well."""
         connection = self._connections.pop(number, None)
         if connection is None:
             return
-        connection.hang()
+        connection.send_eof()
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
-                await connection.over.wait()
+                await connection.disconnected.wait()
         except TimeoutError:
             pass
         self._end(connection, "closed")
@@ -184,7 +186,7 @@ class Peers:
         """End the sending direction of a connection, and continue to receive."""
         if number in self._connections:
             self._half_closed.add(number)
-            self._connections[number].hang()
+            self._connections[number].send_eof()
 
     def reset(self, number: int) -> None:
         """End a connection as if this machine had disappeared."""

@@ -30,10 +30,10 @@ class _PeerProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Registers the connection before any of its data arrives.
-        self._connection.begin(cast(asyncio.Transport, transport), self._server)
+        self._connection.started(cast(asyncio.Transport, transport), self._server)
 
     def data_received(self, data: bytes) -> None:
-        self._connection.came(data)
+        self._connection.data_received(data)
 
     def pause_writing(self) -> None:
         self._connection.writable.clear()
@@ -42,14 +42,14 @@ class _PeerProtocol(asyncio.Protocol):
         self._connection.writable.set()
 
     def eof_received(self) -> bool:
-        self._connection.gone()
+        self._connection.peer_disconnected()
         # Keep the other direction open.
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         if isinstance(exc, ConnectionResetError):
-            self._connection.gone(RESET)
-        self._connection.gone()
+            self._connection.peer_disconnected(RESET)
+        self._connection.peer_disconnected()
         self._connection.writable.set()
 
 
@@ -59,16 +59,16 @@ class _TcpConnection(Connection):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await asyncio.get_running_loop().connect_accepted_socket(lambda: _PeerProtocol(self, server), sock)
 
-    def begin(self, transport: asyncio.Transport, server: str | None) -> None:
+    def started(self, transport: asyncio.Transport, server: str | None) -> None:
         """Register the connection with its transport."""
         self.transport = transport
         self._peers.add(self, server)
 
-    def send(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         if not self.transport.is_closing():
             self.transport.write(data)
 
-    def hang(self) -> None:
+    def send_eof(self) -> None:
         # The peer may have just reset it, which is reported in a moment.
         with suppress(OSError):
             if not self.transport.is_closing():
@@ -95,7 +95,7 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     here = endpoint_text(listener.getsockname())
     loop = asyncio.get_running_loop()
 
-    async def let_in() -> None:
+    async def accept_clients() -> None:
         # The loop watches the listener until this task ends.
         with listener:
             while True:
@@ -106,12 +106,12 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
                 connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
                 await connection.attach(sock, server)
 
-    task = loop.create_task(let_in())
+    task = loop.create_task(accept_clients())
 
     def close() -> None:
         task.cancel()
 
-    peers.at_end(close)
+    peers.on_close(close)
     return here
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from kiebitz.dissectors.model import Stream
-from kiebitz.proxy.peers.connections import Connection, Peers
+from kiebitz.proxy.peers.connections import UNREACHABLE, Connection, Peers
 from kiebitz.proxy.relay.endpoints import Address, bind, endpoint_text, enlarge_buffers, resolve
 
 _MAX_DATAGRAM = 65_535
@@ -25,14 +25,14 @@ class _UdpConnection(Connection):
         super().__init__(peers, stream)
         self._send_now = send_now
 
-    def send(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         # An ICMP error of an earlier datagram may be pending; it is handled where datagrams are received.
         with suppress(OSError):
             self._send_now(data)
 
-    def hang(self) -> None:
+    def send_eof(self) -> None:
         # UDP has no end of a direction.
-        self.over.set()
+        self.disconnected.set()
 
     def reset(self) -> None:
         """Do nothing: UDP has no reset."""
@@ -51,7 +51,7 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     here = endpoint_text(sock.getsockname())
     clients: dict[Address, _UdpConnection] = {}
 
-    def take() -> None:
+    def receive() -> None:
         for _ in range(_BURST):
             try:
                 data, client = sock.recvfrom(_MAX_DATAGRAM)
@@ -64,9 +64,9 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
                 stream = peers.stream("udp", endpoint_text(client), here)
                 connection = clients[client] = _UdpConnection(peers, stream, _to(sock, client))
                 peers.add(connection, server)
-            connection.came(data)
+            connection.data_received(data)
 
-    _read(peers, sock, take)
+    _read(peers, sock, receive)
     return here
 
 
@@ -83,19 +83,19 @@ async def connect(peers: Peers, host: str, port: int) -> int:
     stream = peers.stream("udp", endpoint_text(sock.getsockname()), endpoint_text(address))
     connection = _UdpConnection(peers, stream, sock.send)
 
-    def take() -> None:
+    def receive() -> None:
         for _ in range(_BURST):
             try:
                 data = sock.recv(_MAX_DATAGRAM)
             except BlockingIOError:
                 return
             except OSError as error:
-                connection.gone(f"{UNREACHABLE} ({error.strerror})")
+                connection.peer_disconnected(f"{UNREACHABLE} ({error.strerror})")
                 return
-            connection.came(data)
+            connection.data_received(data)
 
     peers.add(connection)
-    _read(peers, sock, take)
+    _read(peers, sock, receive)
     return stream.id
 
 
@@ -103,13 +103,13 @@ def _to(sock: socket.socket, client: Address) -> Callable[[bytes], int]:
     return lambda data: sock.sendto(data, client)
 
 
-def _read(peers: Peers, sock: socket.socket, take: Callable[[], None]) -> None:
+def _read(peers: Peers, sock: socket.socket, receive: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
-    loop.add_reader(sock, take)
+    loop.add_reader(sock, receive)
 
     def close() -> None:
         loop.remove_reader(sock)
         with suppress(OSError):
             sock.close()
 
-    peers.at_end(close)
+    peers.on_close(close)

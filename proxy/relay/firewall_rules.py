@@ -29,7 +29,7 @@ class Ports(msgspec.Struct, frozen=True):
     last: int
     transport: Transport | None = None
 
-    def format_rules(self, mark: str) -> str:
+    def text(self, mark: str) -> str:
         """Return the single port, or the first and last port joined by `mark`."""
         return str(self.first) if self.first == self.last else f"{self.first}{mark}{self.last}"
 
@@ -71,48 +71,56 @@ class Redirection(msgspec.Struct, frozen=True):
         return {version: _LOOPBACK[version] if host in UNSPECIFIED_ADDRESSES else host}
 
     @property
-    def outside(self) -> list[str]:
+    def external_interfaces(self) -> list[str]:
         """The interfaces at which packets of other machines arrive."""
         return [name for name in self.interfaces if name != "lo"]
 
     @property
-    def inside(self) -> bool:
+    def is_local_included(self) -> bool:
         """True if traffic of programs on this machine is to be redirected."""
         return "lo" in self.interfaces
 
-    def of(self, transport: Transport) -> list[Ports]:
+    def ports_of(self, transport: Transport) -> list[Ports]:
         """Return the server ports of a transport."""
         return [ports for ports in self.ports if ports.transport in (None, transport)]
 
 
-def generate_rules(sought: Redirection) -> list[FirewallRules]:
+def generate_rules(redirection: Redirection) -> list[FirewallRules]:
     """Return the alternatives: TPROXY, and REDIRECT where it suffices.
 
     REDIRECT needs no privileges, but works only for TCP, only if servers need not see the clients' addresses,
     and only if the relay listens on an address that redirected packets reach.
     """
-    found = [_tproxy_by_nft(sought), _tproxy_by_iptables(sought)]
-    reached = sought.mode.listen_host is not None or not sought.outside
-    if sought.of("tcp") and reached and not sought.keep_source:
-        found += [_redirect_by_nft(sought), _redirect_by_iptables(sought)]
+    found = [_tproxy_by_nft(redirection), _tproxy_by_iptables(redirection)]
+    is_reachable = redirection.mode.listen_host is not None or not redirection.external_interfaces
+    if redirection.ports_of("tcp") and is_reachable and not redirection.keep_source:
+        found += [_redirect_by_nft(redirection), _redirect_by_iptables(redirection)]
     return found
 
 
-def format_rules(ways: Iterable[FirewallRules]) -> str:
+def format_rules(alternatives: Iterable[FirewallRules]) -> str:
     """Format the alternatives as sections of a shell script, each under its title."""
     lines = ["# Use one of these alternatives. Run it as root: Kiebitz itself changes nothing."]
-    for way in ways:
-        note = [f"# {way.note}"] if way.note is not None else []
-        lines += ["", f"# {way.title}", *note, *way.commands, "", f"# {way.title}: undo", *way.undo]
+    for alternative in alternatives:
+        note = [f"# {alternative.note}"] if alternative.note is not None else []
+        lines += [
+            "",
+            f"# {alternative.title}",
+            *note,
+            *alternative.commands,
+            "",
+            f"# {alternative.title}: undo",
+            *alternative.undo,
+        ]
     return "\n".join(lines)
 
 
-def _routing(sought: Redirection) -> tuple[list[str], list[str]]:
+def _routing(redirection: Redirection) -> tuple[list[str], list[str]]:
     """Return commands that deliver marked packets locally, and commands that undo this."""
-    number = _MARKS + sought.port
+    number = _MARKS + redirection.port
     commands, undo = [], []
-    for version in sought.addresses:
-        rule = f"fwmark {sought.mark} lookup {number}"
+    for version in redirection.addresses:
+        rule = f"fwmark {redirection.mark} lookup {number}"
         commands += [
             f"ip -{version} rule add {rule}",
             f"ip -{version} route add local default dev lo table {number}",
@@ -128,89 +136,95 @@ def _unmarked(condition: str) -> str:
 # nftables
 
 
-def _tproxy_by_nft(sought: Redirection) -> FirewallRules:
-    outside = [f'iifname "{name}"' for name in sought.outside]
-    inside = [f'iifname "lo" meta mark {sought.mark}'] if sought.inside else []
+def _tproxy_by_nft(redirection: Redirection) -> FirewallRules:
+    outside = [f'iifname "{name}"' for name in redirection.external_interfaces]
+    inside = [f'iifname "lo" meta mark {redirection.mark}'] if redirection.is_local_included else []
     incoming = ["type filter hook prerouting priority mangle; policy accept;"]
-    for version, address in sought.addresses.items():
-        to = f"tproxy ip{'6' if version == 6 else ''} to {endpoint_text((address, sought.port))}"
+    for version, address in redirection.addresses.items():
+        to = f"tproxy ip{'6' if version == 6 else ''} to {endpoint_text((address, redirection.port))}"
         incoming += [
-            f"{where} meta nfproto ipv{version} {ports} {to} meta mark set {sought.mark} accept"
+            f"{where} meta nfproto ipv{version} {ports} {to} meta mark set {redirection.mark} accept"
             for where in outside + inside
-            for ports in _nft_ports(sought, "dport")
+            for ports in _nft_ports(redirection, "dport")
         ]
     chains = {"incoming": incoming}
-    if sought.inside:
+    if redirection.is_local_included:
         chains["outgoing"] = [
             "type route hook output priority mangle; policy accept;",
             *(
-                f"meta mark != {OWN_MARK:#x} {ports} meta mark set {sought.mark}"
-                for ports in _nft_ports(sought, "dport")
+                f"meta mark != {OWN_MARK:#x} {ports} meta mark set {redirection.mark}"
+                for ports in _nft_ports(redirection, "dport")
             ),
         ]
-    if sought.keep_source and outside:
+    if redirection.keep_source and outside:
         # The servers' answers to clients must reach the relay, too.
-        incoming.append(f"socket transparent 1 meta mark set {sought.mark} accept")
+        incoming.append(f"socket transparent 1 meta mark set {redirection.mark} accept")
         # Connection tracking cannot tell the relay's two connections apart and would see one broken
         # connection.
-        for chain, hook, way, which in (
+        for chain, hook, option, which in (
             ("untracked_in", "prerouting", "iifname", "dport"),
             ("untracked_out", "output", "oifname", "sport"),
         ):
             chains[chain] = [
                 f"type filter hook {hook} priority raw; policy accept;",
                 *(
-                    f'{way} "{name}" {ports} notrack'
-                    for name in sought.outside
-                    for ports in _nft_ports(sought, which)
+                    f'{option} "{name}" {ports} notrack'
+                    for name in redirection.external_interfaces
+                    for ports in _nft_ports(redirection, which)
                 ),
             ]
-    commands, undo = _routing(sought)
+    commands, undo = _routing(redirection)
     return FirewallRules(
-        "TPROXY by nftables", [_nft_table(sought, chains), *commands], [_nft_undo(sought), *undo]
+        "TPROXY by nftables", [_nft_table(redirection, chains), *commands], [_nft_undo(redirection), *undo]
     )
 
 
-def _redirect_by_nft(sought: Redirection) -> FirewallRules:
+def _redirect_by_nft(redirection: Redirection) -> FirewallRules:
     # A rule for both IP versions would redirect clients of one version to an address without a listener.
-    versions = [""] if len(sought.addresses) == 2 else [f"meta nfproto ipv{one} " for one in sought.addresses]
+    versions = (
+        [""]
+        if len(redirection.addresses) == 2
+        else [f"meta nfproto ipv{one} " for one in redirection.addresses]
+    )
     to = [
-        f"{version}{ports} redirect to :{sought.port}"
+        f"{version}{ports} redirect to :{redirection.port}"
         for version in versions
-        for ports in _nft_ports(sought, "dport", ["tcp"])
+        for ports in _nft_ports(redirection, "dport", ["tcp"])
     ]
     chains = {}
-    if sought.outside:
+    if redirection.external_interfaces:
         chains["incoming"] = [
             "type nat hook prerouting priority dstnat; policy accept;",
-            *(f'iifname "{name}" {rule}' for name in sought.outside for rule in to),
+            *(f'iifname "{name}" {rule}' for name in redirection.external_interfaces for rule in to),
         ]
-    if sought.inside:
+    if redirection.is_local_included:
         chains["outgoing"] = [
             "type nat hook output priority -100; policy accept;",
             *(f"meta mark != {OWN_MARK:#x} {rule}" for rule in to),
         ]
-    note = _unmarked("meta skuid != USER") if sought.inside else None
-    return FirewallRules("REDIRECT by nftables", [_nft_table(sought, chains)], [_nft_undo(sought)], note)
+    note = _unmarked("meta skuid != USER") if redirection.is_local_included else None
+    return FirewallRules(
+        "REDIRECT by nftables", [_nft_table(redirection, chains)], [_nft_undo(redirection)], note
+    )
 
 
 def _nft_ports(
-    sought: Redirection, which: str, transports: Sequence[Transport] = _TRANSPORTS
+    redirection: Redirection, which: str, transports: Sequence[Transport] = _TRANSPORTS
 ) -> Iterator[str]:
     for transport in transports:
-        if ports := sought.of(transport):
-            yield f"{transport} {which} {{ {', '.join(each.written('-') for each in ports)} }}"
+        if ports := redirection.ports_of(transport):
+            yield f"{transport} {which} {{ {', '.join(each.text('-') for each in ports)} }}"
 
 
-def _nft_table(sought: Redirection, chains: dict[str, list[str]]) -> str:
-    lines = ["nft -f - <<'END'", f"table inet kiebitz_{sought.port} {{"]
+def _nft_table(redirection: Redirection, chains: dict[str, list[str]]) -> str:
+    lines = ["nft -f - <<'END'", f"table inet kiebitz_{redirection.port} {{"]
     for name, rules in chains.items():
         lines += [f"    chain {name} {{", *(f"        {rule}" for rule in rules), "    }"]
     return "\n".join([*lines, "}", "END"])
 
 
-def _nft_undo(sought: Redirection) -> str:
-    return f"nft delete table inet kiebitz_{sought.port}"
+def _nft_undo(redirection: Redirection) -> str:
+    return f"nft delete table inet kiebitz_{redirection.port}"
 
 
 # iptables
@@ -218,46 +232,49 @@ def _nft_undo(sought: Redirection) -> str:
 _IPTABLES = {4: "iptables", 6: "ip6tables"}
 
 
-def _tproxy_by_iptables(sought: Redirection) -> FirewallRules:
-    outside = [f"-i {name}" for name in sought.outside]
-    inside = [f"-i lo -m mark --mark {sought.mark}"] if sought.inside else []
+def _tproxy_by_iptables(redirection: Redirection) -> FirewallRules:
+    outside = [f"-i {name}" for name in redirection.external_interfaces]
+    inside = [f"-i lo -m mark --mark {redirection.mark}"] if redirection.is_local_included else []
     rules: list[tuple[int, str, str]] = []
-    for version, address in sought.addresses.items():
-        to = f"-j TPROXY --on-ip {address} --on-port {sought.port} --tproxy-mark {sought.mark}"
+    for version, address in redirection.addresses.items():
+        to = f"-j TPROXY --on-ip {address} --on-port {redirection.port} --tproxy-mark {redirection.mark}"
         rules += [
             (version, "mangle PREROUTING", f"{where} {ports} {to}")
             for where in outside + inside
-            for ports in _iptables_ports(sought, "dport")
+            for ports in _iptables_ports(redirection, "dport")
         ]
-        mark = f"-j MARK --set-mark {sought.mark}"
-        if sought.inside:
+        mark = f"-j MARK --set-mark {redirection.mark}"
+        if redirection.is_local_included:
             rules += [
                 (version, "mangle OUTPUT", f"-m mark ! --mark {OWN_MARK:#x} {ports} {mark}")
-                for ports in _iptables_ports(sought, "dport")
+                for ports in _iptables_ports(redirection, "dport")
             ]
-        if sought.keep_source and outside:
+        if redirection.keep_source and outside:
             rules.append((version, "mangle PREROUTING", f"-m socket --transparent {mark}"))
-            for hook, way, which in (("PREROUTING", "-i", "dport"), ("OUTPUT", "-o", "sport")):
+            for hook, option, which in (("PREROUTING", "-i", "dport"), ("OUTPUT", "-o", "sport")):
                 rules += [
-                    (version, f"raw {hook}", f"{way} {name} {ports} -j CT --notrack")
-                    for name in sought.outside
-                    for ports in _iptables_ports(sought, which)
+                    (version, f"raw {hook}", f"{option} {name} {ports} -j CT --notrack")
+                    for name in redirection.external_interfaces
+                    for ports in _iptables_ports(redirection, which)
                 ]
-    commands, undo = _routing(sought)
+    commands, undo = _routing(redirection)
     return FirewallRules(
         "TPROXY by iptables", _iptables("-A", rules) + commands, _iptables("-D", rules) + undo
     )
 
 
-def _redirect_by_iptables(sought: Redirection) -> FirewallRules:
-    to = f"-j REDIRECT --to-ports {sought.port}"
+def _redirect_by_iptables(redirection: Redirection) -> FirewallRules:
+    to = f"-j REDIRECT --to-ports {redirection.port}"
     rules: list[tuple[int, str, str]] = []
-    for version in sought.addresses:
-        for ports in _iptables_ports(sought, "dport", ["tcp"]):
-            rules += [(version, "nat PREROUTING", f"-i {name} {ports} {to}") for name in sought.outside]
-            if sought.inside:
+    for version in redirection.addresses:
+        for ports in _iptables_ports(redirection, "dport", ["tcp"]):
+            rules += [
+                (version, "nat PREROUTING", f"-i {name} {ports} {to}")
+                for name in redirection.external_interfaces
+            ]
+            if redirection.is_local_included:
                 rules.append((version, "nat OUTPUT", f"-m mark ! --mark {OWN_MARK:#x} {ports} {to}"))
-    note = _unmarked("-m owner ! --uid-owner USER") if sought.inside else None
+    note = _unmarked("-m owner ! --uid-owner USER") if redirection.is_local_included else None
     return FirewallRules("REDIRECT by iptables", _iptables("-A", rules), _iptables("-D", rules), note)
 
 
@@ -269,8 +286,8 @@ def _iptables(verb: str, rules: Iterable[tuple[int, str, str]]) -> list[str]:
 
 
 def _iptables_ports(
-    sought: Redirection, which: str, transports: Sequence[Transport] = _TRANSPORTS
+    redirection: Redirection, which: str, transports: Sequence[Transport] = _TRANSPORTS
 ) -> Iterator[str]:
     for transport in transports:
-        for ports in sought.of(transport):
-            yield f"-p {transport} --{which} {ports.written(':')}"
+        for ports in redirection.ports_of(transport):
+            yield f"-p {transport} --{which} {ports.text(':')}"

@@ -48,12 +48,12 @@ class ListenerInfo(NamedTuple):
     """Description of a listener for the user: a clause with its address and purpose.
 
     Attributes:
-        clause: Address and purpose, as a clause.
+        description: Address and purpose, as a clause.
         configuration: Client configuration to print verbatim, if clients need one.
         advice: Hints for using this configuration.
     """
 
-    clause: str
+    description: str
     configuration: str | None = None
     advice: str | None = None
 
@@ -61,9 +61,9 @@ class ListenerInfo(NamedTuple):
 class Listener(Protocol):
     """Common attributes of TCP and UDP listeners: a bound socket, its `ip:port`, a description."""
 
-    listener: socket.socket
+    sock: socket.socket
     address: str
-    says: str
+    description: str
 
 
 class TcpListener(Listener, Protocol):
@@ -89,7 +89,7 @@ class AssociationSockets(NamedTuple):
     client: Address
     server: Address
     upstream: socket.socket
-    answering: socket.socket
+    downstream: socket.socket
 
 
 class UdpListener(Listener, Protocol):
@@ -106,10 +106,10 @@ class _ReverseListener:
     """Base class of the listeners of reverse modes."""
 
     def __init__(self, mode: Reverse) -> None:
-        self.listener, self._family, self._server = bind_reverse(mode)
-        self.route = Route(mode.transport, self.listener.getsockname(), self._server)
-        self.address = endpoint_text(self.listener.getsockname())
-        self.says = f"{mode.transport} {self.address}, forwarding to {endpoint_text(self._server)}"
+        self.sock, self._family, self._server = bind_reverse(mode)
+        self.route = Route(mode.transport, self.sock.getsockname(), self._server)
+        self.address = endpoint_text(self.sock.getsockname())
+        self.description = f"{mode.transport} {self.address}, forwarding to {endpoint_text(self._server)}"
 
 
 class ReverseTcpListener(_ReverseListener):
@@ -134,8 +134,8 @@ class ReverseUdpListener(_ReverseListener):
 
     def __init__(self, mode: Reverse) -> None:
         super().__init__(mode)
-        listener = self.listener
-        self.receive: Callable[[], tuple[bytes, Hashable]] = lambda: listener.recvfrom(MAX_DATAGRAM)
+        sock = self.sock
+        self.receive: Callable[[], tuple[bytes, Hashable]] = lambda: sock.recvfrom(MAX_DATAGRAM)
 
     def open(self, key: Hashable) -> AssociationSockets:
         """Open a socket to the server for a new client. Raises OSError."""
@@ -148,4 +148,4 @@ class ReverseUdpListener(_ReverseListener):
         except OSError:
             upstream.close()
             raise
-        return AssociationSockets(key, self._server, upstream, self.listener)
+        return AssociationSockets(key, self._server, upstream, self.sock)

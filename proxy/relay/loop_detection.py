@@ -61,21 +61,21 @@ class _NewcomerSeries(Generic[Newcomer]):
         "is_suspicious",
         "last",
         "newcomers",
-        "passing",
         "released",
         "rounds",
+        "unheld",
     )
 
-    def __init__(self, now: float, most: int) -> None:
+    def __init__(self, now: float, max_count: int) -> None:
         self.began = self.last = now
         self.count = 1
-        self.newcomers: deque[ref[Newcomer]] = deque(maxlen=most)
+        self.newcomers: deque[ref[Newcomer]] = deque(maxlen=max_count)
         """Weak references, so that newcomers their relay has closed are freed immediately."""
         self.gap_s = 0.0
         self.is_suspicious = False
         self.held = False
         self.released: float | None = None
-        self.passing = 0
+        self.unheld = 0
         self.rounds = 0
         self.clear_until = 0.0
 
@@ -84,31 +84,31 @@ class LoopDetector(Generic[Newcomer]):
     """A loop detector for the newcomers at one listener. Times are in seconds of any one clock.
 
     Args:
-        least: Number of newcomers in a row that is suspicious.
+        threshold: Number of newcomers in a row that is suspicious.
         is_over: Returns True if a newcomer was answered or closed, and so is not part of a loop.
     """
 
-    def __init__(self, least: int, is_over: Callable[[Newcomer], bool]) -> None:
-        self._least = least
+    def __init__(self, threshold: int, is_over: Callable[[Newcomer], bool]) -> None:
+        self._threshold = threshold
         self._is_over = is_over
         self._series: OrderedDict[Hashable, _NewcomerSeries[Newcomer]] = OrderedDict()
         self._alert_until = 0.0
 
-    def came(self, said: Hashable, now: float) -> float:
+    def check(self, content: Hashable, now: float) -> float:
         """Return how many seconds a newcomer with this content must be held; usually 0.
 
         Raises:
             LoopFound: the newcomer is the relay's own traffic.
         """
-        series = self._series.get(said)
+        series = self._series.get(content)
         if (
             series is None
             or now - series.last > _PAUSE_S
-            or (series.newcomers and self._is_none_of_a_loop(series.newcomers[-1]))
+            or (series.newcomers and self._is_settled(series.newcomers[-1]))
             # In a loop, all newcomers are still open, the first one included.
-            or (series.newcomers and self._is_none_of_a_loop(series.newcomers[0]))
+            or (series.newcomers and self._is_settled(series.newcomers[0]))
         ):
-            self._begin(said, now)
+            self._start_series(content, now)
             return 0.0
         series.count += 1
         series.last = now
@@ -123,27 +123,27 @@ class LoopDetector(Generic[Newcomer]):
             is_prompt = now - series.released <= series.gap_s * _HOLD_FACTOR / 2 + _SCHEDULING_DELAY_S
             series.rounds = max(0, series.rounds + (1 if is_prompt else -1))
             series.released = None
-            series.passing = random.randrange(_MAX_UNHELD)
+            series.unheld = random.randrange(_MAX_UNHELD)
             if series.rounds == ROUNDS:
-                del self._series[said]
+                del self._series[content]
                 self._alert_until = now + _ALERT_S
                 newcomers = (held() for held in series.newcomers)
                 raise LoopFound([newcomer for newcomer in newcomers if newcomer is not None])
         if not series.is_suspicious:
             series.gap_s = (now - series.began) / (series.count - 1)
-            least = _ALERT_COUNT if now < self._alert_until else self._least
-            series.is_suspicious = series.count >= least and series.gap_s <= _MAX_GAP_S
+            threshold = _ALERT_COUNT if now < self._alert_until else self._threshold
+            series.is_suspicious = series.count >= threshold and series.gap_s <= _MAX_GAP_S
         if not series.is_suspicious:
             return 0.0
-        if series.passing:
-            series.passing -= 1
+        if series.unheld:
+            series.unheld -= 1
             return 0.0
         series.held = True
         return max(_HOLD_S, series.gap_s * _HOLD_FACTOR)
 
-    def passed_on(self, said: Hashable, newcomer: Newcomer, now: float, was_held: bool = False) -> None:
+    def forwarded(self, content: Hashable, newcomer: Newcomer, now: float, was_held: bool = False) -> None:
         """Register that the newcomer was forwarded, possibly after a hold."""
-        series = self._series.get(said)
+        series = self._series.get(content)
         if series is None or now < series.clear_until:
             return
         series.newcomers.append(ref(newcomer))
@@ -151,12 +151,12 @@ class LoopDetector(Generic[Newcomer]):
             series.held = False
             series.released = series.last = now
 
-    def _is_none_of_a_loop(self, held: ref[Newcomer]) -> bool:
+    def _is_settled(self, held: ref[Newcomer]) -> bool:
         newcomer = held()
         return newcomer is None or self._is_over(newcomer)
 
-    def _begin(self, said: Hashable, now: float) -> None:
-        self._series[said] = _NewcomerSeries(now, 2 * self._least)
-        self._series.move_to_end(said)
+    def _start_series(self, content: Hashable, now: float) -> None:
+        self._series[content] = _NewcomerSeries(now, 2 * self._threshold)
+        self._series.move_to_end(content)
         if len(self._series) > _MAX_SERIES:
             self._series.popitem(last=False)

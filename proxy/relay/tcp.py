@@ -70,9 +70,9 @@ class _Connection:
         "local",
         "name",
         "number",
+        "open_sides",
         "reset",
         "server",
-        "standing",
     )
 
     def __init__(
@@ -88,9 +88,9 @@ class _Connection:
         self.name = name
         self.destination = destination
         self.local: Address | None = None
-        self.standing = 0
+        self.open_sides = 0
         self.reset = False
-        side = _Side if relay.detour is None else _AlteredSide
+        side = _Side if relay.pipeline is None else _AlteredSide
         self.client = side(relay, self, client, "c2s")
         self.server = side(relay, self, server, "s2c")
         self.client.peer = self.server
@@ -103,7 +103,7 @@ class _Connection:
                 side.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             side.transport.abort()
 
-    def dissolve(self) -> None:
+    def break_cycle(self) -> None:
         """Break the reference cycle of the two sides, as the garbage collector runs only now and then."""
         del self.client.peer, self.server.peer
         del self.client, self.server
@@ -112,7 +112,17 @@ class _Connection:
 class _Side(asyncio.Protocol):
     """One of a connection's two sockets; `direction` is that of its `received` bytes."""
 
-    __slots__ = ("came", "connection", "direction", "ended", "journal", "peer", "relay", "sock", "transport")
+    __slots__ = (
+        "connection",
+        "direction",
+        "ended",
+        "journal",
+        "peer",
+        "received",
+        "relay",
+        "sock",
+        "transport",
+    )
 
     peer: _Side
     transport: asyncio.Transport
@@ -125,22 +135,22 @@ class _Side(asyncio.Protocol):
         self.connection = connection
         self.sock = sock
         self.direction = direction
-        self.came = 0
+        self.received = 0
         self.ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         # Call pause_writing once the system accepts no more, resume_writing when all is sent.
         self.transport.set_write_buffer_limits(high=0)
-        self.connection.standing += 1
+        self.connection.open_sides += 1
 
     def data_received(self, data: bytes) -> None:
         now = now_ns()
-        if not self.came and self.peer.came:
-            self.relay.both_spoke(self.connection)
+        if not self.received and self.peer.received:
+            self.relay.mark_verified(self.connection)
         self.peer.transport.write(data)
-        self.journal.chunk(self.connection.number, self.direction, now, self.came, data)
-        self.came += len(data)
+        self.journal.chunk(self.connection.number, self.direction, now, self.received, data)
+        self.received += len(data)
 
     def pause_writing(self) -> None:
         self.peer.transport.pause_reading()
@@ -171,11 +181,11 @@ class _Side(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if error is not None:
             self._reset(error)
-        self.connection.standing -= 1
-        if not self.connection.standing:
-            self.relay.ended(self.connection, "reset" if self.connection.reset else "closed")
+        self.connection.open_sides -= 1
+        if not self.connection.open_sides:
+            self.relay.connection_ended(self.connection, "reset" if self.connection.reset else "closed")
             del self.transport, self.peer.transport
-            self.connection.dissolve()
+            self.connection.break_cycle()
 
     def _reset(self, error: Exception) -> None:
         """Forward the bytes this side sent before it was reset, then the reset."""
@@ -187,7 +197,7 @@ class _Side(asyncio.Protocol):
             while data := self.sock.recv(_RECV_SIZE):
                 self.data_received(data)
         if isinstance(error, OSError) and error.errno not in (errno.ECONNRESET, errno.EPIPE):
-            self.relay.fault(self.connection, self.direction, self.came, error)
+            self.relay.fault(self.connection, self.direction, self.received, error)
         self.connection.reset_both()
 
 
@@ -198,7 +208,7 @@ class _AlteredSide(_Side):
     sends may cause messages to be inserted for it.
     """
 
-    __slots__ = ("has_ended", "has_spoken", "held_back")
+    __slots__ = ("has_ended", "has_sent", "pause_reasons")
 
     peer: _AlteredSide
 
@@ -206,47 +216,47 @@ class _AlteredSide(_Side):
         self, relay: TcpRelay, connection: _Connection, sock: socket.socket, direction: Direction
     ) -> None:
         super().__init__(relay, connection, sock, direction)
-        self.has_spoken = False
+        self.has_sent = False
         self.has_ended = False
-        self.held_back: set[str] = set()
+        self.pause_reasons: set[str] = set()
 
     def data_received(self, data: bytes) -> None:
-        if not self.has_spoken and self.peer.has_spoken:
-            self.relay.both_spoke(self.connection)
-        self.has_spoken = True
-        assert self.relay.detour is not None
-        self.relay.detour.came(self.connection.number, self.direction, now_ns(), data)
+        if not self.has_sent and self.peer.has_sent:
+            self.relay.mark_verified(self.connection)
+        self.has_sent = True
+        assert self.relay.pipeline is not None
+        self.relay.pipeline.data_received(self.connection.number, self.direction, now_ns(), data)
 
-    def pass_on(self, data: bytes) -> None:
+    def deliver(self, data: bytes) -> None:
         """Forward bytes of this side that the alterer has released."""
         self.peer.transport.write(data)
-        self.came += len(data)
+        self.received += len(data)
         if self.peer.transport.get_write_buffer_size() > _MAX_UNSENT:
-            self.peer.hold_back("it takes no more", True)
+            self.peer.set_paused("its buffer is full", True)
 
     def pause_writing(self) -> None:
-        self.peer.hold_back("its peer takes no more", True)
+        self.peer.set_paused("its peer's buffer is full", True)
 
     def resume_writing(self) -> None:
-        self.peer.hold_back("its peer takes no more", False)
-        self.hold_back("it takes no more", False)
+        self.peer.set_paused("its peer's buffer is full", False)
+        self.set_paused("its buffer is full", False)
 
-    def hold_back(self, reason: str, is_held: bool) -> None:
+    def set_paused(self, reason: str, is_paused: bool) -> None:
         """Add or remove a reason for not reading from this side."""
-        (self.held_back.add if is_held else self.held_back.discard)(reason)
+        (self.pause_reasons.add if is_paused else self.pause_reasons.discard)(reason)
         if self.has_ended:
             return
-        if self.held_back:
+        if self.pause_reasons:
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()
 
     def _end(self) -> None:
         self.has_ended = True
-        assert self.relay.detour is not None
-        self.relay.detour.ended(self.connection.number, self.direction, now_ns())
+        assert self.relay.pipeline is not None
+        self.relay.pipeline.eof_received(self.connection.number, self.direction, now_ns())
 
-    def pass_end_on(self) -> None:
+    def deliver_end(self) -> None:
         """Forward the end of this side's bytes after all of them."""
         super()._end()
 
@@ -263,18 +273,18 @@ class _PipelineOutput:
         assert isinstance(side, _AlteredSide)
         return side
 
-    def pass_on(self, direction: Direction, data: bytes) -> None:
-        self._side(direction).pass_on(data)
+    def deliver(self, direction: Direction, data: bytes) -> None:
+        self._side(direction).deliver(data)
 
     def end(self, direction: Direction) -> None:
-        self._side(direction).pass_end_on()
+        self._side(direction).deliver_end()
 
     def reset(self) -> None:
         self._connection.reset = True
         self._connection.reset_both()
 
-    def hold_back(self, direction: Direction, is_held: bool) -> None:
-        self._side(direction).hold_back("too much waits", is_held)
+    def set_paused(self, direction: Direction, is_paused: bool) -> None:
+        self._side(direction).set_paused("the alterer is full", is_paused)
 
 
 class TcpRelay:
@@ -289,49 +299,49 @@ class TcpRelay:
 
     def __init__(
         self,
-        gate: TcpListener,
+        listener: TcpListener,
         journal: JournalWriter,
         on_notice: Notice,
         max_connections: int,
         own: OwnConnections,
-        detour: AlterationPipeline | None = None,
+        pipeline: AlterationPipeline | None = None,
     ) -> None:
         self.journal = journal
-        self.detour = detour
-        self.says = (ListenerInfo(gate.says),)
-        self.address = gate.address
-        self._gate = gate
-        self._listener = gate.listener
-        self._listener.listen(_BACKLOG)
+        self.pipeline = pipeline
+        self.listeners = (ListenerInfo(listener.description),)
+        self.address = listener.address
+        self._listener = listener
+        self._listen_socket = listener.sock
+        self._listen_socket.listen(_BACKLOG)
         self._own = own
         self._on_notice = on_notice
         self._max_connections = max_connections
         self._connections: set[_Connection] = set()
-        self._strangers: dict[_Connection, float] = {}
+        self._unverified: dict[_Connection, float] = {}
         """Start times of connections on which not both sides have sent anything, the oldest first."""
-        self._loops = LoopDetector[_Connection](_LOOP_THRESHOLD, self._is_over)
+        self._loops = LoopDetector[_Connection](_LOOP_THRESHOLD, self._is_settled)
         self._connecting: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start accepting clients."""
         self._loop = loop
-        self._open_gate()
+        self._start_accepting()
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
         """Stop forwarding, and end all streams at `ts_ns`."""
-        loop.remove_reader(self._listener)
+        loop.remove_reader(self._listen_socket)
         if self._pause is not None:
             self._pause.cancel()
         for connection in self._connections:
-            if self.detour is not None:
-                self.detour.closed(connection.number, ts_ns)
+            if self.pipeline is not None:
+                self.pipeline.stream_closed(connection.number, ts_ns)
             self.journal.end(connection.number, ts_ns, "end")
-            if connection.standing:
+            if connection.open_sides:
                 connection.client.transport.abort()
                 connection.server.transport.abort()
         self._connections.clear()
-        self._strangers.clear()
+        self._unverified.clear()
         for task in self._connecting:
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
@@ -340,40 +350,40 @@ class TcpRelay:
 
     def close(self) -> None:
         """Close the listening socket."""
-        self._listener.close()
+        self._listen_socket.close()
 
-    def _open_gate(self) -> None:
+    def _start_accepting(self) -> None:
         self._pause = None
-        self._loop.add_reader(self._listener, self._let_in)
+        self._loop.add_reader(self._listen_socket, self._accept)
 
     def fault(self, connection: _Connection, direction: Direction, offset: int, error: OSError) -> None:
         """Journal and report a network error of a connection at a byte offset of that direction."""
         code, text = CONNECT_FAULTS.get(error.errno or 0, ("network", error.strerror or str(error)))
         self.journal.fault(connection.number, direction, now_ns(), offset, code, text)
         server = endpoint_text(connection.destination)
-        way = (connection.name, server) if direction == "c2s" else (server, connection.name)
-        advice = self._gate.advice if code == "timeout" else ""
-        self._on_notice(code, f"tcp {' to '.join(way)}: {text}. The connection was closed.{advice}")
+        route = (connection.name, server) if direction == "c2s" else (server, connection.name)
+        advice = self._listener.advice if code == "timeout" else ""
+        self._on_notice(code, f"tcp {' to '.join(route)}: {text}. The connection was closed.{advice}")
 
-    def both_spoke(self, connection: _Connection) -> None:
+    def mark_verified(self, connection: _Connection) -> None:
         """Exempt a connection from eviction, as both sides have sent something."""
-        self._strangers.pop(connection, None)
+        self._unverified.pop(connection, None)
 
-    def ended(self, connection: _Connection, reason: str) -> None:
+    def connection_ended(self, connection: _Connection, reason: str) -> None:
         """Journal a connection's end, and remove it."""
         if connection in self._connections:
             self._connections.remove(connection)
-            self._strangers.pop(connection, None)
+            self._unverified.pop(connection, None)
             if connection.local is not None:
                 self._own.discard("tcp", connection.local, connection.destination)
-            if self.detour is not None:
-                self.detour.closed(connection.number, now_ns())
+            if self.pipeline is not None:
+                self.pipeline.stream_closed(connection.number, now_ns())
             self.journal.end(connection.number, now_ns(), reason)
 
-    def _let_in(self) -> None:
+    def _accept(self) -> None:
         for _ in range(_BURST):
             try:
-                client, address = self._listener.accept()
+                client, address = self._listen_socket.accept()
             except BlockingIOError:
                 return
             except ConnectionAbortedError:
@@ -384,8 +394,8 @@ class TcpRelay:
                     f"tcp {self.address} cannot accept clients: {error.strerror}. "
                     f"Retrying every {_PAUSE_SECONDS} s.",
                 )
-                self._loop.remove_reader(self._listener)
-                self._pause = self._loop.call_later(_PAUSE_SECONDS, self._open_gate)
+                self._loop.remove_reader(self._listen_socket)
+                self._pause = self._loop.call_later(_PAUSE_SECONDS, self._start_accepting)
                 return
             if len(self._connections) < self._max_connections or self._make_room():
                 self._open(client, address)
@@ -400,34 +410,34 @@ class TcpRelay:
     def _make_room(self) -> bool:
         """Evict the oldest connection on which not both sides have sent; return False if all are too new."""
         latest = self._loop.time() - UNVERIFIED_SECONDS
-        for connection, since in self._strangers.items():
+        for connection, since in self._unverified.items():
             if since > latest:
                 break
             # A connection that still awaits its server times out by itself.
-            if connection.standing == 2:
+            if connection.open_sides == 2:
                 self._on_notice(
                     "max-connections",
                     f"tcp {self.address} has {self._max_connections} connections: {connection.name}, on "
                     "which not both sides had sent anything, was closed to admit another client.",
                 )
-                self.ended(connection, "evicted")
+                self.connection_ended(connection, "evicted")
                 connection.client.transport.abort()
                 connection.server.transport.abort()
                 return True
         return False
 
-    def _is_over(self, connection: _Connection) -> bool:
+    def _is_settled(self, connection: _Connection) -> bool:
         """Return True if the server has sent something, or the connection is closed."""
-        return connection not in self._connections or connection.server.came > 0
+        return connection not in self._connections or connection.server.received > 0
 
-    def _cut(self, loop: LoopFound) -> None:
+    def _end_loop(self, loop: LoopFound) -> None:
         """End the connections that form a forwarding loop."""
         server = ""
         for newcomer in loop.newcomers:
             assert isinstance(newcomer, _Connection)
             server = f" to {endpoint_text(newcomer.destination)}"
-            if newcomer.standing == 2 and not self._is_over(newcomer):
-                self.ended(newcomer, "loop")
+            if newcomer.open_sides == 2 and not self._is_settled(newcomer):
+                self.connection_ended(newcomer, "loop")
                 newcomer.client.transport.abort()
                 newcomer.server.transport.abort()
         self._on_notice(
@@ -439,14 +449,14 @@ class TcpRelay:
     def _open(self, client: socket.socket, address: Address) -> None:
         name = endpoint_text(address)
         try:
-            held_s = self._loops.came(None, self._loop.time())
+            held_s = self._loops.check(None, self._loop.time())
         except LoopFound as loop:
             client.close()
-            self._cut(loop)
+            self._end_loop(loop)
             return
         try:
-            destination = self._gate.destination(client, address)
-            server = self._gate.upstream(address, destination)
+            destination = self._listener.destination(client, address)
+            server = self._listener.upstream(address, destination)
         except ClientRejected as refusal:
             client.close()
             self._on_notice(refusal.code, str(refusal))
@@ -463,14 +473,14 @@ class TcpRelay:
         now = now_ns()
         number = self.journal.open("tcp", name, endpoint_text(destination), now)
         connection = _Connection(self, number, name, destination, client, server)
-        if self.detour is not None:
-            self.detour.opened(
+        if self.pipeline is not None:
+            self.pipeline.stream_opened(
                 number, "tcp", name, endpoint_text(destination), now, _PipelineOutput(connection)
             )
         self._connections.add(connection)
-        self._strangers[connection] = self._loop.time()
+        self._unverified[connection] = self._loop.time()
         if not held_s:
-            self._loops.passed_on(None, connection, self._loop.time())
+            self._loops.forwarded(None, connection, self._loop.time())
         task = self._loop.create_task(self._connect(connection, held_s))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
@@ -481,8 +491,8 @@ class TcpRelay:
         try:
             if held_s:
                 await asyncio.sleep(held_s)
-                self._loops.passed_on(None, connection, self._loop.time(), was_held=True)
-            await self._reach(connection)
+                self._loops.forwarded(None, connection, self._loop.time(), was_held=True)
+            await self._connect_to_server(connection)
             # Both at once: each side must be able to write to the other before anything is read.
             await asyncio.gather(
                 self._loop.connect_accepted_socket(lambda: client, client.sock),
@@ -490,14 +500,14 @@ class TcpRelay:
             )
         except OSError as error:
             self.fault(connection, "c2s", 0, error)
-            self.ended(connection, "refused")
-            connection.dissolve()
+            self.connection_ended(connection, "refused")
+            connection.break_cycle()
         finally:
-            if not connection.standing:
+            if not connection.open_sides:
                 client.sock.close()
                 server.sock.close()
 
-    async def _reach(self, connection: _Connection) -> None:
+    async def _connect_to_server(self, connection: _Connection) -> None:
         """Connect to the server. Raises OSError with its error number."""
         sock = connection.server.sock
         number = sock.connect_ex(connection.destination)

@@ -81,10 +81,10 @@ def transparent_listeners(
             f"{mode}: Kiebitz's own transparent mode needs Linux. "
             "Use one of mitmproxy's modes: -m transparent, -m local or -m wireguard."
         )
-    terms = _Settings(_may_be_transparent(), keep_source, own, on_notice)
-    if keep_source and not terms.privileged:
+    settings = _Settings(_may_be_transparent(), keep_source, own, on_notice)
+    if keep_source and not settings.privileged:
         raise RelayError(f"--keep-source needs the privilege to send from other addresses: {_RIGHTS}.")
-    if not terms.privileged:
+    if not settings.privileged:
         on_notice(
             "rights",
             f"{mode}: without the privilege for transparent sockets there is no UDP and no TPROXY, only TCP "
@@ -95,14 +95,14 @@ def transparent_listeners(
     port = mode.listen_port
     try:
         for family, host in _addresses(mode):
-            gate = TransparentTcpListener(family, (host, port), terms)
-            tcp.append(gate)
-            port = gate.listener.getsockname()[1]
-            if terms.privileged:
-                udp.append(TransparentUdpListener(family, (host, port), terms))
+            listener = TransparentTcpListener(family, (host, port), settings)
+            tcp.append(listener)
+            port = listener.sock.getsockname()[1]
+            if settings.privileged:
+                udp.append(TransparentUdpListener(family, (host, port), settings))
     except BaseException:
         for opened in (*tcp, *udp):
-            opened.listener.close()
+            opened.sock.close()
         raise
     return tcp, udp
 
@@ -145,22 +145,22 @@ class _TransparentListener:
     """Base class of the transparent listeners."""
 
     def __init__(
-        self, transport: Transport, family: socket.AddressFamily, address: Address, terms: _Settings
+        self, transport: Transport, family: socket.AddressFamily, address: Address, settings: _Settings
     ) -> None:
         self._transport: Transport = transport
         self._family = family
-        self._terms = terms
-        options = [_IP_TRANSPARENT[family]] if terms.privileged else []
-        self.listener = bind(family, address, transport, options)
-        self._bound: Address = self.listener.getsockname()
+        self._settings = settings
+        options = [_IP_TRANSPARENT[family]] if settings.privileged else []
+        self.sock = bind(family, address, transport, options)
+        self._bound: Address = self.sock.getsockname()
         self.address = endpoint_text(self._bound)
-        self.says = f"{transport} {self.address}, for redirected traffic"
+        self.description = f"{transport} {self.address}, for redirected traffic"
 
-    def _checked(self, client: Address, destination: Address) -> Address:
+    def _check_destination(self, client: Address, destination: Address) -> Address:
         """Return a client's destination. Raises ClientRejected if either is the relay itself."""
         name = f"{self._transport} {endpoint_text(client)}"
-        if self._terms.own.has(self._transport, client, destination):
-            raise self._loop(destination)
+        if self._settings.own.has(self._transport, client, destination):
+            raise self._loop_error(destination)
         if destination[1] == self._bound[1] and (
             destination[0] == self._bound[0]
             or (self._bound[0] in UNSPECIFIED_ADDRESSES and is_local(self._family, destination))
@@ -172,7 +172,7 @@ class _TransparentListener:
             )
         return destination
 
-    def _loop(self, destination: Address) -> ClientRejected:
+    def _loop_error(self, destination: Address) -> ClientRejected:
         return ClientRejected(
             "loop",
             f"The relay's own traffic to {self._transport} {endpoint_text(destination)} was redirected to "
@@ -184,21 +184,21 @@ class _TransparentListener:
         """Return a socket for sending to `destination`, bound to the client's address if requested."""
         sock = _socket(self._family, self._transport)
         try:
-            if self._terms.keep_source:
-                self._lend(sock, client, destination)
+            if self._settings.keep_source:
+                self._bind_to_client(sock, client, destination)
         except OSError:
             sock.close()
             raise
         return sock
 
-    def _lend(self, sock: socket.socket, client: Address, destination: Address) -> None:
+    def _bind_to_client(self, sock: socket.socket, client: Address, destination: Address) -> None:
         """Bind `sock` to its client's address, if answers to that address reach this machine."""
         if is_local(self._family, client):
             # The client's own port is in use here; the address, which matters, is the same.
             sock.bind((client[0], 0, *client[2:]))
             return
         if is_local(self._family, destination):
-            self._terms.on_notice(
+            self._settings.on_notice(
                 "keep-source",
                 f"{self._transport} {endpoint_text(destination)} is on this machine, and would answer "
                 f"{endpoint_text(client)} directly: --keep-source has no effect here.",
@@ -212,13 +212,13 @@ class _TransparentListener:
 class TransparentTcpListener(_TransparentListener):
     """A listener for TCP connections that are redirected to its address."""
 
-    def __init__(self, family: socket.AddressFamily, address: Address, terms: _Settings) -> None:
-        super().__init__("tcp", family, address, terms)
-        self.advice = _ROUTING_HINT if terms.keep_source else ""
+    def __init__(self, family: socket.AddressFamily, address: Address, settings: _Settings) -> None:
+        super().__init__("tcp", family, address, settings)
+        self.advice = _ROUTING_HINT if settings.keep_source else ""
 
     def destination(self, client: socket.socket, address: Address) -> Address:
         """Return the connection's original destination. Raises ClientRejected."""
-        return self._checked(address, original_destination(client))
+        return self._check_destination(address, original_destination(client))
 
 
 class TransparentUdpListener(_TransparentListener):
@@ -227,15 +227,15 @@ class TransparentUdpListener(_TransparentListener):
     Keys are the client's address, the destination, and whether it arrived at the loopback interface.
     """
 
-    def __init__(self, family: socket.AddressFamily, address: Address, terms: _Settings) -> None:
-        super().__init__("udp", family, address, terms)
+    def __init__(self, family: socket.AddressFamily, address: Address, settings: _Settings) -> None:
+        super().__init__("udp", family, address, settings)
         for option in (_RECEIVE_DESTINATION[family], _RECEIVE_INTERFACE[family]):
-            self.listener.setsockopt(*option, 1)
+            self.sock.setsockopt(*option, 1)
         self._loopback = socket.if_nametoindex("lo")
         self.receive: Callable[[], tuple[bytes, Hashable]] = self._receive
 
     def _receive(self) -> tuple[bytes, Hashable]:
-        data, control, _, client = self.listener.recvmsg(MAX_DATAGRAM, _CONTROL_BYTES)
+        data, control, _, client = self.sock.recvmsg(MAX_DATAGRAM, _CONTROL_BYTES)
         destination: Address = self._bound
         inside = False
         for level, kind, value in control:
@@ -249,10 +249,10 @@ class TransparentUdpListener(_TransparentListener):
         """Open sockets from and to the client's original destination. Raises ClientRejected and OSError."""
         assert isinstance(key, tuple)
         client, destination, inside = key
-        self._checked(client, destination)
+        self._check_destination(client, destination)
         if inside and not is_local(self._family, client):
             # Only the relay's own datagrams with a client's address as source can arrive there.
-            raise self._loop(destination)
+            raise self._loop_error(destination)
         if is_local(self._family, destination):
             raise ClientRejected(
                 "local-server",
@@ -264,14 +264,14 @@ class TransparentUdpListener(_TransparentListener):
             upstream.setblocking(False)
             enlarge_buffers(upstream)
             upstream.connect(destination)
-            answering = unless_whole.enter_context(_socket(self._family, "udp"))
-            answering.setblocking(False)
-            answering.setsockopt(*_IP_TRANSPARENT[self._family], 1)
+            downstream = unless_whole.enter_context(_socket(self._family, "udp"))
+            downstream.setblocking(False)
+            downstream.setsockopt(*_IP_TRANSPARENT[self._family], 1)
             # Each client of one server gets its answers through a socket of its own.
-            answering.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            answering.bind(destination)
+            downstream.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            downstream.bind(destination)
             unless_whole.pop_all()
-        return AssociationSockets(client, destination, upstream, answering)
+        return AssociationSockets(client, destination, upstream, downstream)
 
 
 def original_destination(sock: socket.socket) -> Address:

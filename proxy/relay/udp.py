@@ -86,7 +86,6 @@ class _Association:
     __slots__ = (
         "__weakref__",
         "active",
-        "back",
         "c2s",
         "client",
         "key",
@@ -95,18 +94,21 @@ class _Association:
         "queue",
         "s2c",
         "server",
-        "up",
+        "to_client",
+        "to_server",
         "upstream",
     )
 
-    def __init__(self, key: Hashable, way: AssociationSockets, back: _OutputSocket, queue: _Queue) -> None:
+    def __init__(
+        self, key: Hashable, sockets: AssociationSockets, back: _OutputSocket, queue: _Queue
+    ) -> None:
         self.key = key
         self.queue = queue
-        self.client = way.client
-        self.server = way.server
-        self.upstream = way.upstream
-        self.up = _OutputSocket(way.upstream, selectors.EVENT_READ, self)
-        self.back = back
+        self.client = sockets.client
+        self.server = sockets.server
+        self.upstream = sockets.upstream
+        self.to_server = _OutputSocket(sockets.upstream, selectors.EVENT_READ, self)
+        self.to_client = back
         self.number = 0
         self.c2s = 0
         self.s2c = 0
@@ -121,8 +123,8 @@ class _PipelineOutput:
         self._relay = relay
         self._association = association
 
-    def pass_on(self, direction: Direction, data: bytes) -> None:
-        self._relay.pass_on(self._association, direction, data)
+    def deliver(self, direction: Direction, data: bytes) -> None:
+        self._relay.deliver(self._association, direction, data)
 
     def end(self, direction: Direction) -> None:
         """Do nothing: UDP has no end of a direction."""
@@ -130,7 +132,7 @@ class _PipelineOutput:
     def reset(self) -> None:
         """Do nothing: UDP has no reset."""
 
-    def hold_back(self, direction: Direction, is_held: bool) -> None:
+    def set_paused(self, direction: Direction, is_paused: bool) -> None:
         """Do nothing: UDP has no flow control, and datagrams without room are dropped."""
 
 
@@ -149,41 +151,41 @@ class UdpRelay:
 
     def __init__(
         self,
-        gate: UdpListener,
+        listener: UdpListener,
         journal: JournalWriter,
         on_notice: Notice,
         idle_seconds: float,
         max_clients: int,
         own: OwnConnections,
-        detour: AlterationPipeline | None = None,
+        pipeline: AlterationPipeline | None = None,
     ) -> None:
-        self.says = (ListenerInfo(gate.says),)
-        self.address = gate.address
-        self._detour = detour
-        self._gate = gate
-        self._receive = gate.receive
+        self.listeners = (ListenerInfo(listener.description),)
+        self.address = listener.address
+        self._pipeline = pipeline
+        self._listener = listener
+        self._receive = listener.receive
         self._journal = journal
         self._on_notice = on_notice
         self._idle_seconds = idle_seconds
         self._max_clients = max_clients
         self._own = own
         self._associations: dict[Hashable, _Association] = {}
-        self._strangers: _Queue = OrderedDict()
+        self._unverified: _Queue = OrderedDict()
         self._players: _Queue = OrderedDict()
-        self._loops = LoopDetector[_Association](_LOOP_THRESHOLD, self._is_over)
+        self._loops = LoopDetector[_Association](_LOOP_THRESHOLD, self._is_settled)
         self._held: dict[Hashable, list[bytes]] = {}
         """Datagrams of new clients that are held by loop detection."""
         self._last_ns = 0
         self._ready_ns = 0
         self._selector = selectors.DefaultSelector()
-        self._front = _OutputSocket(gate.listener, selectors.EVENT_READ, None)
-        self._selector.register(gate.listener, selectors.EVENT_READ, self._front)
+        self._listen_output = _OutputSocket(listener.sock, selectors.EVENT_READ, None)
+        self._selector.register(listener.sock, selectors.EVENT_READ, self._listen_output)
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start forwarding."""
         self._time = loop.time
         self._loop = loop
-        loop.add_reader(self._selector.fileno(), self._ready)
+        loop.add_reader(self._selector.fileno(), self._on_ready)
         self._sweep(loop)
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
@@ -197,23 +199,23 @@ class UdpRelay:
     def close(self) -> None:
         """Close the sockets."""
         self._selector.close()
-        self._front.sock.close()
+        self._listen_output.sock.close()
 
-    def _ready(self) -> None:
+    def _on_ready(self) -> None:
         """Forward datagrams until none arrive or the time is up; at dense traffic, busy-wait for more."""
         now = now_ns()
         turn_ends = now + _MAX_TURN_NS
         awake = _BUSY_WAIT_NS if now - self._ready_ns < _DENSE_NS else 0
         while now < turn_ends:
             if ready := self._selector.select(0):
-                self._serve(ready)
+                self._handle_ready(ready)
                 now = self._ready_ns = now_ns()
             else:
                 now = now_ns()
                 if now - self._ready_ns >= awake:
                     return
 
-    def _serve(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+    def _handle_ready(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
         for key, events in ready:
             outlet: _OutputSocket = key.data
             association = outlet.association
@@ -224,11 +226,11 @@ class UdpRelay:
                 self._drain(outlet)
             if events & selectors.EVENT_READ:
                 if association is None:
-                    self._from_clients()
+                    self._receive_from_clients()
                 else:
-                    self._from_server(association)
+                    self._receive_from_server(association)
 
-    def _from_clients(self) -> None:
+    def _receive_from_clients(self) -> None:
         for _ in range(_BURST):
             try:
                 data, key = self._receive()
@@ -238,14 +240,14 @@ class UdpRelay:
                 self._on_notice("receive", f"Receiving on udp {self.address} failed: {error.strerror}.")
                 return
             now = now_ns()
-            association = self._associations.get(key) or self._let_in(key, now, data)
+            association = self._associations.get(key) or self._admit(key, now, data)
             if association is None:
                 return
-            if self._detour is not None:
-                self._detour.came(association.number, "c2s", now, data)
+            if self._pipeline is not None:
+                self._pipeline.data_received(association.number, "c2s", now, data)
             else:
-                if association.up.waiting:
-                    self._wait(association, "c2s", now, data)
+                if association.to_server.waiting:
+                    self._enqueue(association, "c2s", now, data)
                 else:
                     try:
                         association.upstream.send(data)
@@ -254,8 +256,8 @@ class UdpRelay:
                 self._journal.chunk(association.number, "c2s", now, association.c2s, data)
                 association.c2s += len(data)
             association.active = self._time()
-            if association.last_ns and association.queue is self._strangers:
-                del self._strangers[key]
+            if association.last_ns and association.queue is self._unverified:
+                del self._unverified[key]
                 self._players[key] = association
                 association.queue = self._players
             else:
@@ -266,7 +268,7 @@ class UdpRelay:
             if not backlog:
                 return
 
-    def _from_server(self, association: _Association) -> None:
+    def _receive_from_server(self, association: _Association) -> None:
         for _ in range(_BURST):
             try:
                 data = association.upstream.recv(MAX_DATAGRAM)
@@ -277,12 +279,12 @@ class UdpRelay:
                 self._fault(association, "c2s", now_ns(), error)
                 continue
             now = now_ns()
-            if self._detour is not None:
-                self._detour.came(association.number, "s2c", now, data)
+            if self._pipeline is not None:
+                self._pipeline.data_received(association.number, "s2c", now, data)
             else:
-                back = association.back
+                back = association.to_client
                 if back.waiting:
-                    self._wait(association, "s2c", now, data)
+                    self._enqueue(association, "s2c", now, data)
                 else:
                     try:
                         back.sock.sendto(data, association.client)
@@ -297,56 +299,56 @@ class UdpRelay:
             if not backlog:
                 return
 
-    def _let_in(self, key: Hashable, now: int, data: bytes) -> _Association | None:
+    def _admit(self, key: Hashable, now: int, data: bytes) -> _Association | None:
         """Open an association for a new client; return None if loop detection holds or rejects it."""
         held = self._held.get(key)
         if held is not None:
             if len(held) < _MAX_HELD:
                 held.append(data)
             return None
-        said = hash(data)
+        content = hash(data)
         try:
-            seconds = self._loops.came(said, self._time())
+            seconds = self._loops.check(content, self._time())
         except LoopFound as loop:
-            self._cut(loop, now)
+            self._end_loop(loop, now)
             return None
         if seconds and len(self._held) < _MAX_HELD:
             self._held[key] = [data]
-            self._loop.call_later(seconds, self._let_go, key, said)
+            self._loop.call_later(seconds, self._release_held, key, content)
             return None
         association = self._open(key, now)
         if association is not None:
-            self._loops.passed_on(said, association, self._time())
+            self._loops.forwarded(content, association, self._time())
         return association
 
-    def _let_go(self, key: Hashable, said: Hashable) -> None:
+    def _release_held(self, key: Hashable, content: Hashable) -> None:
         """Forward a client's held datagrams."""
         now = now_ns()
         held = self._held.pop(key, None)
         association = self._open(key, now) if held else None
         if held is None or association is None:
             return
-        self._loops.passed_on(said, association, self._time(), was_held=True)
+        self._loops.forwarded(content, association, self._time(), was_held=True)
         for data in held:
-            if self._detour is not None:
-                self._detour.came(association.number, "c2s", now, data)
+            if self._pipeline is not None:
+                self._pipeline.data_received(association.number, "c2s", now, data)
                 continue
             self._forward(association, "c2s", now, data)
             self._journal.chunk(association.number, "c2s", now, association.c2s, data)
             association.c2s += len(data)
         association.active = self._time()
 
-    def _is_over(self, stranger: _Association) -> bool:
+    def _is_settled(self, association: _Association) -> bool:
         """Return True if a new client was answered, or its association has ended."""
-        return stranger.last_ns > 0 or self._associations.get(stranger.key) is not stranger
+        return association.last_ns > 0 or self._associations.get(association.key) is not association
 
-    def _cut(self, loop: LoopFound, now: int) -> None:
+    def _end_loop(self, loop: LoopFound, now: int) -> None:
         """End the associations that form a forwarding loop, and report it."""
         server = ""
         for newcomer in loop.newcomers:
             assert isinstance(newcomer, _Association)
             server = f" to {endpoint_text(newcomer.server)}"
-            if not self._is_over(newcomer):
+            if not self._is_settled(newcomer):
                 self._end(newcomer, now, "loop")
         self._on_notice(
             "loop",
@@ -356,7 +358,7 @@ class UdpRelay:
 
     def _open(self, key: Hashable, now: int) -> _Association | None:
         if len(self._associations) >= self._max_clients:
-            longest_silent = next(iter((self._strangers or self._players).values()))
+            longest_silent = next(iter((self._unverified or self._players).values()))
             self._on_notice(
                 "max-clients",
                 f"udp {self.address} has {self._max_clients} clients: "
@@ -364,7 +366,7 @@ class UdpRelay:
             )
             self._end(longest_silent, now, "evicted")
         try:
-            way = self._gate.open(key)
+            sockets = self._listener.open(key)
         except ClientRejected as refusal:
             self._on_notice(refusal.code, str(refusal))
             return None
@@ -375,21 +377,23 @@ class UdpRelay:
                 "Its datagram was dropped.",
             )
             return None
-        shared = way.answering is self._front.sock
-        back = self._front if shared else _OutputSocket(way.answering, 0, None)
-        association = _Association(key, way, back, self._strangers)
-        self._selector.register(way.upstream, selectors.EVENT_READ, association.up)
-        self._own.add("udp", way.upstream.getsockname(), way.server)
+        shared = sockets.downstream is self._listen_output.sock
+        back = self._listen_output if shared else _OutputSocket(sockets.downstream, 0, None)
+        association = _Association(key, sockets, back, self._unverified)
+        self._selector.register(sockets.upstream, selectors.EVENT_READ, association.to_server)
+        self._own.add("udp", sockets.upstream.getsockname(), sockets.server)
         association.number = self._journal.open(
-            "udp", endpoint_text(way.client), endpoint_text(way.server), now
+            "udp", endpoint_text(sockets.client), endpoint_text(sockets.server), now
         )
-        if self._detour is not None:
-            names = endpoint_text(way.client), endpoint_text(way.server)
-            self._detour.opened(association.number, "udp", *names, now, _PipelineOutput(self, association))
-        self._associations[key] = self._strangers[key] = association
+        if self._pipeline is not None:
+            names = endpoint_text(sockets.client), endpoint_text(sockets.server)
+            self._pipeline.stream_opened(
+                association.number, "udp", *names, now, _PipelineOutput(self, association)
+            )
+        self._associations[key] = self._unverified[key] = association
         return association
 
-    def pass_on(self, association: _Association, direction: Direction, data: bytes) -> None:
+    def deliver(self, association: _Association, direction: Direction, data: bytes) -> None:
         """Send a datagram that the alteration pipeline has released."""
         self._forward(association, direction, now_ns(), data)
         if direction == "c2s":
@@ -398,17 +402,17 @@ class UdpRelay:
             association.s2c += len(data)
 
     def _end(self, association: _Association, now: int, reason: str) -> None:
-        if self._detour is not None:
-            self._detour.closed(association.number, now)
+        if self._pipeline is not None:
+            self._pipeline.stream_closed(association.number, now)
         del self._associations[association.key]
         del association.queue[association.key]
         self._own.discard("udp", association.upstream.getsockname(), association.server)
         self._selector.unregister(association.upstream)
         association.upstream.close()
         # Break the reference cycle, as the garbage collector runs only now and then.
-        association.up.association = None
-        back = association.back
-        if back is not self._front:
+        association.to_server.association = None
+        back = association.to_client
+        if back is not self._listen_output:
             if back.waiting:
                 self._selector.unregister(back.sock)
             back.sock.close()
@@ -418,7 +422,7 @@ class UdpRelay:
         """End idle associations, and schedule the next sweep."""
         wait = self._idle_seconds
         now = self._time()
-        for queue in (self._strangers, self._players):
+        for queue in (self._unverified, self._players):
             while queue:
                 longest_silent = next(iter(queue.values()))
                 left = longest_silent.active + self._idle_seconds - now
@@ -432,9 +436,9 @@ class UdpRelay:
 
     def _forward(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
         """Send a datagram, or queue it behind those that a full socket did not accept."""
-        outlet = association.up if direction == "c2s" else association.back
+        outlet = association.to_server if direction == "c2s" else association.to_client
         if outlet.waiting:
-            self._wait(association, direction, now, data)
+            self._enqueue(association, direction, now, data)
             return
         try:
             self._send(association, direction, data)
@@ -445,7 +449,7 @@ class UdpRelay:
         if direction == "c2s":
             association.upstream.send(data)
         else:
-            association.back.sock.sendto(data, association.client)
+            association.to_client.sock.sendto(data, association.client)
 
     def _send_failed(
         self, association: _Association, direction: Direction, now: int, data: bytes, error: OSError
@@ -456,20 +460,20 @@ class UdpRelay:
             # The error may belong to an earlier datagram; this one was not sent in any case.
             try:
                 self._send(association, direction, data)
-            except OSError as again:
-                if again.errno not in _FULL:
-                    if again.errno != error.errno:
-                        self._fault(association, direction, now, again)
+            except OSError as second:
+                if second.errno not in _FULL:
+                    if second.errno != error.errno:
+                        self._fault(association, direction, now, second)
                     return
             else:
                 return
-        self._wait(association, direction, now, data)
+        self._enqueue(association, direction, now, data)
 
-    def _wait(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
+    def _enqueue(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
         """Queue a datagram for a full socket, dropping the oldest at the limit."""
-        outlet = association.up if direction == "c2s" else association.back
+        outlet = association.to_server if direction == "c2s" else association.to_client
         if not outlet.waiting:
-            self._watch(outlet, outlet.idle_events | selectors.EVENT_WRITE)
+            self._set_events(outlet, outlet.idle_events | selectors.EVENT_WRITE)
         elif len(outlet.waiting) >= _MAX_WAITING:
             oldest, _ = outlet.waiting.popleft()
             if oldest.upstream.fileno() >= 0:
@@ -491,9 +495,9 @@ class UdpRelay:
                         return
                     self._fault(association, direction, now_ns(), error)
             outlet.waiting.popleft()
-        self._watch(outlet, outlet.idle_events)
+        self._set_events(outlet, outlet.idle_events)
 
-    def _watch(self, outlet: _OutputSocket, events: int) -> None:
+    def _set_events(self, outlet: _OutputSocket, events: int) -> None:
         if not events:
             self._selector.unregister(outlet.sock)
         elif outlet.sock in self._selector.get_map():
@@ -511,5 +515,5 @@ class UdpRelay:
         offset = association.c2s if direction == "c2s" else association.s2c
         self._journal.fault(association.number, direction, now, offset, code, text)
         client, server = endpoint_text(association.client), endpoint_text(association.server)
-        way = f"{client} to {server}" if direction == "c2s" else f"{server} to {client}"
-        self._on_notice(code, f"udp {way}: {text}.")
+        route = f"{client} to {server}" if direction == "c2s" else f"{server} to {client}"
+        self._on_notice(code, f"udp {route}: {text}.")

@@ -30,22 +30,22 @@ class CoreSharing:
         self._pid = pid
         # Only Linux lets a process choose its cores.
         self._cores = os.sched_getaffinity(0) if sys.platform == "linux" else set()
-        self._is_aside = False
-        self._is_hurrying = False
+        self._is_sharing = False
+        self._is_catching_up = False
 
-    def look(self, latest_ns: int | None) -> None:
+    def update(self, latest_ns: int | None) -> None:
         """Update the affinity for a follower that has read up to `latest_ns`; None if nothing arrived."""
         if len(self._cores) != 2:
             return
         behind_ns = now_ns() - latest_ns if latest_ns is not None else 0
         # After a long lag, keep both cores until it has caught up.
-        self._is_hurrying = behind_ns > (_LAG_NS if self._is_hurrying else _LONG_LAG_NS)
-        was_aside = self._is_aside
-        self._is_aside = behind_ns > _LAG_NS and not self._is_hurrying
-        if self._is_aside or was_aside:
+        self._is_catching_up = behind_ns > (_LAG_NS if self._is_catching_up else _LONG_LAG_NS)
+        was_sharing = self._is_sharing
+        self._is_sharing = behind_ns > _LAG_NS and not self._is_catching_up
+        if self._is_sharing or was_sharing:
             # The forwarder may have ended, or the system may forbid it; then nothing changes.
             with suppress(OSError):
-                os.sched_setaffinity(0, {_core_of(self._pid)} if self._is_aside else self._cores)
+                os.sched_setaffinity(0, {_core_of(self._pid)} if self._is_sharing else self._cores)
 
 
 def _core_of(pid: int | None) -> int:

@@ -51,20 +51,20 @@ class Consumer:
     """A reader of all messages at `url` after a position; `on_notice` gets sentences about failures."""
 
     def __init__(
-        self, place: NatsUrl, credentials: Path | None, after: MessagePosition, tell: Callable[[str], None]
+        self, url: NatsUrl, credentials: Path | None, after: MessagePosition, on_notice: Callable[[str], None]
     ) -> None:
-        self._place = place
+        self._url = url
         self._credentials = credentials
         self._after = after
-        self._tell = tell
+        self._on_notice = on_notice
         self._is_lost = False
-        self._has_told = False
+        self._has_reported = False
 
     async def run(self, arrived: asyncio.Queue[list[ReceivedMessage]]) -> None:
         """Put messages into a bounded queue until cancelled."""
         wait_s = 0.1
         while True:
-            link = NatsConnection(self._place, self._credentials)
+            link = NatsConnection(self._url, self._credentials)
             try:
                 await self._read(link, arrived)
             except Exception as error:
@@ -77,7 +77,7 @@ class Consumer:
             if not self._is_lost:
                 self._is_lost = True
                 wait_s = 0.1
-                self._tell(f"kiebitz: cannot read from {self._place}: {reason}; retrying")
+                self._on_notice(f"kiebitz: cannot read from {self._url}: {reason}; retrying")
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
@@ -86,46 +86,48 @@ class Consumer:
         from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
         jetstream = await link.open()
-        origin_ns = await ensure_stream(jetstream, self._place)
+        origin_ns = await ensure_stream(jetstream, self._url)
         if origin_ns != self._after.origin_ns:
             # The stream was recreated; messages of the previous one were read already, or are gone.
             self._after = MessagePosition(origin_ns, 0)
         consumer = await jetstream.add_consumer(
-            self._place.stream,
+            self._url.stream,
             ConsumerConfig(
                 ack_policy=AckPolicy.NONE,
                 deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
                 opt_start_seq=self._after.sequence + 1,
-                filter_subject=f"{self._place.subject}.*",
+                filter_subject=f"{self._url.subject}.*",
                 inactive_threshold=_FORGET_S,
                 num_replicas=1,
                 mem_storage=True,
             ),
         )
-        subscription = await jetstream.pull_subscribe_bind(consumer.name, self._place.stream)
+        subscription = await jetstream.pull_subscribe_bind(consumer.name, self._url.stream)
         if self._is_lost:
             self._is_lost = False
-            self._tell(f"kiebitz: {self._place} is reachable again; nothing is missing")
+            self._on_notice(f"kiebitz: {self._url} is reachable again; nothing is missing")
         while link.is_open:
             try:
                 messages = await subscription.fetch(_FETCH_COUNT, timeout=_FETCH_S)
             except TimeoutError:
-                self._tell_silence()
+                self._report_silence()
                 continue
             batch = []
             for message in messages:
-                told = message.metadata
-                position = MessagePosition(origin_ns, told.sequence.stream)
+                metadata = message.metadata
+                position = MessagePosition(origin_ns, metadata.sequence.stream)
                 if position > self._after:
                     self._after = position
                     name = message.subject.rpartition(".")[2]
                     batch.append(
-                        ReceivedMessage(position, name, message.data, to_ns(told.timestamp), told.num_pending)
+                        ReceivedMessage(
+                            position, name, message.data, to_ns(metadata.timestamp), metadata.num_pending
+                        )
                     )
             await arrived.put(batch)
 
-    def _tell_silence(self) -> None:
+    def _report_silence(self) -> None:
         """Report once that no message ever arrived: active taps send five a second, so check the subject."""
-        if self._after.sequence == 0 and not self._has_told:
-            self._has_told = True
-            self._tell(f"no tap has published yet; start one with --publish {self._place}")
+        if self._after.sequence == 0 and not self._has_reported:
+            self._has_reported = True
+            self._on_notice(f"no tap has published yet; start one with --publish {self._url}")

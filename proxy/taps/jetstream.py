@@ -69,10 +69,10 @@ def check_installed() -> None:
 class NatsConnection:
     """A connection to the server of `url`, from `open` to `close`. Raises TapError."""
 
-    def __init__(self, place: NatsUrl, credentials: Path | None) -> None:
-        self._place = place
+    def __init__(self, url: NatsUrl, credentials: Path | None) -> None:
+        self._url = url
         self._credentials = credentials
-        self._said: Exception | None = None
+        self._server_error: Exception | None = None
         self._client: Client | None = None
 
     async def open(self) -> JetStreamContext:
@@ -83,7 +83,7 @@ class NatsConnection:
         from nats.aio.client import Client
         from nats.errors import Error
 
-        tls = ssl.create_default_context() if self._place.is_tls else None
+        tls = ssl.create_default_context() if self._url.is_tls else None
 
         def refuse_without_tls() -> None:
             if tls is not None and not tls.session_stats()["connect_good"]:
@@ -101,8 +101,8 @@ class NatsConnection:
         try:
             await asyncio.wait_for(
                 client.connect(
-                    self._place.server,
-                    error_cb=self._hear,
+                    self._url.server,
+                    error_cb=self._on_error,
                     allow_reconnect=False,
                     # Two immediate attempts; later ones use a new connection.
                     max_reconnect_attempts=1,
@@ -141,7 +141,7 @@ class NatsConnection:
         """Return an error of nats-py, of the system or a timeout as a clause for the user."""
         if isinstance(error, TapError):
             return error
-        return TapError(self._clause(self._said or error))
+        return TapError(self._clause(self._server_error or error))
 
     def _clause(self, error: Exception) -> str:
         from nats.errors import UnexpectedEOF
@@ -174,15 +174,15 @@ class NatsConnection:
             return "it is not a NATS server: check host and port"
         return text or _NO_ANSWER
 
-    async def _hear(self, error: Exception) -> None:
+    async def _on_error(self, error: Exception) -> None:
         # A server reports errors about a message separately from any answer to it.
-        self._said = error
+        self._server_error = error
 
 
 def _certificate_error(error: ssl.SSLCertVerificationError) -> str:
     advice = _ADVICE.get(error.verify_code)
-    told = f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
-    return told if advice is None else f"{told} ({advice})"
+    text = f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
+    return text if advice is None else f"{text} ({advice})"
 
 
 def _tls_error(error: ssl.SSLError) -> str:
@@ -191,7 +191,7 @@ def _tls_error(error: ssl.SSLError) -> str:
     return f"TLS with it fails: {str(error.reason).lower().replace('_', ' ')}"
 
 
-async def ensure_stream(jetstream: JetStreamContext, place: NatsUrl) -> int:
+async def ensure_stream(jetstream: JetStreamContext, url: NatsUrl) -> int:
     """Create the stream for `url` unless it exists; return its creation time in ns since 1970.
 
     An existing stream is not changed. Raises errors of nats-py.
@@ -200,13 +200,13 @@ async def ensure_stream(jetstream: JetStreamContext, place: NatsUrl) -> int:
     from nats.js.errors import NotFoundError
 
     try:
-        info = await jetstream.stream_info(place.stream)
+        info = await jetstream.stream_info(url.stream)
     except NotFoundError:
         info = await jetstream.add_stream(
             StreamConfig(
-                name=place.stream,
+                name=url.stream,
                 description="items recorded by Kiebitz's taps",
-                subjects=[f"{place.subject}.*"],
+                subjects=[f"{url.subject}.*"],
                 # A full stream rejects new messages, which taps keep; otherwise it would drop unread ones.
                 discard=DiscardPolicy.NEW,
                 max_age=KEEP_S,

@@ -57,7 +57,7 @@ MAX_TAPS = 4096
 MAX_STREAMS = 16_384
 """Maximum number of open streams of a tap, more than relays support."""
 
-_WORTH_TELLING_NS = 1_000_000_000
+_MIN_REPORTED_SHIFT_NS = 1_000_000_000
 
 RunKey = tuple[str, str]
 """A tap's name, and the id of a run."""
@@ -106,7 +106,7 @@ class _Run(msgspec.Struct, eq=False):
 
     key: RunKey
     order: int
-    place: int
+    machine: int
     known: RunProgress
     next: int
     has_begun: bool
@@ -138,15 +138,15 @@ class Merger:
         on_notice: Callable[[str, str], None],
     ) -> None:
         self._stream_ids = stream_ids
-        self._taps = {name: place for place, name in enumerate(dict.fromkeys(taps))}
+        self._taps = {name: machine for machine, name in enumerate(dict.fromkeys(taps))}
         self._on_notice = on_notice
         self._runs: dict[RunKey, _Run] = {}
         self._in_order: list[_Run] = []
         self._runs_of: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
         """Number of runs, and of open streams in them, by tap."""
-        for key, what in known.items():
-            self._add(key, what)
+        for key, progress in known.items():
+            self._add(key, progress)
         self._waiting: list[_QueuedRecord] = []
         self._waiting_bytes = 0
         self._held_bytes = 0
@@ -154,13 +154,13 @@ class Merger:
         self._progress: dict[RunKey, RunProgress] = {}
         self._opened: list[tuple[RunKey, int, Stream]] = []
 
-    def take(self, arrived: ReceivedMessage) -> None:
+    def feed(self, arrived: ReceivedMessage) -> None:
         """Process a message. Raises TapError if no tap of that name can have published it."""
         self._latest = arrived.position
         batch = decode(arrived.data)
         if batch.tap != arrived.name:
             raise TapError(f"it names another tap, {batch.tap}")
-        run = self._runs.get((batch.tap, batch.run)) or self._meet((batch.tap, batch.run))
+        run = self._runs.get((batch.tap, batch.run)) or self._add_new_run((batch.tap, batch.run))
         if not run.has_begun:
             clock_ns = arrived.stored_ns - batch.sent_ns
             known = run.known
@@ -178,7 +178,7 @@ class Merger:
                 run.held[batch.first] = batch, arrived
                 self._held_bytes += len(arrived.data) - (len(before[1].data) if before is not None else 0)
             if len(run.held) > MAX_HELD or self._held_bytes > MAX_WAITING_BYTES:
-                self._go_on(run)
+                self._skip_lost(run)
             return
         self._append(run, batch, arrived)
         self._append_held(run)
@@ -187,22 +187,22 @@ class Merger:
         """Return the items that need not wait any more, in order, given the server's time."""
         for run in self._in_order:
             if run.held and now_ns - run.held_since > LOST_NS:
-                self._go_on(run)
+                self._skip_lost(run)
         items: list[Item] = []
         waiting = self._waiting
-        bars = self._bars(now_ns)
+        slowest = self._slowest_runs(now_ns)
         while waiting and (
-            waiting[0].key <= next((until for until, order in bars if order != waiting[0].order), now_ns)
+            waiting[0].key <= next((until for until, order in slowest if order != waiting[0].order), now_ns)
             or waiting[0].key + WAIT_NS <= now_ns
             or len(waiting) > MAX_WAITING
             or self._waiting_bytes > MAX_WAITING_BYTES
         ):
-            one = heappop(waiting)
-            self._waiting_bytes -= _size(one.record)
-            self._give_out(self._in_order[one.order], one, items)
+            queued = heappop(waiting)
+            self._waiting_bytes -= _size(queued.record)
+            self._emit(self._in_order[queued.order], queued, items)
         return items
 
-    def _bars(self, now_ns: int) -> list[tuple[int, int]]:
+    def _slowest_runs(self, now_ns: int) -> list[tuple[int, int]]:
         """Return up to when the two runs that are furthest behind have sent everything, each with its order.
 
         Only runs that may send more count. An item waits for the first of them that is not its own.
@@ -214,7 +214,7 @@ class Merger:
         )
         return nsmallest(2, behind)
 
-    def rest(self) -> list[Item]:
+    def flush(self) -> list[Item]:
         """Return all remaining items and the ends of all streams, without waiting."""
         items = self.ready(1 << 63)
         for run in self._in_order:
@@ -240,7 +240,7 @@ class Merger:
         opened, self._opened = self._opened, []
         return opened
 
-    def _meet(self, key: RunKey) -> _Run:
+    def _add_new_run(self, key: RunKey) -> _Run:
         name, _ = key
         if self._runs_of[name] >= MAX_RUNS or (name not in self._taps and len(self._taps) >= MAX_TAPS):
             raise TapError("the database has too many runs: collect into another one")
@@ -249,8 +249,8 @@ class Merger:
 
     def _add(self, key: RunKey, known: RunProgress) -> _Run:
         name, _ = key
-        place = self._taps.setdefault(name, len(self._taps))
-        run = _Run(key, len(self._in_order), place, known, known.items, known.items > 0)
+        machine = self._taps.setdefault(name, len(self._taps))
+        run = _Run(key, len(self._in_order), machine, known, known.items, known.items > 0)
         run.latest_ns = max((stream.opened_ns for stream in known.streams.values()), default=0)
         self._runs[key] = run
         self._in_order.append(run)
@@ -262,7 +262,7 @@ class Merger:
         """Queue the new items of a batch."""
         if not run.has_begun and batch.items:
             run.has_begun = True
-            self._tell_clock(run)
+            self._report_clock(run)
         clock_ns = run.known.clock_ns or 0
         streams = {stream.number: stream for stream in batch.streams}
         earliest = arrived.stored_ns - WAIT_NS
@@ -285,7 +285,7 @@ class Merger:
             if first + len(batch.items) > run.next:
                 self._append(run, batch, arrived)
 
-    def _go_on(self, run: _Run) -> None:
+    def _skip_lost(self, run: _Run) -> None:
         """Skip items that are lost."""
         first = min(run.held)
         self._on_notice(
@@ -295,9 +295,9 @@ class Merger:
         run.next = first
         self._append_held(run)
 
-    def _tell_clock(self, run: _Run) -> None:
+    def _report_clock(self, run: _Run) -> None:
         clock_ns = run.known.clock_ns or 0
-        if abs(clock_ns) >= _WORTH_TELLING_NS:
+        if abs(clock_ns) >= _MIN_REPORTED_SHIFT_NS:
             way = "behind" if clock_ns > 0 else "ahead of"
             self._on_notice(
                 f"clock {run.key[0]}",
@@ -305,17 +305,17 @@ class Merger:
                 "its times are corrected",
             )
 
-    def _give_out(self, run: _Run, one: _QueuedRecord, items: list[Item]) -> None:
+    def _emit(self, run: _Run, queued: _QueuedRecord, items: list[Item]) -> None:
         """Append the item of a record to `items`, after a gap for bytes missing before it."""
         known = run.known
-        known.items = one.number + 1
+        known.items = queued.number + 1
         self._progress[run.key] = known
-        record, clock_ns = one.record, known.clock_ns or 0
+        record, clock_ns = queued.record, known.clock_ns or 0
         if isinstance(record, RunEndRecord):
             items += self._ends(run, shift_time(record.ts_ns, clock_ns))
             self._on_notice(f"over {run.key[0]}", f"the tap {run.key[0]} has ended")
             return
-        assert one.stream is not None
+        assert queued.stream is not None
         stream = known.streams.get(record.stream)
         if stream is None:
             if isinstance(record, EndRecord):
@@ -326,29 +326,29 @@ class Merger:
                     f"the tap {run.key[0]} has over {MAX_STREAMS:,} open streams: further ones are left out",
                 )
                 return
-            stream = self._open(run, one.stream, clock_ns)
+            stream = self._open(run, queued.stream, clock_ns)
         item = to_item(record, stream, clock_ns)
         run.latest_ns = max(run.latest_ns, item.ts_ns)
         if isinstance(record, EndRecord):
             self._close(run, record.stream)
         elif isinstance(record, ChunkRecord | GapRecord):
-            way = record.stream, DIRECTIONS[record.way]
-            end = known.ends.get(way, 0)
+            key = record.stream, DIRECTIONS[record.direction]
+            end = known.ends.get(key, 0)
             if record.offset > end:
-                items.append(Gap(stream, way[1], item.ts_ns, end, record.offset - end))
-            known.ends[way] = max(end, record.offset + _length(record))
+                items.append(Gap(stream, key[1], item.ts_ns, end, record.offset - end))
+            known.ends[key] = max(end, record.offset + _length(record))
         items.append(item)
 
-    def _open(self, run: _Run, told: StreamRecord, clock_ns: int) -> Stream:
-        stream = run.known.streams[told.number] = Stream(
+    def _open(self, run: _Run, record: StreamRecord, clock_ns: int) -> Stream:
+        stream = run.known.streams[record.number] = Stream(
             next(self._stream_ids),
-            told.transport,
-            rewrite_loopback(told.client, run.place),
-            rewrite_loopback(told.server, run.place),
-            shift_time(told.opened_ns, clock_ns),
+            record.transport,
+            rewrite_loopback(record.client, run.machine),
+            rewrite_loopback(record.server, run.machine),
+            shift_time(record.opened_ns, clock_ns),
         )
         self._streams_of[run.key[0]] += 1
-        self._opened.append((run.key, told.number, stream))
+        self._opened.append((run.key, record.number, stream))
         return stream
 
     def _close(self, run: _Run, number: int) -> None:

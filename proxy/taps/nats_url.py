@@ -53,7 +53,7 @@ class NatsUrl(msgspec.Struct, frozen=True):
         return f"kiebitz-{self.subject.replace('.', '_')}"
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """True if the server is on this machine."""
         return is_this_machine(self.host)
 
@@ -91,11 +91,11 @@ _NO_SECRETS = (
 )
 
 
-def check_protected(place: NatsUrl, credentials: Path | None) -> None:
+def check_protected(url: NatsUrl, credentials: Path | None) -> None:
     """Raise TapError if the server is remote, and neither TLS nor credentials protect the connection."""
-    if not (place.is_tls or credentials is not None or place.is_here):
+    if not (url.is_tls or credentials is not None or url.is_local):
         raise TapError(
-            f"{place} is on another machine, and neither TLS nor credentials protect the connection: "
+            f"{url} is on another machine, and neither TLS nor credentials protect the connection: "
             "write tls:// instead of nats://, or give --nats-creds FILE"
         )
 

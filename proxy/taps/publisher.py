@@ -59,19 +59,19 @@ class Publisher:
 
     def __init__(
         self,
-        place: NatsUrl,
+        url: NatsUrl,
         credentials: Path | None,
         name: str,
         *,
-        tell: Callable[[str], None],
-        waits_in: str,
+        on_notice: Callable[[str], None],
+        backlog_path: str,
         may_wait: Callable[[float], bool],
     ) -> None:
-        self._place = place
+        self._url = url
         self._credentials = credentials
         self._name = name
-        self._tell = tell
-        self._waits_in = waits_in
+        self._on_notice = on_notice
+        self._backlog_path = backlog_path
         self._may_wait = may_wait
         self._link: NatsConnection | None = None
         self._jetstream: JetStreamContext | None = None
@@ -82,12 +82,12 @@ class Publisher:
         """Publish batches of one run and return when all are acknowledged. Raises PublishAbandoned."""
         left = deque(batches)
         while left:
-            link = self._link or NatsConnection(self._place, self._credentials)
+            link = self._link or NatsConnection(self._url, self._credentials)
             try:
                 if self._jetstream is None or not link.is_open:
                     self._link = link
                     self._jetstream = await link.open()
-                    await self._tell_time(self._jetstream, left[0])
+                    await self._send_time(self._jetstream, left[0])
                 await self._send(self._jetstream, left)
             except Exception as error:
                 # nats-py raises whatever its parts raise; after any error the connection is unusable.
@@ -110,29 +110,29 @@ class Publisher:
             now = msgspec.structs.replace(batch, sent_ns=now_ns())
             answers.append(
                 await jetstream.publish_async(
-                    f"{self._place.subject}.{self._name}", encode(now), headers=headers
+                    f"{self._url.subject}.{self._name}", encode(now), headers=headers
                 )
             )
         for answer in await asyncio.wait_for(asyncio.gather(*answers, return_exceptions=True), ANSWER_S):
             if isinstance(answer, BaseException):
                 raise answer
             left.popleft()
-            self._reached()
+            self._report_reached()
 
-    async def _tell_time(self, jetstream: JetStreamContext, batch: Batch) -> None:
+    async def _send_time(self, jetstream: JetStreamContext, batch: Batch) -> None:
         """Let readers measure this machine's clock, and create the stream if needed."""
         from nats.js.errors import NoStreamResponseError
 
         for _ in range(_CLOCK_SAMPLES):
             empty = msgspec.structs.replace(batch, sent_ns=now_ns(), until_ns=0, streams=[], items=[])
             try:
-                await jetstream.publish(f"{self._place.subject}.{self._name}", encode(empty))
+                await jetstream.publish(f"{self._url.subject}.{self._name}", encode(empty))
             except NoStreamResponseError:
-                await ensure_stream(jetstream, self._place)
+                await ensure_stream(jetstream, self._url)
 
-    def _reached(self) -> None:
+    def _report_reached(self) -> None:
         if self._lost_since is not None:
-            self._tell(f"kiebitz: {self._place} is reachable again, and the backlog is published")
+            self._on_notice(f"kiebitz: {self._url} is reachable again, and the backlog is published")
         self._lost_since = None
         self._wait_s = _FIRST_WAIT_S
 
@@ -140,9 +140,9 @@ class Publisher:
         now = time.monotonic()
         if self._lost_since is None:
             self._lost_since = now
-            self._tell(
-                f"kiebitz: cannot publish to {self._place}: {reason}; recorded traffic is kept in "
-                f"{self._waits_in}"
+            self._on_notice(
+                f"kiebitz: cannot publish to {self._url}: {reason}; recorded traffic is kept in "
+                f"{self._backlog_path}"
             )
         if not self._may_wait(self._lost_since):
             raise PublishAbandoned
@@ -158,7 +158,7 @@ class BatchBuilder:
         self._run = run
         self._next = first
 
-    def of(self, items: Iterable[Item], until_ns: int = 0) -> Iterator[Batch]:
+    def batches(self, items: Iterable[Item], until_ns: int = 0) -> Iterator[Batch]:
         """Yield the batches of items; a stream's `id` is its number in the run.
 
         The last batch completes all that was recorded by `until_ns`; 0 if unknown.
@@ -181,7 +181,7 @@ class BatchBuilder:
             size += len(item.data) if isinstance(item, Chunk) else len(msgspec.msgpack.encode(record))
         yield self._batch(records, streams, until_ns)
 
-    def over(self, ts_ns: int) -> Batch:
+    def end_of_run(self, ts_ns: int) -> Batch:
         """Return the last batch of the run."""
         return self._batch([RunEndRecord(ts_ns)], {})
 

@@ -85,7 +85,7 @@ class ChunkRecord(Struct, array_like=True, tag=1, frozen=True):
     """Received bytes; `direction` is 0 from the client, 1 from the server."""
 
     stream: _Number
-    way: _DirectionCode
+    direction: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     data: _Data
@@ -96,7 +96,7 @@ class GapRecord(Struct, array_like=True, tag=2, frozen=True):
     """Missing bytes; a length of nil means unknown."""
 
     stream: _Number
-    way: _DirectionCode
+    direction: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     length: _Count | None
@@ -106,7 +106,7 @@ class FaultRecord(Struct, array_like=True, tag=3, frozen=True):
     """A fault of a stream that only the source can know."""
 
     stream: _Number
-    way: _DirectionCode
+    direction: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     code: _Code
@@ -122,7 +122,7 @@ class AlteredRecord(Struct, array_like=True, tag=4, frozen=True):
     """An alteration of a message by Kiebitz."""
 
     stream: _Number
-    way: _DirectionCode
+    direction: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     length: _Count
@@ -228,25 +228,25 @@ def _host(address: str) -> tuple[str, int]:
     return host, port
 
 
-def rewrite_loopback(address: str, place: int) -> str:
+def rewrite_loopback(address: str, machine: int) -> str:
     """Return an `ip:port` of a machine, with loopback replaced by an address that differs between machines.
 
     On machine 3, counted from 0, 127.0.0.1 becomes 127.0.3.1, and ::1 becomes 127.0.3.6; machine 0 keeps its
     own.
     """
-    if place == 0:
+    if machine == 0:
         return address
     host, port = _host(address)
     last = _LOOPBACK.get(host)
-    return address if last is None else f"127.{place >> 8 & 255}.{place & 255}.{last}:{port}"
+    return address if last is None else f"127.{machine >> 8 & 255}.{machine & 255}.{last}:{port}"
 
 
 def to_record(item: Item, number: int) -> Record:
     """Return the record of an item whose stream has this number in its run."""
     if isinstance(item, End):
         return EndRecord(number, _time(item.ts_ns), item.reason)
-    way: _DirectionCode = 1 if item.direction == "s2c" else 0
-    where = number, way, _time(item.ts_ns), item.offset
+    direction: _DirectionCode = 1 if item.direction == "s2c" else 0
+    where = number, direction, _time(item.ts_ns), item.offset
     if isinstance(item, Chunk):
         if len(item.data) > MAX_DATA:
             return GapRecord(*where, len(item.data) + item.missing)
@@ -283,7 +283,7 @@ def to_item(record: Record, stream: Stream, clock_ns: int) -> Item:
     ts_ns = shift_time(record.ts_ns, clock_ns)
     if isinstance(record, EndRecord):
         return End(stream, ts_ns, record.reason)
-    where: tuple[Stream, Direction, int, int] = stream, DIRECTIONS[record.way], ts_ns, record.offset
+    where: tuple[Stream, Direction, int, int] = stream, DIRECTIONS[record.direction], ts_ns, record.offset
     if isinstance(record, ChunkRecord):
         return Chunk(*where, record.data, record.missing)
     if isinstance(record, GapRecord):

@@ -198,7 +198,7 @@ async def _cut(way: Network, tell: Callable[[str], None]) -> list[Batch]:
     """Publish batches one after another, and cut the way in the middle."""
     place = at(way.port)
     publisher = Publisher(
-        place, None, "lab", tell=tell, waits_in="a folder", may_wait=lambda lost_since: True
+        place, None, "lab", on_notice=tell, backlog_path="a folder", may_wait=lambda lost_since: True
     )
     came: asyncio.Queue[list[ReceivedMessage]] = asyncio.Queue()
     consuming = asyncio.create_task(Consumer(place, None, START_POSITION, tell).run(came))
@@ -206,7 +206,7 @@ async def _cut(way: Network, tell: Callable[[str], None]) -> list[Batch]:
 
     async def send(number: int) -> None:
         items = [Chunk(STREAM, "c2s", time.time_ns(), offset, b"x") for offset in range(number, number + 20)]
-        await asyncio.wait_for(publisher.publish(batches.of(items)), PATIENCE_S)
+        await asyncio.wait_for(publisher.publish(batches.batches(items)), PATIENCE_S)
 
     found: list[Batch] = []
 

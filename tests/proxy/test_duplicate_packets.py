@@ -149,17 +149,17 @@ def test_what_was_really_sent_twice_is_judged(tmp_path: Path) -> None:
 )
 def test_what_is_the_same(identification: int, later_ns: int, payload: bytes, is_repeated: bool) -> None:
     repeats = DuplicateDetector()
-    assert not repeats.is_repeated((b"flow", b"a", 0, 7), 10**12)
-    assert repeats.is_repeated((b"flow", payload, 0, identification), 10**12 + later_ns) == is_repeated
-    assert not repeats.is_repeated((b"other flow", b"a", 0, 7), 10**12)
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 7), 10**12)
+    assert repeats.is_duplicate((b"flow", payload, 0, identification), 10**12 + later_ns) == is_repeated
+    assert not repeats.is_duplicate((b"other flow", b"a", 0, 7), 10**12)
 
 
 def test_without_identification_what_comes_right_after_is_the_same() -> None:
     repeats = DuplicateDetector()
-    assert not repeats.is_repeated((b"flow", b"a", 0, 0), 0)
-    assert repeats.is_repeated((b"flow", b"a", 0, 0), DUPLICATE_NS - 1)
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 0), 0)
+    assert repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS - 1)
     # It counts from the first, or who says the same again and again would be heard once.
-    assert not repeats.is_repeated((b"flow", b"a", 0, 0), DUPLICATE_NS)
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS)
 
 
 @pytest.mark.parametrize(
@@ -177,18 +177,18 @@ def test_without_identification_news_may_be_the_same_words(
     for later_ns, is_repeated in ((limit_ns - 1, True), (limit_ns, False)):
         repeats = DuplicateDetector()
         for payload, ts_ns in told:
-            assert not repeats.is_repeated((b"flow", payload, 0, 0), ts_ns)
-        assert repeats.is_repeated((b"flow", b"a", 0, 0), later_ns) == is_repeated
+            assert not repeats.is_duplicate((b"flow", payload, 0, 0), ts_ns)
+        assert repeats.is_duplicate((b"flow", b"a", 0, 0), later_ns) == is_repeated
 
 
 def test_what_is_remembered_is_bounded() -> None:
     repeats = DuplicateDetector()
     for number in range(3 * MAX_REMEMBERED):
         for ts_ns in (0, DUPLICATE_NS):
-            repeats.is_repeated((b"flow %d" % number, b"", 0, number % 2), ts_ns)
+            repeats.is_duplicate((b"flow %d" % number, b"", 0, number % 2), ts_ns)
         assert len(repeats._first_ns) <= MAX_REMEMBERED
         assert len(repeats._latest) <= MAX_REMEMBERED
-        assert len(repeats._sent_often) <= MAX_REMEMBERED
+        assert len(repeats._frequent) <= MAX_REMEMBERED
 
 
 def test_the_note_lasts(tmp_path: Path) -> None:

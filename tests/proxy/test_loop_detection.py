@@ -268,8 +268,8 @@ def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
 
     def go_round() -> None:
         for number in range(8 + 8 * ROUNDS):
-            held = watch.came("x", clock(gap_s))
-            watch.passed_on("x", Somebody(number), clock(held), was_held=held > 0)
+            held = watch.check("x", clock(gap_s))
+            watch.forwarded("x", Somebody(number), clock(held), was_held=held > 0)
 
     with pytest.raises(LoopFound) as found:
         go_round()
@@ -287,21 +287,21 @@ def test_newcomers_who_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
     for number in range(size):
         now = clock(gap_s)
         for until_ in [when for when in held_until if when <= now]:
-            watch.passed_on("x", Somebody(number), until_, was_held=True)
+            watch.forwarded("x", Somebody(number), until_, was_held=True)
             held_until.remove(until_)
-        held = watch.came("x", now)
+        held = watch.check("x", now)
         if held:
             held_until.append(now + held)
         else:
-            watch.passed_on("x", Somebody(number), now)
+            watch.forwarded("x", Somebody(number), now)
 
 
 def test_what_is_answered_or_differs_is_never_held() -> None:
     clock, watch = Clock(), LoopDetector[Somebody](8, lambda newcomer: newcomer.number % 7 == 6)
     for number in range(1000):
-        assert not watch.came("x", clock(0.001))
-        watch.passed_on("x", Somebody(number), clock.now)
+        assert not watch.check("x", clock(0.001))
+        watch.forwarded("x", Somebody(number), clock.now)
     watch = LoopDetector[Somebody](8, lambda _: False)
     for number in range(1000):
-        assert not watch.came(number, clock(0.001))
-        watch.passed_on(number, Somebody(number), clock.now)
+        assert not watch.check(number, clock(0.001))
+        watch.forwarded(number, Somebody(number), clock.now)

@@ -43,7 +43,7 @@ class Recorded:
 
     async def happens(self) -> PeerEvent:
         async with asyncio.timeout(PATIENCE_S):
-            return await self.peers.happened.get()
+            return await self.peers.events.get()
 
 
 def run(trial: Callable[[], Awaitable[None]]) -> None:
@@ -59,15 +59,15 @@ def test_a_server_and_a_client_hear_each_other(transport: ModuleType) -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await transport.listen(server.peers, "127.0.0.1", 0, "the game")
-        number = await transport.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
-        client.peers.say(number, b"hello")
+        number = await transport.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        client.peers.send(number, b"hello")
         came = await server.happens()
         assert isinstance(came, Connected)
         assert came.server == "the game"
         assert await server.happens() == DataReceived(came.connection, b"hello")
-        server.peers.say(came.connection, b"who")
+        server.peers.send(came.connection, b"who")
         assert await client.happens() == DataReceived(number, b"who")
-        client.peers.say(number, b" it is me")
+        client.peers.send(number, b" it is me")
         assert await server.happens() == DataReceived(came.connection, b" it is me")
         expected = [("c2s", 0, b"hello"), ("s2c", 0, b"who"), ("c2s", 5, b" it is me")]
         assert server.said == client.said == expected
@@ -75,7 +75,7 @@ def test_a_server_and_a_client_hear_each_other(transport: ModuleType) -> None:
         client.peers.close()
         assert server.ends == client.ends == ["end"]
         # Whose connection is over, is not spoken to.
-        assert client.peers.say(number, b"late")
+        assert client.peers.send(number, b"late")
         assert client.said == expected
 
     run(trial)
@@ -87,11 +87,11 @@ def test_both_hang_up() -> None:
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
         number = await peers_tcp.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
         came = await server.happens()
-        hanging = asyncio.create_task(client.peers.hang(number))
+        hanging = asyncio.create_task(client.peers.hang_up(number))
         assert await server.happens() == Disconnected(came.connection, "has hung up")
         # The other direction goes on until this side hangs up, too.
-        server.peers.say(came.connection, b"bye")
-        await server.peers.hang(came.connection)
+        server.peers.send(came.connection, b"bye")
+        await server.peers.hang_up(came.connection)
         await hanging
         assert await client.happens() == DataReceived(number, b"bye")
         assert server.ends == client.ends == ["closed"]
@@ -108,18 +108,18 @@ def test_who_never_reads_is_given_up() -> None:
         with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))):
             came = await server.happens()
             assert isinstance(came, Connected)
-            assert server.peers.say(came.connection, b"short")
-            assert not server.peers.say(came.connection, bytes(64 << 20))
+            assert server.peers.send(came.connection, b"short")
+            assert not server.peers.send(came.connection, bytes(64 << 20))
             with pytest.raises(PeerError, match=r"has read nothing for 0\.2 s"):
-                await server.peers.flushed(came.connection, 0.2)
+                await server.peers.drain(came.connection, 0.2)
             server.peers.close()
 
     run(trial)
 
 
 def test_no_more_clients_than_can_be_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers_tcp, "_MOST_CLIENTS", 2)
-    monkeypatch.setattr(peers_udp, "_MOST_CLIENTS", 2)
+    monkeypatch.setattr(peers_tcp, "_MAX_CLIENTS", 2)
+    monkeypatch.setattr(peers_udp, "_MAX_CLIENTS", 2)
 
     async def trial() -> None:
         server = Recorded("s2c")
@@ -143,7 +143,7 @@ def test_no_more_clients_than_can_be_looked_after(monkeypatch: pytest.MonkeyPatc
         heard = [await server.happens() for _ in range(4)]
         assert [type(one) for one in heard] == [Connected, DataReceived, Connected, DataReceived]
         await asyncio.sleep(0.05)
-        assert server.peers.happened.empty()
+        assert server.peers.events.empty()
         for sock in sockets:
             sock.close()
         server.peers.close()
@@ -186,7 +186,7 @@ def test_a_half_closed_connection_still_hears() -> None:
         came = await server.happens()
         client.peers.half_close(number)
         assert await server.happens() == Disconnected(came.connection, "has hung up")
-        server.peers.say(came.connection, b"still here")
+        server.peers.send(came.connection, b"still here")
         assert await client.happens() == DataReceived(number, b"still here")
         server.peers.close()
         client.peers.close()

@@ -74,7 +74,7 @@ def _items(stream: Stream) -> st.SearchStrategy[Item]:
 @settings(max_examples=times(1000, quick=25))
 @given(STREAMS.flatmap(lambda stream: st.lists(_items(stream), min_size=1, max_size=8)))
 def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
-    (batch,) = BatchBuilder("lab", "r1", 5).of(items)
+    (batch,) = BatchBuilder("lab", "r1", 5).batches(items)
     read = decode(encode(batch))
     assert read == batch
     assert read.first == 5
@@ -85,7 +85,7 @@ def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
 def test_a_text_of_any_length_is_taken_as_far_as_it_is_published() -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9", NOON_NS)
     fault = Fault(stream, "c2s", NOON_NS, 0, "odd", "t" * 5000, expected="e" * 5000)
-    (batch,) = BatchBuilder("lab", "r1", 0).of([fault])
+    (batch,) = BatchBuilder("lab", "r1", 0).batches([fault])
     (record,) = decode(encode(batch)).items
     assert plain(to_item(record, stream, 0)) == plain(
         Fault(stream, "c2s", NOON_NS, 0, "odd", "t" * 4096, expected="e" * 4096)
@@ -183,7 +183,7 @@ class Desk:
         stored_ns = NOON_NS + round(at_ms * 1e6)
         sent = msgspec.structs.replace(batch, sent_ns=stored_ns + round(ahead_ms * 1e6))
         position = MessagePosition(1, self.sequence)
-        self.merger.take(ReceivedMessage(position, tap or batch.tap, encode(sent), stored_ns, 0))
+        self.merger.feed(ReceivedMessage(position, tap or batch.tap, encode(sent), stored_ns, 0))
 
     def ready(self, at_ms: float) -> list[str]:
         """What is given out by then, as text."""
@@ -202,7 +202,7 @@ def said(tap: str, first: int, *words: tuple[float, str], until_ms: float = 0, o
         items.append(Chunk(stream, "c2s", NOON_NS + round(at_ms * 1e6), offset, word.encode()))
         offset += len(word)
     until_ns = NOON_NS + round(until_ms * 1e6) if until_ms else 0
-    (batch,) = BatchBuilder(tap, "r1", first).of(items, until_ns)
+    (batch,) = BatchBuilder(tap, "r1", first).batches(items, until_ns)
     return batch
 
 

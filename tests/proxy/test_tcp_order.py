@@ -229,12 +229,12 @@ def test_the_end_by_a_rst_is_told_after_the_patience() -> None:
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp_order, "MOST_WAITING", 20)
+    monkeypatch.setattr(tcp_order, "MAX_WAITING", 20)
     sorter, items = fed([*handshake(), A1])
     for number in range(100):
         # Without a hole, and at the same time.
         sorter.feed(sent(1, "s", "PA", b"x", at=2 + number, ack=2)[1], MILLISECOND, items)
-        assert len(sorter._line) <= 20
+        assert len(sorter._queue) <= 20
     assert told(items)[:2] == ["1 c2s @0 gap 2", "1 s2c @0 a1"]
 
 

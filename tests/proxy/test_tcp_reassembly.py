@@ -27,7 +27,7 @@ def assembly(seq: int | None = 0) -> Reassembler:
 
 def put(direction: Reassembler, seq: int, data: bytes, items: list[Item], missing: int = 0) -> None:
     """Bytes go the quick way if they can, as in a capture."""
-    if missing or not direction.take(seq % (1 << 32), data, 0, items):
+    if missing or not direction.take_next(seq % (1 << 32), data, 0, items):
         direction.add(seq % (1 << 32), data, missing, 0, items)
 
 
@@ -177,7 +177,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         direction.begin(0)
         for seq in range(0, 100, 10):
             put(direction, seq, bytes(10), items)
-    assert sum(len(direction._given or ()) for direction in directions) < 10
+    assert sum(len(direction._delivered or ()) for direction in directions) < 10
     items.clear()
     put(directions[0], 0, b"other", items)
     assert items == []

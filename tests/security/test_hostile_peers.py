@@ -76,7 +76,7 @@ def test_the_silent_make_room_and_those_who_play_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeted: bool
 ) -> None:
     # However slow this machine is, they have just come.
-    monkeypatch.setattr(relay_tcp, "STRANGER_SECONDS", 600)
+    monkeypatch.setattr(relay_tcp, "UNVERIFIED_SECONDS", 600)
     limit = 100
     with (
         serving() as server,
@@ -98,7 +98,7 @@ def test_the_silent_make_room_and_those_who_play_stay(
         with connect(relay) as surplus:
             # Those who have just come have their time to speak.
             assert surplus.recv(1) == b""
-        monkeypatch.setattr(relay_tcp, "STRANGER_SECONDS", 0.3)
+        monkeypatch.setattr(relay_tcp, "UNVERIFIED_SECONDS", 0.3)
         time.sleep(0.4)
         for number in range(1000):
             client, there = connect(relay), server.accept()[0]

@@ -92,7 +92,7 @@ class Collector:
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
-        self._recorder.record(self._merger.rest())
+        self._recorder.record(self._merger.flush())
         self._note()
         self._view.show(self._recorder.close())
 
@@ -101,7 +101,7 @@ class Collector:
         self._told_at = time.monotonic()
         self._is_behind = one.behind > 0
         try:
-            self._merger.take(one)
+            self._merger.feed(one)
         except TapError as error:
             self._notices(
                 "refused",

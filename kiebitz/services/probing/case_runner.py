@@ -171,7 +171,7 @@ class Trial(Stage):
                 self._peers.half_close(connection)
             case Close():
                 self._gone.add(connection)
-                await self._peers.hang(connection)
+                await self._peers.hang_up(connection)
             case Reset():
                 self._gone.add(connection)
                 self._peers.reset(connection)
@@ -182,9 +182,9 @@ class Trial(Stage):
             # To what a stranger has begun there is no answer.
             self._way.forget()
         self._senders.add(act.by)
-        if not self._peers.say(connection, act.data) and not self._is_unread:
+        if not self._peers.send(connection, act.data) and not self._is_unread:
             try:
-                await self._peers.flushed(connection, _UNREAD_S)
+                await self._peers.drain(connection, _UNREAD_S)
             except PeerError:
                 # A peer may stop to read; it is seen below what it does then.
                 self._is_unread = True
@@ -384,7 +384,7 @@ class Trial(Stage):
             # It says something to newcomers while others are there: that is to be so still.
             return bool(await self._is_greeted())
         if not self._is_unread and place.role.transport == "tcp":
-            await asyncio.gather(*map(self._peers.hang, ours))
+            await asyncio.gather(*map(self._peers.hang_up, ours))
         is_greeted = await self._is_greeted()
         # Over TCP a server may well wait for more players before it says anything.
         return is_greeted or (False if place.role.transport == "udp" or is_greeted is None else None)

@@ -147,7 +147,7 @@ class Stage:
         """A new connection to a role's server, which is nobody's."""
         servers = self._way.servers.items()
         host, port = next(place for known, place in servers if known.server_key == role.server_key)
-        number: int = await _PEERS[role.transport].call(self._peers, host, port)
+        number: int = await _PEERS[role.transport].connect(self._peers, host, port)
         return number
 
     async def _is_greeted(self) -> bool | None:
@@ -184,7 +184,7 @@ class Stage:
         """Say what a new client says first, and give it; a record may have nothing that can be said."""
         opening = self._way.opening()
         for data in opening:
-            self._peers.say(connection, data)
+            self._peers.send(connection, data)
         return opening
 
     async def _newcomer_called(self) -> int | None:

@@ -148,7 +148,7 @@ class TapProcess:
         )
 
     def _journal_trouble(self, _: str) -> None:
-        if self._is_full == self.journal.is_losing:
+        if self._is_full == self.journal.is_dropping:
             return
         self._is_full = not self._is_full
         if self._is_full:

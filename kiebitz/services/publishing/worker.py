@@ -90,8 +90,8 @@ async def _publish(task: Task, recording: Connection) -> None:
         tapping.place,
         tapping.credentials,
         tapping.name,
-        tell=tell,
-        waits_in=str(task.journal.parent),
+        on_notice=tell,
+        backlog_path=str(task.journal.parent),
         may_wait=may_wait,
     )
     try:
@@ -134,13 +134,13 @@ async def _all(
             break
         if items or time.monotonic() - told >= TELL_EVERY_S:
             is_all = reader.is_at_end or not items
-            await publisher.publish(batches.of(items, before_ns if is_all else 0))
+            await publisher.publish(batches.batches(items, before_ns if is_all else 0))
             told = time.monotonic()
         if items:
             latest_ns = items[-1].ts_ns
             reader.release()
     if latest_ns is not None or reader.items_before:
-        await publisher.publish([batches.over(now_ns() if latest_ns is None else latest_ns)])
+        await publisher.publish([batches.end_of_run(now_ns() if latest_ns is None else latest_ns)])
 
 
 def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:
