@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from kiebitz.dissectors.extras import require_extra
 from kiebitz.proxy.alterer import Alterer
 from kiebitz.proxy.journal.flush_timer import FlushTimer
 from kiebitz.proxy.journal.writer import JournalWriter
@@ -129,6 +130,7 @@ class Forwarder:
                 listeners, max_connections, len(udp), max_clients, on_notice
             )
             if mitmproxy:
+                require_extra("mitmproxy", str(mitmproxy[0]))
                 # Imported here, as mitmproxy loads slowly.
                 from kiebitz.proxy.mitmproxy.modes import MitmproxyRelay
 

@@ -7,10 +7,14 @@ So readers see only one kind of end, and keep all complete packets before it.
 from __future__ import annotations
 
 import io
+import sys
 import zlib
 from typing import TYPE_CHECKING, Protocol
 
-import zstandard
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -27,7 +31,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 class Decoder(Protocol):
-    """Common interface of zlib's and zstandard's decompression objects, for one member or frame."""
+    """Common interface of zlib's and zstd's decompression objects, for one member or frame."""
 
     @property
     def eof(self) -> bool:
@@ -46,7 +50,7 @@ def _gzip_decoder() -> Decoder:
 
 
 def _zstd_decoder() -> Decoder:
-    return zstandard.ZstdDecompressor().decompressobj()
+    return zstd.ZstdDecompressor()
 
 
 _DECODERS = {"gzip": _gzip_decoder, "zstd": _zstd_decoder}
@@ -136,7 +140,7 @@ class DecompressedInput(io.RawIOBase):
         self._begun = True
         try:
             content = self._decoder.decompress(piece)
-        except (zlib.error, zstandard.ZstdError) as error:
+        except (zlib.error, zstd.ZstdError) as error:
             self.damage = f"the {self._kind} data is damaged near byte {self._taken} ({error})"
             return False
         self._taken += len(piece)

@@ -36,6 +36,7 @@ from kiebitz.proxy.relay.listeners import (
     UdpListener,
 )
 from kiebitz.proxy.relay.modes import Transparent
+from kiebitz.proxy.system.sudo import sudo_command
 
 OWN_MARK = 0x4B
 """Firewall mark of everything the relay sends to servers, so that rules can exempt it."""
@@ -57,7 +58,6 @@ _ROUTING_HINT = (
     " With --keep-source the server's answers must be routed through this machine, and the rules must exempt "
     "the relay's own traffic."
 )
-_RIGHTS = "run it as root, or give it CAP_NET_ADMIN"
 
 
 def transparent_listeners(
@@ -83,12 +83,14 @@ def transparent_listeners(
         )
     settings = _Settings(_may_be_transparent(), keep_source, own, on_notice)
     if keep_source and not settings.privileged:
-        raise RelayError(f"--keep-source needs the privilege to send from other addresses: {_RIGHTS}.")
+        raise RelayError(
+            f"--keep-source needs the privilege to send from other addresses: run {sudo_command()}."
+        )
     if not settings.privileged:
         on_notice(
             "rights",
             f"{mode}: without the privilege for transparent sockets there is no UDP and no TPROXY, only TCP "
-            f"with REDIRECT. For the rest {_RIGHTS}.",
+            f"with REDIRECT. For the rest run {sudo_command()}.",
         )
     tcp: list[TcpListener] = []
     udp: list[UdpListener] = []

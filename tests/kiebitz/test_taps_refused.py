@@ -84,7 +84,7 @@ CREDENTIALS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a folder": (Path.mkdir, "is a directory"),
     "a pipe": (os.mkfifo, "it is a pipe or a device: name a file"),
     "a device": (lambda path: path.symlink_to("/dev/zero"), "it is a pipe or a device: name a file"),
-    "no text": (lambda path: path.write_bytes(b"\xff\xfe"), "it is no text"),
+    "no text": (lambda path: path.write_bytes(b"\xff\xfe"), "it is not a text file"),
     "a password": (lambda path: path.write_text(SECRET), "these are not NATS credentials"),
     "marks alone": (lambda path: path.write_text(JWT.format("", "")), "these are not NATS credentials"),
     "half a seed": (
@@ -126,13 +126,13 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(address: str, tmp_
 CERTIFICATES: dict[str, tuple[Callable[[Authority, Authority], Path], str]] = {
     "of an unknown authority": (
         lambda ours, others: others.server(),
-        "SSL_CERT_FILE in the environment names",
+        "set SSL_CERT_FILE in the environment",
     ),
     "expired": (lambda ours, others: ours.server(days=-1), "expired (renew it, or set the clock"),
     "not valid yet": (lambda ours, others: ours.server(days=5), "not yet valid (set the clock"),
     "of another machine": (
         lambda ours, others: ours.server("127.0.0.9"),
-        "(name the server as its certificate does)",
+        "(use the name in the server's certificate)",
     ),
 }
 
