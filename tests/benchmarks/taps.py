@@ -259,7 +259,7 @@ def passed(nats: Nats, shifts: Sequence[float], silent_s: float = 0.0) -> Passag
             ending.callback(relays[-1].kill)
             senders.append(ending.enter_context(udp_socket()))
             senders[-1].connect((HOST, port))
-        collector.until_says(*(f"the tap tap-{number} is heard" for number in range(len(shifts))))
+        collector.until_says(*(f"receiving from the tap tap-{number}" for number in range(len(shifts))))
         watchers = [Watcher(database) for database in (databases[0], collection)]
         sent_ns = send(senders, SECONDS + silent_s, relays[-1].pid, silent_s)
         local, collected = (watcher.seen_ns for watcher in watchers)

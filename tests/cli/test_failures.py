@@ -285,7 +285,7 @@ def test_the_disk_is_full_while_relaying(tmp_path: Path, first: bytes, is_killed
                 echo.round_trip(sent[-1])
             assert echo.stop() == 0
         assert "Traceback" not in echo.said
-        assert "traffic is recorded from here on" in echo.said
+        assert "traffic is recorded from now on" in echo.said
         assert "nothing is missing" not in echo.said
         assert_sound(database)
         assert_whole_but_for_gaps(database, sent, freed)

@@ -300,8 +300,8 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
         (["--on-divergence", "skip"], 2, "--on-divergence is for a live peer: add --serve ADDR"),
         (["-w", "x.db"], 2, "-w is for a live peer"),
         (["--serve", "127.0.0.1:1", "--player", "bob"], 2, "--player goes with --connect"),
-        (["--serve", "nowhere"], 2, "'nowhere' is no address"),
-        (["--serve", "127.0.0.1:70000"], 2, "70000 is no port"),
+        (["--serve", "nowhere"], 2, "'nowhere' is not an address"),
+        (["--serve", "127.0.0.1:70000"], 2, "70000 is not a port"),
         (["--serve", "7=127.0.0.1:9000"], 2, "the record has no one server 7: it has 127.0.0.1:9000"),
         (["--serve", "127.0.0.1:9001", "--serve", "127.0.0.1:9002"], 2, "neither says whose"),
         (

@@ -364,7 +364,7 @@ def test_a_target_that_refuses(tmp_path: Path, new_loop: NewLoop) -> None:
             assert there.recv(100) == b""
     assert {code for code, _ in relay.notices} == {"refused"}
     assert relay.notices[0][1].endswith(
-        f" to 127.0.0.1:{mode.port}: nobody listens on that port. The connection was closed."
+        f" to 127.0.0.1:{mode.port}: no program listens on that port. The connection was closed."
     )
     assert [(fault.direction, fault.offset, fault.code) for fault in faults(relay)] == [
         ("c2s", 0, "refused")
@@ -397,7 +397,7 @@ def test_a_target_that_does_not_answer(
         client.sendall(b"unheard")
         with pytest.raises(ConnectionResetError):
             client.recv(100)
-    assert [(fault.code, fault.text) for fault in faults(relay)] == [("timeout", "no answer came")]
+    assert [(fault.code, fault.text) for fault in faults(relay)] == [("timeout", "the server did not answer")]
     assert ends(relay) == ["refused"]
     assert journaled(relay, "c2s") == b""
 
@@ -452,7 +452,7 @@ def test_clients_beyond_the_limit_are_turned_away(tmp_path: Path) -> None:
             assert there_c.recv(100) == b"a place is free"
     assert {code for code, _ in relay.notices} == {"max-connections"}
     assert len(relay.notices) == 3
-    assert "it has 2 connections. Allow more with --max-connections." in relay.notices[0][1]
+    assert "it has 2 connections. Raise the limit with --max-connections." in relay.notices[0][1]
     assert len(ends(relay)) == 3
 
 
@@ -473,7 +473,7 @@ def test_a_low_limit_of_open_files_lowers_the_limit_of_connections(
     first, last = relay.notices
     assert first[0] == "open-files"
     assert "allows this process 74 open files" in first[1]
-    assert "4 connections at once instead of 1000" in first[1]
+    assert "4 connections at most, not 1000" in first[1]
     assert last[0] == "max-connections"
 
 

@@ -290,7 +290,7 @@ def test_a_server_that_is_not_there_yet(
             for _ in range(3):
                 assert ask(client, b"still") == b"still"
     assert {code for code, _ in relay.notices} == {"port-unreachable"}
-    assert "nobody listens on that port" in relay.notices[0][1]
+    assert "no program listens on that port" in relay.notices[0][1]
     faults = [item for item in relay.items if isinstance(item, Fault)]
     assert [(fault.direction, fault.code, fault.offset) for fault in faults] == [
         ("c2s", "port-unreachable", 8),

@@ -103,7 +103,8 @@ def test_interface_that_is_not_there() -> None:
     with pytest.raises(SniffError) as caught:
         Sniffer(names[0] + "x")
     assert str(caught.value) == (
-        f"there is no network interface {names[0]}x; did you mean {names[0]}? There are: {', '.join(names)}"
+        f"there is no network interface {names[0]}x; did you mean {names[0]}? "
+        f"Available are: {', '.join(names)}"
     )
 
 

@@ -14,8 +14,8 @@ from tcp_segments import CLIENT, MILLISECOND, SECOND, SERVER, Sent, check_order,
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Item
 from kiebitz.proxy.capture.packets import Segment, endpoints
 from kiebitz.proxy.flows import tcp as tcp_conversations
-from kiebitz.proxy.flows.server_detection import Orient
-from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.server_detection import DirectionDetector
+from kiebitz.proxy.flows.tcp import TcpFlows
 
 END_MS = 10_000_000
 
@@ -30,13 +30,16 @@ def by_word(data: bytes, source: str, destination: str) -> Direction | None:
 
 
 def conversations(
-    orient: Orient = cannot_tell, ports: Iterable[int] = (), streams: int = 100
-) -> TcpConversations:
-    return TcpConversations(itertools.count(1), orient, frozenset(ports), max_streams=streams)
+    orient: DirectionDetector = cannot_tell, ports: Iterable[int] = (), streams: int = 100
+) -> TcpFlows:
+    return TcpFlows(itertools.count(1), orient, frozenset(ports), max_streams=streams)
 
 
 def items_of(
-    segments: Iterable[Sent], orient: Orient = cannot_tell, ports: Iterable[int] = (), streams: int = 100
+    segments: Iterable[Sent],
+    orient: DirectionDetector = cannot_tell,
+    ports: Iterable[int] = (),
+    streams: int = 100,
 ) -> list[Item]:
     """What comes of segments, up to an end at END_MS."""
     sorter = conversations(orient, ports, streams)
@@ -406,7 +409,7 @@ def test_cases(segments: list[Sent], expected: list[str]) -> None:
 
 LOW, HIGH = "10.0.0.1:700", "10.0.0.9:9000"
 WORDS = b"...HELLO..."
-ORIENTATIONS: list[tuple[str, list[Sent], Orient, tuple[int, ...], list[tuple[str, str]]]] = [
+ORIENTATIONS: list[tuple[str, list[Sent], DirectionDetector, tuple[int, ...], list[tuple[str, str]]]] = [
     # The client's port is lower here, so that nothing but evidence makes the higher one the server's.
     ("the lower port", [sent(0, "c", "A", b"x", client=LOW)], cannot_tell, (), [(HIGH, LOW)]),
     (
@@ -496,7 +499,7 @@ ORIENTATIONS: list[tuple[str, list[Sent], Orient, tuple[int, ...], list[tuple[st
     ids=[case[0] for case in ORIENTATIONS],
 )
 def test_orientation(
-    segments: list[Sent], orient: Orient, ports: tuple[int, ...], expected: list[tuple[str, str]]
+    segments: list[Sent], orient: DirectionDetector, ports: tuple[int, ...], expected: list[tuple[str, str]]
 ) -> None:
     items = items_of(segments, orient, ports)
     streams = {item.stream.id: (item.stream.client, item.stream.server) for item in items}

@@ -31,9 +31,9 @@ from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.testing import check_accounted, check_in_order, check_sound
 from kiebitz.proxy.capture.files import CaptureError, open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.flows.tcp import TcpConversations
-from kiebitz.proxy.flows.tcp_order import TcpOrder
-from kiebitz.proxy.flows.udp import UdpConversations
+from kiebitz.proxy.flows.tcp import TcpFlows
+from kiebitz.proxy.flows.tcp_order import SegmentReorderer
+from kiebitz.proxy.flows.udp import UdpFlows
 
 INPUTS = 2_000
 """Inputs of one target in one test."""
@@ -90,8 +90,8 @@ def read_packets(packets: Iterable[RawPacket]) -> None:
     decoder = PacketDecoder()
     udp_items: list[Item] = []
     tcp_items: list[Item] = []
-    udp = UdpConversations(itertools.count(1_000_000), lambda *_: None, frozenset({9000}))
-    tcp = TcpOrder(TcpConversations(itertools.count(1), lambda *_: None, frozenset({7001, 8080})))
+    udp = UdpFlows(itertools.count(1_000_000), lambda *_: None, frozenset({9000}))
+    tcp = SegmentReorderer(TcpFlows(itertools.count(1), lambda *_: None, frozenset({7001, 8080})))
     inspector = Inspector(BUILT_IN, Ids())
     last_ns = 0
     for ts_ns, linktype, data, wirelen in packets:

@@ -11,8 +11,8 @@ from typing import Literal
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Gap, Item
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.flows.tcp import TcpConversations
-from kiebitz.proxy.flows.tcp_order import TcpOrder
+from kiebitz.proxy.flows.tcp import TcpFlows
+from kiebitz.proxy.flows.tcp_order import SegmentReorderer
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
@@ -79,7 +79,7 @@ def handshake(ms: float = 0, client: str = CLIENT, server: str = SERVER) -> list
 def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) -> list[Item]:
     """What comes of captured packets, where content does not tell who is the server."""
     decoder = PacketDecoder()
-    conversations = TcpOrder(TcpConversations(itertools.count(1), lambda *_: None, frozenset(ports)))
+    conversations = SegmentReorderer(TcpFlows(itertools.count(1), lambda *_: None, frozenset(ports)))
     items: list[Item] = []
     last_ns = 0
     for ts_ns, linktype, data, wirelen in packets:
