@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ROOT, kiebitz
+from command import kiebitz, peer_command
 from processes_and_rows import KIEBITZ, free_port, until
 from strength import a_few
 
@@ -34,17 +34,8 @@ WINDOW_S = 0.3
 def server(port: int, fault: str = "", protocol: str = "maexchen") -> str:
     """The shell command of a server with a planted fault."""
     players = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}[protocol]
-    words = [sys.executable, str(ROOT / "tests" / "peers"), f"{protocol}-server", "--port", str(port)]
-    words += [
-        "--players",
-        str(players),
-        "--points",
-        "5",
-        "--window",
-        str(WINDOW_S),
-        *(["--fault", fault] if fault else []),
-    ]
-    return shlex.join(words)
+    options = ["--port", str(port), "--players", str(players), "--points", "5", "--window", str(WINDOW_S)]
+    return shlex.join(peer_command(f"{protocol}-server", *options, fault=fault))
 
 
 def probed(*only: str, fault: str = "", protocol: str = "maexchen", more: tuple[str, ...] = ()) -> Any:
