@@ -14,8 +14,7 @@ from typing import Self
 import pytest
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from screens import Filled
-from served_pages import Serving, serving
-from test_serve_held_messages import post
+from served_pages import Serving, post, serving
 
 from kiebitz.services.alteration.control_client import HandsClient
 from kiebitz.services.alteration.control_server import HandsError

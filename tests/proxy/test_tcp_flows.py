@@ -9,7 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from tcp_segments import CLIENT, MILLISECOND, SECOND, SERVER, Sent, check_order, flow, handshake, sent, told
+from tcp_segments import (
+    CLIENT,
+    MILLISECOND,
+    RUBBISH,
+    SECOND,
+    SERVER,
+    TIMES,
+    Sent,
+    by_word,
+    check_order,
+    handshake,
+    sent,
+    told,
+)
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Item
 from kiebitz.proxy.capture.packets import Segment, endpoints
@@ -22,11 +35,6 @@ END_MS = 10_000_000
 
 def cannot_tell(data: bytes, source: str, destination: str) -> Direction | None:
     return None
-
-
-def by_word(data: bytes, source: str, destination: str) -> Direction | None:
-    words: dict[bytes, Direction] = {b"HELLO": "c2s", b"WELCOME": "s2c"}
-    return next((direction for word, direction in words.items() if word in data), None)
 
 
 def conversations(
@@ -657,24 +665,6 @@ def test_what_waits_is_bounded_over_all_connections(monkeypatch: pytest.MonkeyPa
     assert "10.0.0.1:2000" in (items[0].stream.client, items[0].stream.server)
     sorter.close(2 * MILLISECOND, items)
     assert sum(check_order(items).values()) == 500 * 1000 + 250
-
-
-FLOWS = [flow(*ends) for ends in ((CLIENT, SERVER), (SERVER, CLIENT), (CLIENT, CLIENT))]
-NUMBERS = st.one_of(
-    st.integers(0, 12), st.integers((1 << 32) - 6, (1 << 32) - 1), st.integers(0, (1 << 32) - 1)
-)
-RUBBISH = st.builds(
-    Segment,
-    flow=st.sampled_from(FLOWS),
-    payload=st.one_of(st.just(b""), st.binary(max_size=6)),
-    missing=st.sampled_from([0, 0, 0, 1, 5]),
-    seq=NUMBERS,
-    ack=NUMBERS,
-    flags=st.one_of(st.sampled_from([0x10, 0x18, 0x02, 0x12, 0x11, 0x04]), st.integers(0, 255)),
-    window=st.sampled_from([0, 5, 65_535]),
-    scale=st.sampled_from([None, None, 0, 14]),
-)
-TIMES = st.one_of(st.integers(0, 400), st.integers(0, 8_000), st.integers(0, 20_000_000))
 
 
 @given(st.lists(st.tuples(TIMES, RUBBISH), max_size=40), st.sampled_from([1, 3, 100]))

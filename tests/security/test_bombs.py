@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import zstandard
 from command import TINY, kiebitz
+from fuzz_targets import watched
 from made_sessions import record
 from strength import a_few, times
-from test_fuzzing import watched
 
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, Ids, Stream

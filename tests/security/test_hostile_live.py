@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
+from hostile_text import CODES, WORDS, is_harmless
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port
 from spoilt_databases import FORGED, HOSTILE, SPOTS, spoil
 from strength import a_few
-from test_hostile_database_text import CODES, WORDS
-from test_hostile_text import is_harmless
 
 NAME = HOSTILE.replace(";", "")
 """What may stand in a message of Mäxchen."""

@@ -9,37 +9,17 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import json
-import re
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import pytest
+from altered_captures import replaced
 from altered_sessions import recorded
-from command import TINY, Done, kiebitz
+from command import TINY, kiebitz
 from corpora import put_sessions
+from hostile_text import NAMES, PLAYERS, RICHS_OWN, is_harmless, on_a_terminal, spelt
 from strength import a_few
-from test_diff import replaced
 
-from kiebitz.cli.main import run
 from kiebitz.dissectors.escaping import printable
-
-NAMES = {
-    "controls": "\x1b[2J\x1b]0;x\x07\x9b5m\x85\x08\u202e\u2066\u200d\ufeff\x7f",
-    "markup": "[red]:smile:[/][link=file:///]{0.__class__}%s%n$(id)`id`<b>&amp;]]>",
-    "piled up": "e" + "\u0301" * 3000,
-    "formula": "=1+1",
-}
-"""Names that do something where they are not only shown."""
-
-PLAYERS = {
-    "maexchen": ("maexchen-head-tiny.pcap", "alice"),
-    "schafkopf": ("schafkopf-1.3-badcard.pcap", "Falsch"),
-    "catan": ("catan-yaks-lobby.pcap.gz", "King DirectHand (AI)"),
-    "okey": ("okey-head-game-win.pcap.gz", "boran"),
-    "cgml": ("cgml-tiny.pcap.gz", "wampaire"),
-}
-"""Protocol -> a capture and a player in it."""
 
 COMMANDS = [
     *(
@@ -88,17 +68,6 @@ def each_name(*without: str) -> pytest.MarkDecorator:
     )
 
 
-def spelt(name: str, protocol: str) -> str:
-    """A name as it stands in a message; of what cannot stand there the rest."""
-    if protocol == "catan":
-        return json.dumps(name)[1:-1]
-    if protocol == "cgml":
-        # XML has no such letters.
-        return escape("".join(letter for letter in name if letter >= " "))
-    ends = {"maexchen": ";,:", "schafkopf": "\r", "okey": '\r" '}[protocol]
-    return "".join(letter for letter in name if letter not in ends)
-
-
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
     """A database for each protocol and name, in a folder whose name is hostile, too."""
@@ -111,11 +80,6 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
             said = replaced({player: spelt(name, protocol)})([*known.said])
             made[protocol, kind] = known.with_said(said).write(folder / "game.db")
     return made
-
-
-def is_harmless(text: str) -> bool:
-    """Whether nothing is in a text but what can be seen, line ends and the tabs of a listing."""
-    return all(letter.isprintable() or letter in "\n\t" for letter in text) and "\u0301" * 9 not in text
 
 
 @each_name()
@@ -156,27 +120,6 @@ def corpus(sessions: dict[tuple[str, str], str], tmp_path_factory: pytest.TempPa
     chosen = [path for at, path in sessions.items() if at[0] == "maexchen" or at[1] == "controls"]
     put_sessions(folder, chosen)
     return str(folder)
-
-
-class Terminal(io.TextIOWrapper):
-    """Says that it is one."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def on_a_terminal(*arguments: str) -> Done:
-    """Run a command in this process as on a terminal."""
-    written = io.BytesIO()
-    out = Terminal(written, encoding="utf-8", newline="")
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        status = run(arguments)
-        out.flush()
-    return Done(status, written.getvalue().decode(), "")
-
-
-RICHS_OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r")
-"""Colours, and what moves a progress bar. No name here holds these."""
 
 
 @each_name("replay")

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
+from hypothesis import strategies as st
+
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Gap, Item
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.flows.tcp import TcpConversations
@@ -152,3 +154,32 @@ def write_pcap(path: Path, segments: Iterable[Sent]) -> None:
             data = packet(segment)
             length = len(data) + segment.missing
             file.write(struct.pack("<IIII", ts_ns // SECOND, ts_ns % SECOND, len(data), length) + data)
+
+
+def plain(item: Item) -> tuple[object, ...]:
+    """An item as a value: its kind, its stream's id and all its fields."""
+    fields = (getattr(item, name) for name in item.__struct_fields__ if name != "stream")
+    return type(item).__name__, item.stream.id, *fields
+
+
+def by_word(data: bytes, source: str, destination: str) -> Direction | None:
+    words: dict[bytes, Direction] = {b"HELLO": "c2s", b"WELCOME": "s2c"}
+    return next((direction for word, direction in words.items() if word in data), None)
+
+
+FLOWS = [flow(*ends) for ends in ((CLIENT, SERVER), (SERVER, CLIENT), (CLIENT, CLIENT))]
+NUMBERS = st.one_of(
+    st.integers(0, 12), st.integers((1 << 32) - 6, (1 << 32) - 1), st.integers(0, (1 << 32) - 1)
+)
+RUBBISH = st.builds(
+    Segment,
+    flow=st.sampled_from(FLOWS),
+    payload=st.one_of(st.just(b""), st.binary(max_size=6)),
+    missing=st.sampled_from([0, 0, 0, 1, 5]),
+    seq=NUMBERS,
+    ack=NUMBERS,
+    flags=st.one_of(st.sampled_from([0x10, 0x18, 0x02, 0x12, 0x11, 0x04]), st.integers(0, 255)),
+    window=st.sampled_from([0, 5, 65_535]),
+    scale=st.sampled_from([None, None, 0, 14]),
+)
+TIMES = st.one_of(st.integers(0, 400), st.integers(0, 8_000), st.integers(0, 20_000_000))

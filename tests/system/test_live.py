@@ -8,17 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from maexchen_programs import Player, Server, play
+from maexchen_programs import NAMES, Server, play, players_of
 from processes_and_rows import free_port, recorded_three_ways, rows, story
-
-NAMES = ("alice", "bob", "carl", "bluff", "kaos")
-
-
-def players_of(port: int) -> list[Player]:
-    """All who play, through `port`: one bluffs, and one babbles."""
-    return [
-        Player(name, ("127.0.0.1", port), bluffs=name == "bluff", babbles=name == "kaos") for name in NAMES
-    ]
 
 
 def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
