@@ -5,7 +5,7 @@ from __future__ import annotations
 from peers.knobeln_server import KnobelnServer
 from peers.noughts_player import NoughtsPlayer
 from peers.noughts_server import NoughtsServer
-from peers.planted import SURVIVE, Fault
+from peers.planted import SURVIVE, faults
 from peers.program import Program
 
 PLUGIN_PEERS: dict[str, type[Program]] = {
@@ -15,23 +15,38 @@ PLUGIN_PEERS: dict[str, type[Program]] = {
 }
 
 PLUGIN_FAULTS = (
-    Fault("noughts", "server", "dies-on-bad-utf8", "ends when a line is no UTF-8", SURVIVE),
-    Fault("noughts", "server", "dies-on-an-unknown-word", "ends at a message it does not know", SURVIVE),
-    Fault("noughts", "server", "dies-on-a-missing-field", "ends at a name without its field", SURVIVE),
-    Fault("noughts", "server", "dies-on-half-a-line", "ends when a client ends in a line", SURVIVE),
-    Fault("noughts", "server", "waits-for-the-rest", "serves nobody while a line is unfinished", SURVIVE),
-    Fault("noughts", "server", "closes-all", "ends all connections when one client errs", SURVIVE),
-    Fault("noughts", "server", "forgets-the-square", "does not say which square is marked", "Game"),
-    Fault("noughts", "server", "makes-up-reasons", "refuses with a reason that there is not", "Game"),
-    Fault("noughts", "server", "takes-taken-squares", "lets a taken square be taken", "Game"),
-    Fault("noughts", "server", "lets-all-go-first", "lets a player go whose turn it is not", "Game"),
-    Fault("noughts", "server", "lets-the-loser-win", "says WON of the other player", "Game"),
-    Fault("noughts", "player", "dies-on-bad-utf8", "ends when a line is no UTF-8", SURVIVE),
-    Fault("noughts", "player", "dies-on-an-unknown-word", "ends at a message it does not know", SURVIVE),
-    Fault("noughts", "player", "dies-on-a-missing-field", "ends at a name without its field", SURVIVE),
-    Fault("noughts", "player", "puts-where-no-square-is", "wants square 10", "Game"),
-    Fault("noughts", "player", "is-silent-when-it-is-its-turn", "does not go on after the other", "Game"),
-    Fault("knobeln", "server", "dies-on-bad-utf8", "ends when a datagram is no UTF-8", SURVIVE),
-    Fault("knobeln", "server", "dies-on-an-unknown-word", "ends at a message it does not know", SURVIVE),
-    Fault("knobeln", "server", "rolls-a-word", "says pips that are no number", "Spiel"),
+    *faults(
+        "noughts-server",
+        {
+            "dies-on-bad-utf8": ("ends when a line is no UTF-8", SURVIVE),
+            "dies-on-an-unknown-word": ("ends at a message it does not know", SURVIVE),
+            "dies-on-a-missing-field": ("ends at a name without its field", SURVIVE),
+            "dies-on-half-a-line": ("ends when a client ends in a line", SURVIVE),
+            "waits-for-the-rest": ("serves nobody while a line is unfinished", SURVIVE),
+            "closes-all": ("ends all connections when one client errs", SURVIVE),
+            "forgets-the-square": ("does not say which square is marked", "Game"),
+            "makes-up-reasons": ("refuses with a reason that there is not", "Game"),
+            "takes-taken-squares": ("lets a taken square be taken", "Game"),
+            "lets-all-go-first": ("lets a player go whose turn it is not", "Game"),
+            "lets-the-loser-win": ("says WON of the other player", "Game"),
+        },
+    ),
+    *faults(
+        "noughts-player",
+        {
+            "dies-on-bad-utf8": ("ends when a line is no UTF-8", SURVIVE),
+            "dies-on-an-unknown-word": ("ends at a message it does not know", SURVIVE),
+            "dies-on-a-missing-field": ("ends at a name without its field", SURVIVE),
+            "puts-where-no-square-is": ("wants square 10", "Game"),
+            "is-silent-when-it-is-its-turn": ("does not go on after the other", "Game"),
+        },
+    ),
+    *faults(
+        "knobeln-server",
+        {
+            "dies-on-bad-utf8": ("ends when a datagram is no UTF-8", SURVIVE),
+            "dies-on-an-unknown-word": ("ends at a message it does not know", SURVIVE),
+            "rolls-a-word": ("says pips that are no number", "Spiel"),
+        },
+    ),
 )
