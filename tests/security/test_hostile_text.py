@@ -1,7 +1,7 @@
 """What peers call themselves, and what stands in arguments and paths, drives no terminal and means nothing.
 
-One table of names goes through one table of commands, into a pipe and onto a terminal. A name is in all that
-its player's server tells of him: the names of recorded players are replaced.
+A name is in all that its player's server tells of them: the names of recorded players are replaced. What
+commands show of one session is in `test_hostile_database_text.py`, which spoils each text.
 """
 
 from __future__ import annotations
@@ -21,52 +21,6 @@ from strength import a_few
 
 from kiebitz.dissectors.escaping import printable
 
-COMMANDS = [
-    *(
-        ["messages"],
-        ["messages", "--json"],
-        ["messages", "--nl"],
-        ["messages", "--csv"],
-        ["messages", "--tsv"],
-    ),
-    *(["events"], ["events", "--json"], ["events", "--nl"], ["events", "--csv"], ["events", "--tsv"]),
-    *(
-        ["check"],
-        ["check", "--json"],
-        ["check", "--summary"],
-        ["check", "--at", "#2"],
-        ["games"],
-        ["games", "--json"],
-        ["games", "--csv"],
-    ),
-    *(["streams"], ["streams", "--tsv"], ["sessions"], ["sessions", "--json"], ["sessions", "--csv"]),
-    *(["stats"], ["stats", "--json"]),
-    *(["state"], ["state", "--json"], ["replay", "--speed", "100000"], ["whatif", "--drop", "#2"]),
-    *(["check", "--summary"], ["check", "--at", "#2"], ["show", "#1", "#2"], ["show", "#2", "--json"]),
-    *(["follow", "1"], ["follow", "1", "--hex"], ["export", "-T", "jsonl"], ["export", "-T", "csv"]),
-]
-"""Commands that print a session; its place is behind the first word."""
-
-
-def each_name(*without: str) -> pytest.MarkDecorator:
-    """Each name in each protocol by each command but those `without`; in `make test` by some."""
-    commands = [command for command in COMMANDS if command[0] not in without]
-    protocols, kinds = [*PLAYERS], [*NAMES]
-
-    def is_quick(row: tuple[str, str, list[str]]) -> bool:
-        protocol, kind, command = row
-        at = protocols.index(protocol) + kinds.index(kind) + commands.index(command)
-        return (protocol == "maexchen" or kind == "controls") and at % 4 == 0
-
-    return pytest.mark.parametrize(
-        ("protocol", "kind", "command"),
-        a_few(
-            [(protocol, kind, command) for protocol in protocols for kind in kinds for command in commands],
-            is_quick,
-            lambda row: f"{row[0]}-{row[1]}-{' '.join(row[2])}",
-        ),
-    )
-
 
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
@@ -80,16 +34,6 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
             said = replaced({player: spelt(name, protocol)})([*known.said])
             made[protocol, kind] = known.with_said(said).write(folder / "game.db")
     return made
-
-
-@each_name()
-def test_no_name_drives_a_pipe(
-    protocol: str, kind: str, command: list[str], sessions: dict[tuple[str, str], str]
-) -> None:
-    done = kiebitz(command[0], sessions[protocol, kind], *command[1:])
-    assert done.status in (0, 3), done.err
-    assert is_harmless(done.out)
-    assert is_harmless(done.err)
 
 
 CORPUS = [
@@ -120,21 +64,6 @@ def corpus(sessions: dict[tuple[str, str], str], tmp_path_factory: pytest.TempPa
     chosen = [path for at, path in sessions.items() if at[0] == "maexchen" or at[1] == "controls"]
     put_sessions(folder, chosen)
     return str(folder)
-
-
-@each_name("replay")
-def test_no_name_drives_a_terminal(
-    protocol: str,
-    kind: str,
-    command: list[str],
-    sessions: dict[tuple[str, str], str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "100")
-    done = on_a_terminal(command[0], sessions[protocol, kind], *command[1:])
-    assert done.status in (0, 3), done.out
-    assert is_harmless(RICHS_OWN.sub("", done.out))
 
 
 def test_a_formula_is_a_text_in_a_spreadsheet(sessions: dict[tuple[str, str], str]) -> None:
