@@ -14,6 +14,7 @@ from altered_captures import (
     CGML,
     MAEXCHEN,
     OKEY,
+    alteration,
     changed,
     compared,
     lost,
@@ -30,18 +31,17 @@ SCHAFKOPF = "schafkopf-1.3-2humans.pcap"
 EACH = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY, CGML)
 
 
-def heard_first_elsewhere(kind: str, number: int, before: str, number_before: int) -> Alter:
+@alteration
+def heard_first_elsewhere(
+    said: list[Said], kind: str, number: int, before: str, number_before: int
+) -> list[Said]:
     """Whoever was not told of the event before hears of the next one before it; each hears what he heard."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        first, later = of_event(said, before, number_before), of_event(said, kind, number)
-        streams = {said[place].stream for place in first}
-        early = [place for place in later if said[place].stream not in streams]
-        assert first[0] < early[0]
-        rest = [one for place, one in enumerate(said) if place not in early]
-        return [*rest[: first[0]], *(said[place] for place in early), *rest[first[0] :]]
-
-    return alter
+    first, later = of_event(said, before, number_before), of_event(said, kind, number)
+    streams = {said[place].stream for place in first}
+    early = [place for place in later if said[place].stream not in streams]
+    assert first[0] < early[0]
+    rest = [one for place, one in enumerate(said) if place not in early]
+    return [*rest[: first[0]], *(said[place] for place in early), *rest[first[0] :]]
 
 
 @dataclass(frozen=True)
@@ -54,29 +54,23 @@ class Case:
     messages: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = ()
 
 
-def asked_otherwise(name: str, old: str, new: str) -> Alter:
+@alteration
+def asked_otherwise(said: list[Said], name: str, old: str, new: str) -> list[Said]:
     """The first message of a name that made no event, and has this in it, has something else."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        place = next(
-            place
-            for place, one in enumerate(said)
-            if one.name == name and one.event is None and old.encode() in one.data
-        )
-        data = said[place].data.replace(old.encode(), new.encode(), 1)
-        return [*said[:place], dataclasses.replace(said[place], data=data), *said[place + 1 :]]
-
-    return alter
+    place = next(
+        place
+        for place, one in enumerate(said)
+        if one.name == name and one.event is None and old.encode() in one.data
+    )
+    data = said[place].data.replace(old.encode(), new.encode(), 1)
+    return [*said[:place], dataclasses.replace(said[place], data=data), *said[place + 1 :]]
 
 
-def one_copy_lost(name: str, number: int) -> Alter:
+@alteration
+def one_copy_lost(said: list[Said], name: str, number: int) -> list[Said]:
     """One client of several does not hear what the server tells all."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        places = [place for place, one in enumerate(said) if one.name == name]
-        return [one for place, one in enumerate(said) if place != places[number]]
-
-    return alter
+    places = [place for place, one in enumerate(said) if one.name == name]
+    return [one for place, one in enumerate(said) if place != places[number]]
 
 
 CASES = {

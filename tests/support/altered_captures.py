@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from altered_sessions import Alter, Said, recorded
 from command import Done, kiebitz
@@ -18,47 +18,50 @@ OKEY = "okey-head-game-win.pcap.gz"
 CGML = "cgml-tiny.pcap.gz"
 
 
+P = ParamSpec("P")
+
+
+def alteration(alter: Callable[Concatenate[list[Said], P], Sequence[Said]]) -> Callable[P, Alter]:
+    """Make of a function that alters a session, given some arguments, one that takes the session later."""
+
+    def bound(*args: P.args, **kwargs: P.kwargs) -> Alter:
+        return lambda said: alter(said, *args, **kwargs)
+
+    return bound
+
+
 def of_event(said: Sequence[Said], kind: str, number: int) -> list[int]:
     """Where the messages stand that tell of an event: of its kind the one with this number, from 0."""
     events = list(dict.fromkeys(one.event for one in said if one.kind == kind))
     return [place for place, one in enumerate(said) if one.event == events[number]]
 
 
-def lost(kind: str, number: int) -> Alter:
+@alteration
+def lost(said: list[Said], kind: str, number: int) -> list[Said]:
     """All messages that tell of an event are missing."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        gone = of_event(said, kind, number)
-        return [one for place, one in enumerate(said) if place not in gone]
-
-    return alter
+    gone = of_event(said, kind, number)
+    return [one for place, one in enumerate(said) if place not in gone]
 
 
-def changed(kind: str, number: int, old: str, new: str) -> Alter:
+@alteration
+def changed(said: list[Said], kind: str, number: int, old: str, new: str) -> list[Said]:
     """All messages that tell of an event have something else in them."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        other = list(said)
-        for place in of_event(said, kind, number):
-            assert old.encode() in said[place].data
-            data = said[place].data.replace(old.encode(), new.encode(), 1)
-            other[place] = dataclasses.replace(said[place], data=data)
-        return other
-
-    return alter
+    other = list(said)
+    for place in of_event(said, kind, number):
+        assert old.encode() in said[place].data
+        data = said[place].data.replace(old.encode(), new.encode(), 1)
+        other[place] = dataclasses.replace(said[place], data=data)
+    return other
 
 
-def swapped(kind: str, number: int) -> Alter:
+@alteration
+def swapped(said: list[Said], kind: str, number: int) -> list[Said]:
     """The messages that tell of an event come after those of the next event of its kind."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        later = of_event(said, kind, number)
-        behind = max(of_event(said, kind, number + 1)) + 1
-        moved = [said[place] for place in later]
-        stay = [one for place, one in enumerate(said) if place not in later]
-        return [*stay[: behind - len(later)], *moved, *stay[behind - len(later) :]]
-
-    return alter
+    later = of_event(said, kind, number)
+    behind = max(of_event(said, kind, number + 1)) + 1
+    moved = [said[place] for place in later]
+    stay = [one for place, one in enumerate(said) if place not in later]
+    return [*stay[: behind - len(later)], *moved, *stay[behind - len(later) :]]
 
 
 def replaced(texts: dict[str, str]) -> Alter:
@@ -77,11 +80,8 @@ def compared(folder: Path, capture: str, alter: Alter, *options: str, **recordin
     return kiebitz("diff", stored(capture), altered, *options)
 
 
-def unasked(name: str, number: int) -> Alter:
+@alteration
+def unasked(said: list[Said], name: str, number: int) -> list[Said]:
     """One message that made no event is missing."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        places = [place for place, one in enumerate(said) if one.name == name and one.event is None]
-        return [one for place, one in enumerate(said) if place != places[number]]
-
-    return alter
+    places = [place for place, one in enumerate(said) if one.name == name and one.event is None]
+    return [one for place, one in enumerate(said) if place != places[number]]
