@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 import socket
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from hypothesis import strategies as st
 
@@ -76,6 +77,35 @@ def handshake(ms: float = 0, client: str = CLIENT, server: str = SERVER) -> list
         sent(ms, "s", "SA", client=client, server=server),
         sent(ms, "c", "A", client=client, server=server),
     ]
+
+
+def segments_of(text: str) -> list[Sent]:
+    """Return the segments of a text such as "handshake; 1 c PA at=5 'hello'": see `sent`."""
+    found: list[Sent] = []
+    for part in text.split("; "):
+        if part == "handshake":
+            found += handshake()
+            continue
+        head, _, data = part.rstrip("'").partition(" '")
+        ms, who, flags, *options = head.split()
+        pairs = (option.split("=") for option in options)
+        values: dict[str, Any] = {
+            key: value if key in ("client", "server") else int(value) for key, value in pairs
+        }
+        said = data.encode().decode("unicode_escape").encode("latin-1")
+        found.append(sent(float(ms), "c" if who == "c" else "s", flags.strip("-"), said, **values))
+    return found
+
+
+def cases(table: str, end_ms: int = 0) -> list[tuple[str, list[Sent], list[str]]]:
+    """Return the cases of a table: a title, and indented its segments and, behind "=>", what is told."""
+    found = []
+    for case in re.split(r"\n(?! )", table.strip()):
+        title, body = re.sub(r"\n +", " ", case.replace("\n", "\r", 1)).split("\r")
+        said, _, told = body.strip().partition(" =>")
+        expected = [one.strip().replace(" end END", f" end {end_ms}") for one in told.split(" | ")]
+        found.append((title, segments_of(said), [*filter(None, expected)]))
+    return found
 
 
 def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) -> list[Item]:
