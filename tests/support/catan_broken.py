@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from catan_cases import DORF_TEXT, FLAWED, STRASSE_TEXT, Marked, line, marked
 from catan_talk import conversation
+from tables import rows_of
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
 from kiebitz.dissectors.model import Direction, Severity
@@ -106,7 +107,7 @@ def rows(table: str) -> list[Broken]:
     Expectations may be called by their names here, as may be places. An indented line continues its row.
     """
     found = []
-    for row in table.strip().replace("\n    ", " | ").splitlines():
+    for row in rows_of(table, " | "):
         sent, says, expected = row.split(" | ")
         direction, code, text = sent.split(" ", 2)
         text = text.replace("DORF", DORF_TEXT).replace("STRASSE", STRASSE_TEXT)

@@ -9,6 +9,7 @@ import re
 
 from cases import Case
 from cgml_cases import message
+from tables import rows_of
 
 from kiebitz.dissectors.model import Direction
 
@@ -46,7 +47,7 @@ def rows(table: str) -> list[Case]:
     Parts that are defined above stand there by their names. An indented line continues its row.
     """
     found = []
-    for row in re.sub(r"^#.*\n", "", table.strip(), flags=re.MULTILINE).replace("\n    ", " ").splitlines():
+    for row in rows_of(table):
         direction, name, code, text = row.split(" ", 3)
         parts = re.split("[⟨⟩]", re.sub(r"\{([A-Z]+)\}", lambda part: globals()[part[1]], text))
         offset, length, _ = (len(message(part)) - len(message("")) for part in parts)

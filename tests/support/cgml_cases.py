@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from cases import Case
+from tables import rows_of
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 
@@ -36,7 +37,7 @@ def rows(table: str) -> list[Case]:
     Parts that are defined above stand there by their names. An indented line continues its row.
     """
     found = []
-    for row in table.strip().replace("\n    ", " ").splitlines():
+    for row in rows_of(table):
         direction, name, said = row.split(" ", 2)
         text, _, fields = said.partition(" = ")
         text = re.sub(r"\{([A-Z]+)\}", lambda part: str(globals()[part[1]]), text)
