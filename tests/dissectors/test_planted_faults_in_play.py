@@ -241,7 +241,7 @@ def test_a_game_through_the_relay_is_checked(tmp_path: Path, protocol: str, faul
     assert code in done.out
 
 
-def test_who_has_played_enough_is_refused_something_and_leaves_all_the_same() -> None:
+def test_a_player_that_has_played_enough_leaves_after_a_refusal() -> None:
     player = CatanPlayer(Setup(games=1))
     player.hear(b'{"Spiel beendet": {}}\n{"Fehler": {"Meldung": "Seehandel geht jetzt nicht"}}\n')
     assert player.over

@@ -93,9 +93,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database
 
 
-def test_clients_played_to_another_server_with_the_same_dice_make_the_same_game(
-    played: Path, tmp_path: Path
-) -> None:
+def test_clients_replayed_to_another_server_make_the_same_game(played: Path, tmp_path: Path) -> None:
     today = tmp_path / "today.db"
     server = Server(expected=3, rounds=3)
     server.start()

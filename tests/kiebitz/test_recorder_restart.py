@@ -106,7 +106,7 @@ def test_it_is_killed_when_there_is_nothing_yet(tmp_path: Path) -> None:
     assert recorded(database) == said
 
 
-def test_what_was_recorded_before_keeps_its_numbers_and_other_sessions_their_rows(tmp_path: Path) -> None:
+def test_rows_recorded_before_a_restart_keep_their_numbers(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     for first in (0, 10):
         with relaying(database) as echo:

@@ -228,7 +228,7 @@ def test_in_mid_stream_a_message_is_read_from_its_beginning() -> None:
 
 
 @pytest.mark.parametrize("begin", [b"<cancelgame>", b"x", b"<!--", b'<pause type="', b"<![CDATA[", b"</a>"])
-def test_what_has_no_end_takes_a_bounded_memory_and_the_next_message_is_read(begin: bytes) -> None:
+def test_an_endless_message_takes_bounded_memory(begin: bytes) -> None:
     framer = CgmlFramer("s2c")
     piece = b"y" * 50_000
     found = [*framer.feed(0, begin)]

@@ -106,7 +106,7 @@ def test_only_his_own_cards_are_shown_as_a_player() -> None:
             assert (seen.data["cards"] == [None] * 10) == (event.data["player"] != who)
 
 
-def test_from_one_conversation_the_others_cards_are_known_once_they_are_played() -> None:
+def test_one_conversation_shows_the_others_cards_once_played() -> None:
     table = seated((BEDA,))
     hand = Hand(table)
     hand.until("double")
