@@ -20,8 +20,8 @@ from command import CAPTURES, kiebitz, spawn
 from corpora import add_here, cluster
 from descendants import children, command
 from processes_and_rows import until
+from recording_relays import small_disk
 from strength import GAMES, a_few
-from test_failures import small_disk
 
 from kiebitz.services.corpus.capture_task import Task, add
 from kiebitz.storage.corpus.layout import make

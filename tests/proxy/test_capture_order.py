@@ -17,8 +17,7 @@ from disordered import Packets, write_packets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from tcp_segments import MILLISECOND, SECOND, Sent, handshake, sent, told
-from test_tcp_flows import by_word
+from tcp_segments import MILLISECOND, SECOND, Sent, by_word, handshake, sent, told
 
 from kiebitz.dissectors.model import Chunk, Item
 from kiebitz.proxy.capture.files import open_capture

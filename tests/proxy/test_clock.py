@@ -20,10 +20,9 @@ from command import TINY, kiebitz
 from maexchen_programs import Player, Server, play
 from mitmproxy_live import assert_recorded
 from processes_and_rows import free_port, rows, running
+from recording_relays import recorded, relaying, round_trips
 from strength import a_few
-from test_failures import recorded, relaying
-from test_recorder_restart import round_trips
-from test_relay_udp import eventually
+from udp_relays import eventually
 
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.journal.follower import start_child, start_fork

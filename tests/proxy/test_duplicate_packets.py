@@ -12,8 +12,8 @@ import pytest
 from closing import closed_afterwards
 from command import kiebitz
 from disordered import Packets, doubled, write_packets
+from followed_streams import CAPTURES
 from strength import a_few
-from test_tcp_follow import CAPTURES
 
 from kiebitz.proxy.capture.duplicate_packets import (
     DUPLICATE_NS,

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
+from tcp_segments import plain
 
 from kiebitz.dissectors.model import Altered, Chunk, Direction, End, Fault, Gap, Item, Stream
 from kiebitz.proxy.alterer import Mark
@@ -40,12 +41,6 @@ def read_all(reader: JournalReader) -> list[Item]:
     while batch := reader.read():
         items += batch
     return items
-
-
-def plain(item: Item) -> tuple[object, ...]:
-    """An item as a value: its kind, its stream's id and all its fields."""
-    fields = (getattr(item, name) for name in item.__struct_fields__ if name != "stream")
-    return type(item).__name__, item.stream.id, *fields
 
 
 @contextmanager

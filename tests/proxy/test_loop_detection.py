@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import pytest
 from command import kiebitz
 from processes_and_rows import KIEBITZ, OWN_PORTS, PATIENCE_S, free_port, rows, until
-from test_failures import run
-from test_relay_tcp import MOSTLY_UVLOOP, NewLoop, connect, receive, serving
-from test_relay_tcp import to as to_tcp
-from test_relay_udp import V4, Echo, Running, ask, client_of, eventually, relaying, to
+from recording_relays import run
+from tcp_relays import MOSTLY_UVLOOP, NewLoop, connect, receive, serving
+from tcp_relays import to as to_tcp
+from udp_relays import V4, Echo, Running, ask, client_of, eventually, relaying, to
 
 from kiebitz.dissectors.model import Chunk, End, Transport
 from kiebitz.proxy.forwarder import Forwarder

@@ -147,7 +147,7 @@ def test_a_server_that_cannot_be_reached(
     assert says in told
 
 
-def test_a_server_of_which_only_the_name_is_known_is_told_and_not_journaled(journaled: Journaled) -> None:
+def test_a_server_known_by_name_only_is_reported_and_not_journaled(journaled: Journaled) -> None:
     flow = tcp_flow(server=None)
     journaled.addon.tcp_error(flow)
     say_tcp(journaled, flow, True, b"said to nobody knows whom")

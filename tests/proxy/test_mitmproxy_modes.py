@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from certificates import Authority
 from command import ROOT, kiebitz
-from mitmproxy_live import by_socks, game, listening, relayed_plainly
+from mitmproxy_live import by_socks, game, listening, mitmproxys, relayed_plainly, with_tls
 from mitmproxy_rs.local import LocalRedirector
 from processes_and_rows import KIEBITZ, PATIENCE_S, accept, free_port, receive, rows, running, speak, story
 from python_socks import ProxyConnectionError, ProxyError
 from strength import a_few
-from test_relay_udp import eventually
+from udp_relays import eventually
 
 
 def options(folder: Path, mode: str, *settings: str) -> list[str]:
@@ -155,15 +155,6 @@ def test_a_game_behind_tls_in_which_the_server_speaks_first(tmp_path: Path, clie
             eventually(lambda: rows(relay.database, "SELECT close_reason FROM streams") == [("closed",)])
     relayed_plainly(tmp_path / "plain.db", said)
     assert story(relay.database) == story(tmp_path / "plain.db")
-
-
-def with_tls(client: socket.socket, trusted: Path) -> socket.socket:
-    return ssl.create_default_context(cafile=trusted).wrap_socket(client, server_hostname="127.0.0.1")
-
-
-def mitmproxys(folder: Path) -> Path:
-    """The certificate that clients of mitmproxy trust."""
-    return folder / "keys" / "mitmproxy-ca-cert.pem"
 
 
 def test_a_server_whose_certificate_nobody_trusts(shared: Shared) -> None:

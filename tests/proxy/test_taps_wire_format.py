@@ -12,7 +12,7 @@ from command import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from test_journal import plain
+from tcp_segments import plain
 
 from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.proxy.taps.consumer import MessagePosition, ReceivedMessage

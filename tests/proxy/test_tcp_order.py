@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from tcp_segments import MILLISECOND, Sent, check_order, handshake, sent, told
-from test_tcp_flows import RUBBISH, TIMES, by_word
+from tcp_segments import MILLISECOND, RUBBISH, TIMES, Sent, by_word, check_order, handshake, sent, told
 
 from kiebitz.dissectors.model import Item
 from kiebitz.proxy.capture.packets import Segment

@@ -23,59 +23,30 @@ from networks import (
     CLIENT,
     GATEWAY,
     GATEWAY_INSIDE,
+    PORT,
     SERVER,
     Network,
     at,
     inside,
     network,
+    redirecting,
     skip_unless_possible,
 )
 from processes_and_rows import KIEBITZ, PATIENCE_S, Said, rows, running, speak, story
 from schafkopf_script import Script
 from strength import a_few
-from test_relay_udp import mode_problem
-from test_relay_udp import relaying as forwarding
+from udp_relays import mode_problem
+from udp_relays import relaying as forwarding
 
 from kiebitz.dissectors.model import Chunk
 from kiebitz.proxy.relay import tcp as relay_tcp
 from kiebitz.proxy.relay.modes import Transparent
 
-PORT = 9001
 UDP_PORT, TCP_PORT = 9000, 35555
 NOBODY = 65_534
 NAMES = ("alice", "bluff", "carl")
 TOOLS = ("nft", "iptables", "tcpdump", "setpriv")
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-
-
-def printed_rules(*options: str) -> dict[str, str]:
-    """The pieces of shell script that --print-rules prints, by their titles."""
-    pieces = kiebitz("relay", "--print-rules", *options).out.split("\n\n# ")[1:]
-    return {title: script for title, _, script in (piece.partition("\n") for piece in pieces)}
-
-
-def firewall(machine: str) -> str:
-    """All rules of a machine, and how it finds its way."""
-    commands = ("nft list ruleset", "ip -4 rule", "ip -6 rule", "ip -4 route show table all")
-    return "".join(
-        subprocess.run(at(machine, *command.split()), capture_output=True, text=True, check=True).stdout
-        for command in commands
-    )
-
-
-@contextmanager
-def redirecting(machine: str, way: str, *options: str, spoilt: tuple[str, str] = ("", "")) -> Iterator[None]:
-    """The printed rules hold on a machine; afterwards their undoing leaves nothing of them."""
-    scripts = printed_rules(*options)
-    subprocess.run(at(machine, "sh", "-e", "-c", scripts[way].replace(*spoilt)), check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(at(machine, "sh", "-e", "-c", scripts[f"{way}: undo"].replace(*spoilt)), check=True)
-        left = firewall(machine)
-        assert "kiebitz" not in left
-        assert str(PORT) not in left
-        assert "fwmark" not in left
 
 
 @contextmanager

@@ -17,10 +17,9 @@ from inspected_captures import items_of
 from networks import GATEWAY_INSIDE, at, inside, network, skip_unless_possible
 from processes_and_rows import KIEBITZ, PATIENCE_S, accept, free_port, rows, running
 from strength import a_few
-from test_relay_tcp import MOSTLY_UVLOOP, NewLoop, connect, connected, receive, serving
-from test_relay_tcp import _resident_bytes as resident_bytes
-from test_relay_tcp import to as to_tcp
-from test_relay_udp import V4, Echo, ask, client_of, eventually, name, relaying, to
+from tcp_relays import MOSTLY_UVLOOP, NewLoop, connect, connected, receive, resident_bytes, serving
+from tcp_relays import to as to_tcp
+from udp_relays import V4, Echo, ask, client_of, eventually, name, relaying, to
 from watched import HAS_PROC
 
 from kiebitz.dissectors.dissector import Dissector
