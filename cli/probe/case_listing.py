@@ -1,4 +1,4 @@
-"""The cases themselves, without trying them: grouped by message for people, all of each for programs."""
+"""The listing of test cases without running them: grouped by message, or with all columns for programs."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _LEVELS: tuple[Level, ...] = ("must", "should", "open")
 _GAP = "  "
 
 _MOST_OF_NAME = 0.4
-"""So much of a line names get; a longer one has a line of its own."""
+"""Maximum share of a line for names; a longer name gets a line of its own."""
 
 _WITH_CLAUSE = 110
-"""From so many columns on, clauses are shown."""
+"""Minimum number of terminal columns to show clauses."""
 
 _CLAUSE = 34
 
 _LEAST = 20
-"""So many columns a sentence has at the least."""
+"""Minimum width of a sentence in columns."""
 
 
 def show_cases(cases: Sequence[Case], as_json: bool) -> None:
-    """Show the cases on stdout, and how many there are on stderr."""
+    """Print the cases on stdout, and their number on stderr."""
     columns = terminal_columns()
     if as_json or columns is None:
         show(_CASES, batches(map(_row, cases)), "json" if as_json else None, "there are no cases")
@@ -61,7 +61,7 @@ def _row(case: Case) -> Row:
 
 
 def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:
-    """The cases of a message below its name, which begins all of theirs."""
+    """Print the cases of a message below its label, which is the common beginning of their names."""
     protocol = cases[0].name.split("/")[0]
     start = f"{protocol}/" if group in (IN_PLAY, ANY_MESSAGE) else f"{protocol}/{group}/"
     gloss = None if cases[0].of is None else cases[0].of.gloss
@@ -97,7 +97,7 @@ def _filled(text: str, cells: int) -> str:
 
 
 def _sentence(case: Case) -> str:
-    """What is done, without the names of message and field, which stand before it."""
+    """Return a case's sentence without the leading names of message and field."""
     sentence = case.sentence
     for name in (case.message, case.says, case.field):
         sentence = sentence.removeprefix(f"{name}: ")
@@ -105,6 +105,6 @@ def _sentence(case: Case) -> str:
 
 
 def _counted(cases: Sequence[Case]) -> str:
-    """As in `3 must, 1 should, 20 open`."""
+    """Return the number of cases by level, as in `3 must, 1 should, 20 open`."""
     count = Counter(case.demand.level for case in cases)
     return ", ".join(f"{count[level]} {level}" for level in _LEVELS if count[level]) or "no case"

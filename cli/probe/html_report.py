@@ -1,6 +1,6 @@
-"""The report of a probe as one HTML file, which any browser opens without a network and without a script.
+"""The report of a test run as one HTML file, which any browser opens without a network and without scripts.
 
-What failed comes first and is open; all else can be opened. Of what comes from the network nothing is markup.
+Failed cases come first and are open; all others can be opened. Data from the network is always escaped.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from kiebitz.services.probing.totals import tally_of
 from kiebitz.services.wording import counted
 
 _IN_FULL = ("FAILED", "NON-STRICT")
-"""These stand one by one; of the others those of the same message are together."""
+"""The verdicts whose cases are listed one by one; the others are grouped by message."""
 
 _MOST_OPEN = 5
-"""If no more than these have failed, they are open from the beginning."""
+"""Maximum number of failed cases that are open initially."""
 
 _MOST_DRAWN = 4_000_000
-"""So much is drawn of messages (characters): with more no telephone opens the page."""
+"""Maximum number of characters of rendered messages: a larger page does not open on a phone."""
 
 _SHOWN = 200
-"""So much of a message's fields is shown where it is not drawn (characters)."""
+"""Maximum number of characters shown of the fields of a message that is not rendered."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""Nothing is asked of anybody, and nothing runs."""
+"""The content security policy: no requests, no scripts."""
 
 _MOST_OUTPUT = 4_000
-"""So much of what a program wrote is shown of a case that did not fail (characters)."""
+"""Maximum number of characters shown of a program's output in a case that did not fail."""
 
 
 def write_page(title: str, results: Sequence[Result], left: str | None, file: BinaryIO) -> None:
@@ -46,7 +46,7 @@ def write_page(title: str, results: Sequence[Result], left: str | None, file: Bi
 
 
 class _Page:
-    """The page, piece by piece."""
+    """The page, in pieces."""
 
     def __init__(self, title: str, results: Sequence[Result], left: str | None) -> None:
         self._title, self._results, self._left = title, results, left
@@ -54,7 +54,7 @@ class _Page:
         self._room = _MOST_DRAWN
 
     def pieces(self) -> Iterator[str]:
-        """All of it."""
+        """Yield the whole page."""
         style = files("kiebitz.cli.probe").joinpath("page.css").read_text()
         title = _text(self._title)
         yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -78,10 +78,10 @@ class _Page:
     def _about(self) -> str:
         return f"{time.strftime('%Y-%m-%d %H:%M')}, {counted(len(self._results), 'case')}"
 
-    # Sums.
+    # Totals.
 
     def _counts(self) -> Iterator[str]:
-        """How many came out how, as a bar and in words."""
+        """Yield the totals, as a bar and in words."""
         found = [*by_verdict(self._tally.total)]
         yield '<div class="bar" aria-hidden="true">'
         for word, count in found:
@@ -145,7 +145,7 @@ class _Page:
         yield "</section>\n"
 
     def _case(self, result: Result, is_open: bool) -> Iterator[str]:
-        """What was asked, what is right, what was said, and how it is tried again."""
+        """Yield a case: its sentence, the specification, the messages, and the command to repeat it."""
         name = _text(result.case)
         yield f'<details class="case {key_of(result.verdict)}" id="{name}"{" open" if is_open else ""}>\n'
         yield f"<summary><b>{result.verdict}</b> <code>{name}</code>"
@@ -180,7 +180,7 @@ class _Page:
             yield "<p>Nothing.</p>\n"
 
     def _drawn(self, way: str, drawn: str, otherwise: str) -> str:
-        """One message, drawn if there is room for it."""
+        """Return one message, rendered if there is room for it."""
         self._room -= len(drawn)
         is_drawn = drawn and self._room >= 0
         inside = f'<pre tabindex="0">{drawn}</pre>' if is_drawn else f"<p>{_text(otherwise)}</p>"

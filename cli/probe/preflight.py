@@ -1,4 +1,4 @@
-"""What is clear before anything is sent: which protocol the peer speaks, and that it may be probed."""
+"""Checks before anything is sent: the target's protocol, and the permission to probe it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kiebitz.proxy.relay.endpoints import is_local, resolve
 from kiebitz.services.server_addresses import Place
 
 _LISTEN_S = 2.0
-"""So long a server may take to say something unasked."""
+"""Timeout in seconds for a server's unsolicited messages."""
 
 _MOST = 1 << 16
 
 
 def recognised(place: Place) -> Dissector:
-    """The protocol of a server that says something to whoever connects; nothing is said to it.
+    """Return the protocol of a server that sends something to every client; nothing is sent to it.
 
-    Raises click.UsageError where none is recognised, RelayError for a name that is not found.
+    Raises click.UsageError if none is recognised, RelayError for a name that is not found.
     """
     host, port = place
     said = b""
@@ -44,7 +44,7 @@ def recognised(place: Place) -> Dissector:
                 if found is not None:
                     return found
     except OSError:
-        # Nobody listens there over TCP, or says nothing.
+        # No listener there over TCP, or no data from it.
         pass
     known = ", ".join(installed().dissectors)
     raise click.UsageError(
@@ -59,8 +59,10 @@ def _certain(found: Iterable[tuple[Dissector, str, str]]) -> Dissector | None:
 
 
 def ask_first(place: Place, dissector: Dissector, is_agreed: bool) -> None:
-    """Ask whether a server of another machine may be probed. Raises click.UsageError where nobody is there to
-    be asked, and click.Abort if it may not."""
+    """Ask for permission to probe a server on another machine.
+
+    Raises click.UsageError if there is no keyboard to answer with, and click.Abort if the answer is no.
+    """
     host, port = place
     family, address = resolve(host, port, dissector.transport)
     if is_agreed or is_local(family, address):

@@ -1,4 +1,4 @@
-"""What is seen while cases are tried: how many came out how, which runs now, what has failed."""
+"""The progress view of a test run: counts by verdict, the current case, the latest failures."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from kiebitz.services.probing.totals import Tally
 COLOURS = {"FAILED": "red", "NON-STRICT": "yellow", "OK": "green"}
 
 _LATEST = 4
-"""So many of those that have failed are shown."""
+"""Maximum number of failed cases shown."""
 
 _AROUND = 5
-"""Lines beside those of messages and failures: how far it is, titles, the sum, what runs now, the cursor."""
+"""Number of lines besides messages and failures: progress, titles, totals, the current case, the cursor."""
 
 _LEAST = 3
-"""So many messages are shown at the least, however low the terminal is."""
+"""Minimum number of messages shown, however low the terminal is."""
 
 _COMFORT = 76
-"""With fewer columns titles take two lines."""
+"""Number of columns below which titles take two lines."""
 
 _TITLES = {
     "NON-STRICT": ("NON-", "STRICT"),
@@ -43,14 +43,14 @@ _TITLES = {
 """Titles on two lines."""
 
 _LEAST_COLUMNS = 48
-"""With fewer there is no table."""
+"""Number of columns below which there is no table."""
 
 _OF_COUNT = 4
-"""So wide is a count at the least."""
+"""Minimum width of a count."""
 
 
 class Watching:
-    """A picture of what has come of `cases` so far; it is drawn anew whenever it is looked at."""
+    """A view of the results of `cases` so far, rendered again at each refresh."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._cases = cases
@@ -60,14 +60,14 @@ class Watching:
         self._done = 0
 
     def add(self, result: Result) -> None:
-        """Something has come of the next case."""
+        """Add the result of the next case."""
         self._tally.add(result)
         self._done += 1
         if result.is_failed:
             self._failed.append(result)
 
     def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
-        """What is seen now, on no more lines than the terminal has."""
+        """Render the view in no more lines than the terminal has."""
         width = options.max_width
         failed = [*self._failed]
         yield self._how_far(width)
@@ -114,13 +114,13 @@ class Watching:
         return table
 
     def _place(self) -> int:
-        """The place of the message whose case runs now."""
+        """Return the index of the message whose case runs now."""
         places = [place for place, group in enumerate(self._tally.groups) if self._tally.left(group)]
         return places[0] if places else len(self._tally.groups) - 1
 
 
 def _window(groups: Sequence[str], here: int, room: int) -> Iterator[tuple[str | None, int]]:
-    """As many of the groups as have room, around one of them; None and a number for those left out."""
+    """Yield the groups around one of them for which there is room; None and a number for those left out."""
     if len(groups) <= room:
         yield from ((group, 0) for group in groups)
         return
@@ -140,7 +140,7 @@ def _cells(count: Counter[str], left: int) -> Iterator[Text]:
 
 
 def _line(text: Text) -> Text:
-    """A text that takes one line."""
+    """Limit a text to one line."""
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 

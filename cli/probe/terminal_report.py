@@ -1,4 +1,4 @@
-"""What is told on the terminal when all cases were tried: what is wrong in full, the rest in sums."""
+"""The terminal report of a test run: violations in full, the rest as totals."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from kiebitz.services.probing.totals import Tally, tally_of
 from kiebitz.services.wording import counted
 
 _IN_FULL = ("NON-STRICT", "FAILED")
-"""What is told in full, the worst last: there it is still seen."""
+"""The verdicts that are shown in full, the worst last, where it stays visible."""
 
 _COLUMNS = 100
-"""So wide are lines where there is no terminal."""
+"""Line width without a terminal."""
 
 _INDENT = "  "
 
 _MOST_MESSAGES = 6
-"""So many messages of a case are told."""
+"""Maximum number of messages shown per case."""
 
 _MOST_LINES = 3
-"""So many of the last lines are told that the program wrote."""
+"""Maximum number of the program's last output lines to show."""
 
 _SHOWN = 120
-"""So much is told of a message's fields (characters)."""
+"""Maximum number of characters shown of a message's fields."""
 
 _SHOWN_BYTES = 64
-"""So much is told of bytes that nobody understands."""
+"""Maximum number of unreadable bytes to show."""
 
 _MOST_GROUPS = 4
-"""So many messages are named for a reason."""
+"""Maximum number of messages named for a reason."""
 
 
 def _in_colour(colour: str | None) -> Callable[[int | None], str | None]:
@@ -44,7 +44,7 @@ def _in_colour(colour: str | None) -> Callable[[int | None], str | None]:
 
 
 def tell_results(results: Sequence[Result]) -> None:
-    """Show them on stdout."""
+    """Print the results on stdout."""
     for word in _IN_FULL:
         for result in results:
             if result.verdict == word:
@@ -57,7 +57,7 @@ def tell_results(results: Sequence[Result]) -> None:
 
 
 def _show_sums(tally: Tally) -> None:
-    """How many of each message came out how; a verdict that was not given has no column."""
+    """Print the number of results by message and verdict; a verdict that does not occur has no column."""
     words = [word for word in WORDS if tally.total[word]]
     columns = [
         Column("", "message", least=8, stays=True),
@@ -70,7 +70,7 @@ def _show_sums(tally: Tally) -> None:
 
 
 def _show_reasons(tally: Tally) -> None:
-    """Why cases could not be tried."""
+    """Print why cases could not be tried."""
     reasons = [*tally.reasons()]
     if reasons:
         show_line()
@@ -83,7 +83,7 @@ def _show_reasons(tally: Tally) -> None:
 
 
 def _show_in_full(result: Result) -> None:
-    """A case: what it is, what the specification says, what was said, and how it is tried again."""
+    """Print a case: its sentence, the specification, the messages, and the command to repeat it."""
     show_line(Styled(result.verdict, COLOURS.get(result.verdict), bold=True), f" {result.case}")
     _show(_INDENT, result.sentence)
     _show(_INDENT, result.why)
@@ -103,7 +103,7 @@ def _show_in_full(result: Result) -> None:
         _show(f"{_INDENT}wrote ", shortened(line, _SHOWN))
     if result.session is not None:
         _show(_INDENT, f"recorded as {result.session}")
-    # It is not cut, nor broken: it is to be copied.
+    # Neither cut nor wrapped, so that it can be copied.
     show_line(f"{_INDENT}{result.command}")
     show_line()
 

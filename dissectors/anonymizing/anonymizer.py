@@ -1,7 +1,7 @@
-"""A session's items, each again with stand-ins for all that may tell who somebody is.
+"""The anonymizer: a session's items with pseudonyms for everything that may identify a person.
 
-The bytes are cut into messages as the inspector cuts them, and each is replaced by one of the same length: so
-pieces, offsets, gaps and times stay. All else that is known of a session follows from the new bytes.
+The bytes are cut into messages as the inspector cuts them, and each is replaced by one of the same length. So
+pieces, offsets, gaps and times stay. Everything else about a session follows from the new bytes.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from kiebitz.dissectors.model import (
 )
 
 _MOST_HELD = 2 * FRAME_LIMIT
-"""So many bytes of one direction wait for the end of their message; then they are made out without it."""
+"""Maximum number of bytes of one direction that wait for the end of their message; then they are processed
+without it."""
 
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 4096, 512
-"""So many messages, each of so many bytes at the most, are remembered with what is said in their place."""
+"""Maximum number of cached messages with their replacements, and the maximum size of each in bytes."""
 
 _OF_RULES = (
     *get_args(Action),
@@ -44,16 +45,16 @@ _OF_RULES = (
     *("msg", "dir", "c2s", "s2c", "player", "client", "server", "stream", "game", "and", "or", "not", "in"),
     *("contains", "matches", "true", "false", "null", "after", "every", "first", "ms", "s"),
 )
-"""The words in which rules are written, beside those of the protocols."""
+"""The words used in alteration rules, in addition to those of the protocols."""
 
 _Memo = Lately[tuple[str, Direction, bytes], bytes]
-"""By protocol and direction, what comes of messages that came before: a server tells each client the same."""
+"""Replacements of earlier messages, by protocol and direction: a server sends the same to each client."""
 
 
 class Anonymizer:
-    """Takes the items of one session, and gives them again.
+    """A transformation of the items of one session.
 
-    `stand_ins` are found as they are needed; of two sessions with the same ones each name is the same.
+    Pseudonyms are created as they are needed; two sessions that share `stand_ins` get the same ones.
     """
 
     def __init__(
@@ -70,14 +71,14 @@ class Anonymizer:
         self._words = words_as_bytes((*words, *_OF_RULES))
 
     def feed(self, item: Item) -> list[Item]:
-        """Take the next item; give those that are known by now, in the order of their stream."""
+        """Process the next item; return the items that are ready, in the order of their stream."""
         found: list[Item] = []
         for ready, dissector in self._recognition.feed(item):
             self._take(ready, dissector, found)
         return found
 
     def finish(self) -> list[Item]:
-        """Nothing more comes: all that is left."""
+        """Process the end of all input; return the remaining items."""
         found: list[Item] = []
         for ready, dissector in self._recognition.finish():
             self._take(ready, dissector, found)
@@ -105,7 +106,7 @@ class Anonymizer:
 
 
 class _Conversation:
-    """A stream with other addresses, and what of it waits for the end of a message."""
+    """A stream with replaced addresses, and its items that wait for the end of a message."""
 
     def __init__(self, stream: Stream, dissector: Dissector | None, stand_ins: StandIns, memo: _Memo) -> None:
         self.stream = msgspec.structs.replace(
@@ -120,11 +121,11 @@ class _Conversation:
         self._ways: dict[Direction, _Way] = {}
 
     def chunk(self, chunk: Chunk, found: list[Item]) -> None:
-        """Take bytes."""
+        """Process bytes."""
         if self.dissector is None:
             found.append(msgspec.structs.replace(chunk, stream=self.stream, data=blank(chunk.data)))
             return
-        # As the inspector does: the other side speaks.
+        # As in the inspector, data from one side completes pending frames of the other.
         across = self._ways.get(OPPOSITE[chunk.direction])
         if across is not None:
             across.settle(found)
@@ -134,7 +135,7 @@ class _Conversation:
         way.chunk(chunk, found)
 
     def gap(self, gap: Gap, found: list[Item]) -> None:
-        """Bytes are missing."""
+        """Process missing bytes."""
         way = self._ways.get(gap.direction)
         if way is None and self.dissector is not None:
             way = self._ways[gap.direction] = _Way(self, self.dissector, gap.direction)
@@ -143,7 +144,7 @@ class _Conversation:
         found.append(msgspec.structs.replace(gap, stream=self.stream))
 
     def altered(self, item: Altered, words: frozenset[bytes], found: list[Item]) -> None:
-        """What Kiebitz has done to the message that comes next."""
+        """Process Kiebitz's alteration of the next message."""
         other = msgspec.structs.replace(
             item,
             stream=self.stream,
@@ -165,19 +166,19 @@ class _Conversation:
             way.altered(other, found)
 
     def fault(self, fault: Fault) -> Fault:
-        """What the source knew; where a live peer parted from a record, the text quotes both."""
+        """Return a fault without names: the text about a divergence quotes both messages and is replaced."""
         other = msgspec.structs.replace(fault, stream=self.stream)
         if fault.code == DIVERGENCE:
             other.text, other.expected = "the peer says something else than in the record", None
         return other
 
     def finish(self, found: list[Item]) -> None:
-        """Nothing more comes of either direction."""
+        """Process the end of both directions."""
         for way in self._ways.values():
             way.end(found)
 
     def anonymized(self, data: bytes, direction: Direction) -> bytes:
-        """A message's bytes; its protocol is known."""
+        """Return the replacement of a message; its protocol must be known."""
         assert self.dissector is not None
         key = self.dissector.protocol, direction, data
         found = self._memo.get(key)
@@ -188,7 +189,7 @@ class _Conversation:
 
 
 class _Way:
-    """One direction: the items that wait, and their bytes, of which those before `_done` are new ones."""
+    """One direction: the waiting items and their bytes, of which those before `_done` are replaced."""
 
     def __init__(self, conversation: _Conversation, dissector: Dissector, direction: Direction) -> None:
         self._conversation = conversation
@@ -197,18 +198,18 @@ class _Way:
         self._waiting: deque[Chunk | Altered] = deque()
         self._held = bytearray()
         self._start = 0
-        """The offset of the first byte that is held."""
+        """The offset of the first held byte."""
         self._done = 0
 
     def chunk(self, chunk: Chunk, found: list[Item]) -> None:
-        """Take bytes, and give what is whole with them."""
+        """Process bytes, and emit the items that they complete."""
         if chunk.offset != self._start + len(self._held):
             self.flush(found)
             self._start = self._done = chunk.offset
         self._waiting.append(chunk)
         self._held += chunk.data
         if chunk.missing:
-            # The rest of this datagram is not there, and nobody can read it.
+            # The rest of this datagram is missing, so it cannot be read.
             self._blank(chunk.offset + len(chunk.data))
         else:
             self._frames(self._framer.feed(chunk.offset, chunk.data))
@@ -217,27 +218,27 @@ class _Way:
         self._release(found)
 
     def altered(self, item: Altered, found: list[Item]) -> None:
-        """Take an alteration, which stays before the bytes behind it."""
+        """Queue an alteration, which stays before the bytes that follow it."""
         self._waiting.append(item)
         self._release(found)
 
     def settle(self, found: list[Item]) -> None:
-        """The other side speaks."""
+        """Complete the pending frame, as the other side is sending."""
         self._frames(self._framer.settle())
         self._release(found)
 
     def gap(self, gap: Gap, found: list[Item]) -> None:
-        """Bytes are missing behind those that came."""
+        """Process missing bytes after the held ones."""
         self._frames(self._framer.gap(gap.offset, gap.length))
         self.flush(found)
 
     def end(self, found: list[Item]) -> None:
-        """Nothing more comes."""
+        """Process the end of the direction."""
         self._frames(self._framer.eof())
         self.flush(found)
 
     def flush(self, found: list[Item]) -> None:
-        """Give all that waits."""
+        """Emit all waiting items."""
         self._blank(self._start + len(self._held))
         self._release(found)
         found.extend(
@@ -256,21 +257,21 @@ class _Way:
             self._put(self._conversation.anonymized(data, self._direction))
 
     def _blank(self, end: int) -> None:
-        """Nobody can read what is held up to there."""
+        """Blank the held bytes up to an offset, which cannot be read."""
         if end > self._done:
             self._put(blank(bytes(self._held[self._done - self._start : end - self._start])))
 
     def _put(self, data: bytes) -> None:
-        """These are the next bytes."""
+        """Replace the next held bytes."""
         place = self._done - self._start
         self._held[place : place + len(data)] = data
         self._done += len(data)
 
     def _release(self, found: list[Item]) -> None:
-        """Give what waits as far as its bytes are new ones.
+        """Emit the waiting items as far as their bytes are replaced.
 
-        A piece that has the end of a message and the beginning of another is given in two, so that messages
-        on several streams stay in their order.
+        A piece with the end of a message and the beginning of another is emitted in two, so that messages on
+        several streams keep their order.
         """
         while self._waiting:
             item = self._waiting[0]
@@ -285,7 +286,7 @@ class _Way:
             self._waiting.popleft()
 
     def _give(self, chunk: Chunk, most: int, found: list[Item]) -> None:
-        """Give the first bytes of what waits, at most so many; the others go on waiting."""
+        """Emit at most `most` of the first waiting bytes; the rest keeps waiting."""
         length = min(len(chunk.data), most)
         is_whole = length == len(chunk.data)
         data = bytes(self._held[:length])

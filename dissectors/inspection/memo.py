@@ -1,4 +1,4 @@
-"""What is worked out once, as it comes again: most of what a server says it says to each client."""
+"""Caches for repeated frames: a server sends most messages to each client."""
 
 from __future__ import annotations
 
@@ -11,29 +11,34 @@ from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Direction
 
 MOST_FRAMES = 4096
-"""How many decoded frames of a protocol's direction are `lately` at the most."""
+"""Maximum number of recent decoded frames of a protocol's direction."""
 
 MOST_BYTES = 1 << 20
-"""How many bytes these frames have; what they say takes a multiple of that."""
+"""Maximum number of bytes of these frames; their decoded content takes a multiple of that."""
 
 LONGEST_FRAME = 4096
-"""Frames longer than this (bytes) are not remembered."""
+"""Maximum size in bytes of a frame to cache."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
 class Lately(dict[Key, Value]):
-    """What was worked out of things lately; when it is of too many, all is forgotten."""
+    """A bounded cache; when it is full, all entries are dropped."""
 
     def __init__(self, most: int, longest: int) -> None:
-        """Of at most so many things, none of them longer than this (bytes or characters)."""
+        """Create a cache.
+
+        Args:
+            most: The maximum number of entries.
+            longest: The maximum length of what an entry was computed from, in bytes or characters.
+        """
         super().__init__()
         self._most = most
         self._longest = longest
 
     def keep(self, key: Key, value: Value, length: int) -> None:
-        """Remember what was worked out of a thing of this length, unless that is too long."""
+        """Add a value computed from something of this length, unless that is too long."""
         if length > self._longest:
             return
         if len(self) >= self._most:
@@ -42,10 +47,10 @@ class Lately(dict[Key, Value]):
 
 
 class Memo(msgspec.Struct, eq=False):
-    """What frames of one direction of one protocol say: those that came `lately`, and those `before`.
+    """The decoded frames of one direction of one protocol, in two generations.
 
-    When there are too many, those that did not come again lately are forgotten. `room` is how many bytes more
-    may come lately.
+    When the recent generation is full it becomes the older one, and the older one is dropped. So frames that
+    did not come again are forgotten. `room` is how many more bytes the recent generation may hold.
     """
 
     lately: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
@@ -54,7 +59,7 @@ class Memo(msgspec.Struct, eq=False):
 
 
 def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
-    """What a frame says, by the memo if it is there; else it may be from now on."""
+    """Decode a frame, from the cache if it is there; otherwise add it."""
     found = memo.lately.get(frame)
     if found is None:
         found = memo.before.get(frame)

@@ -1,6 +1,6 @@
-"""What is done at a case's place: bytes that are sent, waited with, and ends of connections.
+"""The actions of a test case: sending bytes, pausing, and closing connections.
 
-Nothing is done here: a case gives a list of acts, and whoever runs it carries them out.
+Nothing is executed here: a case gives a list of actions, and its runner carries them out.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import msgspec
 from kiebitz.dissectors.conformance.expectations import NotHere, Situation
 
 By = Literal["self", "other", "stranger"]
-"""By which connection: the one that the place is on, another player's, or a new one that has said nothing."""
+"""The connection to use: the injection point's, another player's, or a new one that has sent nothing."""
 
 ENDLESS = 1 << 18
-"""A line without end has so many bytes, and no more."""
+"""Size in bytes of the line that has no end."""
 
 _PIECE = 1 << 14
-"""It is sent in pieces of so many."""
+"""Size in bytes of the pieces in which that line is sent."""
 
 _CUT_MOST = 256
-"""Of a message that is sent byte by byte so many come alone; the others follow at once."""
+"""Maximum number of bytes sent singly; the rest of the message follows in one piece."""
 
 _SLOW = 4
-"""So many bytes come a second apart."""
+"""Number of bytes that are sent one second apart."""
 
 _BESIDE_S = 0.3
-"""So long before a message half of a newcomer's has come."""
+"""Seconds between the first half of a newcomer's message and the message itself."""
 
 _APART_S = 0.002
-"""So long lies between two bytes, for each to come in a segment of its own."""
+"""Seconds between two bytes, so that each arrives in a segment of its own."""
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -42,25 +42,25 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Do nothing for so long."""
+    """Do nothing for a number of seconds."""
 
     seconds: float
 
 
 class HalfClose(msgspec.Struct, frozen=True):
-    """Send nothing more on a connection, and still hear what comes."""
+    """Shut down a connection for sending, but keep receiving."""
 
     by: By = "self"
 
 
 class Close(msgspec.Struct, frozen=True):
-    """End a connection."""
+    """Close a connection."""
 
     by: By = "self"
 
 
 class Reset(msgspec.Struct, frozen=True):
-    """End a connection as if its machine were gone (RST)."""
+    """Abort a connection (RST), as if its machine were gone."""
 
     by: By = "self"
 
@@ -70,12 +70,12 @@ Acts = tuple[Act, ...]
 
 
 def whole(at: Situation) -> Acts:
-    """The message as it is."""
+    """Send the message unchanged."""
     return (Send(at.frame),)
 
 
 def bytewise(at: Situation) -> Acts:
-    """Byte by byte."""
+    """Send the message byte by byte."""
     acts: list[Act] = []
     for start in range(min(len(at.frame), _CUT_MOST)):
         acts += Send(at.frame[start : start + 1]), Pause(_APART_S)
@@ -84,12 +84,12 @@ def bytewise(at: Situation) -> Acts:
 
 
 def joined(at: Situation) -> Acts:
-    """With the next message in one piece, where that waits for nothing."""
+    """Send the message and the next one in one piece. Raises NotHere if the next one waits for the target."""
     return (Send(at.frame + _following(at, waits=False)),)
 
 
 def slowly(at: Situation) -> Acts:
-    """A byte a second, as far as that can be waited for."""
+    """Send the first few bytes one second apart, then the rest."""
     acts: list[Act] = []
     for start in range(min(len(at.frame) - 1, _SLOW)):
         acts += Send(at.frame[start : start + 1]), Pause(1)
@@ -97,85 +97,88 @@ def slowly(at: Situation) -> Acts:
 
 
 def in_two(at: Situation) -> Acts:
-    """In two pieces, with a second between."""
+    """Send the message in two pieces, one second apart."""
     return (Send(half(at)), Pause(1), Send(at.frame[len(half(at)) :]))
 
 
 def twice(at: Situation) -> Acts:
-    """The same again at once."""
+    """Send the message twice in a row."""
     return (Send(at.frame), Send(at.frame))
 
 
 def never(at: Situation) -> Acts:
-    """Nothing in its place."""
+    """Send nothing in the message's place."""
     return ()
 
 
 def overtaken(at: Situation) -> Acts:
-    """The next message before this one, where that waits for nothing: so datagrams may come."""
+    """Send the next message before this one, as datagrams may arrive.
+
+    Raises NotHere if the next one waits for the target.
+    """
     return (Send(_following(at, waits=False)), Send(at.frame))
 
 
 def early(at: Situation) -> Acts:
-    """The next message before this one, although it is to wait for the peer."""
+    """Send the next message before this one, although it should wait for the target."""
     return (Send(_following(at, waits=True)), Send(at.frame))
 
 
 def after(seconds: float) -> Callable[[Situation], Acts]:
-    """The message so late."""
+    """Return the action of sending the message after a delay."""
     return lambda at: (Pause(seconds), Send(at.frame))
 
 
 def by(connection: By) -> Callable[[Situation], Acts]:
-    """The message on another connection than its own."""
+    """Return the action of sending the message on another connection than its own."""
     return lambda at: (Send(at.frame, connection),)
 
 
 def padded(size: int) -> Callable[[bytes], bytes]:
-    """The message with so much behind it that it has this size."""
+    """Return a function that pads a message to a size in bytes."""
     return lambda frame: frame + b"x" * (size - len(frame))
 
 
 def half_then(*end: Act) -> Callable[[Situation], Acts]:
-    """Half of the message, and then this."""
+    """Return the actions of sending half of the message, and then these."""
     return lambda at: (Send(half(at)), *end)
 
 
 def beside_half(at: Situation) -> Acts:
-    """The message as it is, while a newcomer's own is unfinished."""
+    """Send the message unchanged while a newcomer's own message is unfinished."""
     return (Send(half(at), "stranger"), Pause(_BESIDE_S), Send(at.frame))
 
 
 def endless(at: Situation) -> Acts:
-    """A message that begins and does not end."""
+    """Send a message that begins and does not end."""
     data = at.frame[:2] + b"x" * (ENDLESS - 2)
     return tuple(Send(data[start : start + _PIECE]) for start in range(0, ENDLESS, _PIECE))
 
 
 def instead(written: Callable[[bytes], bytes]) -> Callable[[Situation], Acts]:
-    """Other bytes in place of the message, made of its own."""
+    """Return the action of sending bytes derived from the message in its place."""
     return lambda at: (Send(written(at.frame)),)
 
 
 def made(written: Callable[[Situation], bytes]) -> Callable[[Situation], Acts]:
-    """The same, made of the whole situation."""
+    """Return the action of sending bytes derived from the whole situation."""
     return lambda at: (Send(written(at)),)
 
 
 def only(*done: Act) -> Callable[[Situation], Acts]:
-    """Always the same."""
+    """Return fixed actions, whatever the situation."""
     return lambda at: done
 
 
 def half(at: Situation) -> bytes:
-    """The first half of a message, which is never all of it."""
+    """Return the first half of a message, which is never all of it."""
     if len(at.frame) < 2:
         raise NotHere("the message has no two halves")
     return at.frame[: len(at.frame) // 2]
 
 
 def line_end(frame: bytes) -> bytes:
-    """What ends the message, without it."""
+    """Return the line end of a message without the message. Raises NotHere if it has none."""
     end = frame[len(frame.rstrip(b"\r\n")) :]
     if not end:
         raise NotHere("the message ends with no line end")
@@ -183,7 +186,7 @@ def line_end(frame: bytes) -> bytes:
 
 
 def other_line_ends(frame: bytes) -> bytes:
-    """LF in place of CR LF, or the other way round."""
+    """Replace CR LF by LF, or LF by CR LF."""
     if b"\r\n" in frame:
         return frame.replace(b"\r\n", b"\n")
     return frame.replace(b"\n", b"\r\n")

@@ -1,7 +1,7 @@
-"""A way to a case's place where clients only ever answer: each question gets what a record has as its answer.
+"""A route for protocols whose clients only ever answer: each question gets its answer from a record.
 
-It goes there whatever dice and turns the server gives, as it follows no order but the server's. It plays
-badly: what it announces was good for another roll.
+It follows no order but the server's, so it works with any dice and turns. It plays badly: its announcements
+were good for another roll.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ from kiebitz.dissectors.replay.replay_peer import Action, Call, Listen, Reaction
 from kiebitz.dissectors.replay.script import Line, Role, Script
 
 MOST_PLACES = 6
-"""After so many places at which a case cannot be tried it is given up: they are all alike."""
+"""Maximum number of injection points to try for a case, as they are all alike."""
 
 
 def only_answers(dissector: Dissector, plays: Direction) -> bool:
-    """Whether all that this side says, but for how it comes in, answers a message of the other."""
+    """Return True if every message of this side, except introductions, answers one of the other side."""
     rows = [row for row in dissector.grammar.rows if row.direction == plays and row.deviation is None]
     asked = [row for row in rows if row.name not in dissector.introductions]
     return plays == "c2s" and bool(asked) and all(row.answers for row in asked)
 
 
 class AnsweringWay(WayOfRecord):
-    """Plays all clients of a record to a server. A place is a message that `fits`, once two are there; with
-    `at_start` it is the beginning of a conversation, where a message that fits is sent too early."""
+    """A route that plays all clients of a record against a server.
+
+    An injection point is a message that `fits`, once two clients are connected; with `at_start` it is the
+    beginning of a conversation, where a message that fits is sent too early.
+    """
 
     def __init__(
         self,
@@ -50,28 +53,28 @@ class AnsweringWay(WayOfRecord):
         self._to_come = deque(script.roles)
         self._seats = len(script.roles)
         self._openings: dict[int, list[Line]] = {role.number: [] for role in script.roles}
-        """By role what is said before the server says anything."""
+        """By role: the messages sent before the server sends any."""
         self._answers: dict[str, list[tuple[Line, Line]]] = {}
-        """By a question's name questions of the record, each with its answer."""
+        """By a question's name: recorded questions, each with its answer."""
         self._next: dict[int, Line] = {}
-        """By the number of one of our lines what the server says next in its conversation."""
+        """By the number of one of our lines: the server's next line in its conversation."""
         self._early: Line | None = None
         """The first line that fits."""
         self._learn(script)
         self._roles: dict[int, Role] = {}
-        """By connection the role that is played on it."""
+        """The role played on each connection."""
         self._ears: dict[int, Ear] = {}
         self._turns: dict[tuple[int, str], int] = {}
-        """By connection and question how often it was answered."""
+        """By connection and question: how often it was answered."""
         self._due: deque[Say] = deque()
         self._held: Say | None = None
         self._passed = 0
-        """So many places were passed by."""
+        """Number of injection points passed by."""
         self._has_acted = False
         self._is_as_usual = False
 
     def _learn(self, script: Script) -> None:
-        """Take in what is said as an answer to what."""
+        """Collect the questions of a record and their answers."""
         heard: dict[int, dict[str, Line]] = {}
         last: dict[int, Line] = {}
         for line in (step for step in script.steps if isinstance(step, Line) and step.whole):
@@ -94,7 +97,7 @@ class AnsweringWay(WayOfRecord):
                 if name in heard[role]:
                     self._answers.setdefault(name, []).append((heard[role][name], line))
 
-    # What is to be done.
+    # Actions.
 
     def actions(self) -> Iterator[Action]:
         if self._early is None:
@@ -108,7 +111,7 @@ class AnsweringWay(WayOfRecord):
             if self._due:
                 said = self._due.popleft()
                 if self._has_acted and self.place is not None and said.connection == self.place.connection:
-                    # What comes of the acts is waited for.
+                    # Only the answer to the case's actions is awaited on this connection.
                     continue
                 if self._is_place(said):
                     self._held = said
@@ -163,13 +166,13 @@ class AnsweringWay(WayOfRecord):
     def is_as_usual(self) -> bool:
         return self._is_as_usual
 
-    # What the server does.
+    # Input from the server.
 
     def moved(self, server: Role, address: str) -> None:
-        """Servers are played by no such way."""
+        """Ignore the call: this route plays no servers."""
 
     def accepted(self, connection: int, server: Role) -> None:
-        """Nobody comes to a client."""
+        """Ignore the call: no peer connects to a client."""
 
     def connected(self, connection: int, role: Role) -> None:
         self._roles[connection] = role
@@ -201,8 +204,10 @@ class AnsweringWay(WayOfRecord):
         return Reaction()
 
     def _compare(self, connection: int, live: Heard) -> None:
-        """See whether a message is what the record has after the place: of the same row, about the same
-        players. Their dice are their own."""
+        """Check if a message is the recorded one after the injection point: same row, about the same players.
+
+        Their dice differ in each game.
+        """
         if not self._has_acted or self.place is None or connection != self.place.connection:
             return
         expected = self.place.expected
@@ -220,7 +225,7 @@ class AnsweringWay(WayOfRecord):
         return sorted(str(name) for handle, name in named if handle.of_player)
 
     def _answer(self, connection: int, live: Heard) -> None:
-        """Answer a question as in the record, with today's names."""
+        """Answer a question as in the record, with the live identifiers."""
         pairs = self._answers.get(live.row.name, [])
         role = self._roles[connection]
         own = [pair for pair in pairs if pair[1].role is role] or pairs

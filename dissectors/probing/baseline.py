@@ -1,6 +1,6 @@
-"""What a peer is known to say next after each message, learnt while it is sent nothing odd.
+"""The usual behaviour of a target: its next messages after each of ours, learnt in an undisturbed game.
 
-By that a reaction to something odd is told from going on as usual, also where the grammar names no answer.
+It distinguishes a reaction to a mutation from regular play, even where the grammar names no answer.
 """
 
 from __future__ import annotations
@@ -13,34 +13,39 @@ from kiebitz.dissectors.model import Direction
 
 
 class Habits:
-    """Of one program, for messages of which the grammar names no answer."""
+    """The usual behaviour of one target."""
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
-        """Of a program that says what goes in the direction `hears`."""
+        """Create an empty baseline of a target that sends in the direction `hears`."""
         self._answers: dict[str, set[str]] = {}
         for row in dissector.grammar.rows:
             for asked in row.answers if row.direction == hears else ():
                 self._answers.setdefault(asked, set()).add(row.name)
         self._always: dict[str, dict[str, bool]] = {}
-        """By a message of ours what came each time before we spoke again, and whether that named us."""
+        """By our message: the messages that followed every time before our next one, and whether each named
+        us."""
         self._first: dict[str, set[str]] = {}
-        """By a message of ours what came first after it."""
+        """By our message: the messages that followed first."""
         self.greets = False
-        """Whether it says something to a new client while a game is on."""
+        """True if it sends a message to a new client while a game is running."""
         self.takes_part = True
-        """Whether it says more in a game than who it is."""
+        """True if it sends more in a game than its introduction."""
         self.parted_at: int | None = None
-        """The number of the line of the record up to which it goes by that; None if it does to the end."""
+        """The number of the recorded line at which it departed from the record; None if it never did."""
         self.welcomes: frozenset[str] = frozenset()
-        """What it says to a new client before that has said anything."""
+        """The messages that it sends to a new client before that has sent any."""
         self.answers_newcomers = False
-        """Whether it answers what a new client says first."""
+        """True if it answers the first messages of a new client."""
         self.flawed: frozenset[str] = frozenset()
-        """The messages of its own with which something is wrong in any case."""
+        """The names of its messages that violate the grammar in undisturbed games, too."""
 
     def learn(self, said: str, heard: Sequence[tuple[str, bool]]) -> None:
-        """After the one message these came on the same connection, before anything else was said there; and
-        whether each named who had spoken."""
+        """Record the messages received on a connection after one of ours and before our next one.
+
+        Args:
+            said: The name of our message.
+            heard: The received messages' names, each with whether it named our player.
+        """
         came: dict[str, bool] = {}
         for name, names_speaker in heard:
             came[name] = came.get(name, False) or names_speaker
@@ -49,19 +54,19 @@ class Habits:
         self._first.setdefault(said, set()).update(name for name, _ in heard[:1])
 
     def answers_to(self, said: MessageType) -> Collection[str]:
-        """The names of the program's messages that answer this one, by the grammar."""
+        """Return the names of the target's messages that answer a message by the grammar."""
         return self._answers.get(said.name, ())
 
     def is_answered(self, said: MessageType) -> bool:
-        """Whether the message itself is answered, by the grammar."""
+        """Return True if the grammar names an answer to the message."""
         return said.name in self._answers
 
     def follows(self, said: MessageType, reply: str, names_speaker: bool) -> bool:
-        """Whether this is how the peer goes on after the message. If nothing is known of that, all is."""
+        """Return True if a reply is the usual one to a message, or if nothing is known about that message."""
         if said.name in self._answers:
             return reply in self._answers[said.name]
         always, first = self._always.get(said.name, {}), self._first.get(said.name, set())
-        # What comes at once, and each time, tells most.
+        # A message that follows at once and every time is the most significant.
         telling = first & always.keys() or always.keys() or first
         if not telling:
             return True

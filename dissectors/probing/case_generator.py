@@ -1,4 +1,4 @@
-"""The cases of a protocol: what can be asked of a program that speaks it, made from its grammar and rules."""
+"""The generator of a protocol's test cases, which derives them from its grammar and rules."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _LINE_ENDS = Spelling("line-ends", "with LF for CR LF, or the other way round", 
 
 
 def cases_of(dissector: Dissector, role: Role) -> tuple[Case, ...]:
-    """All cases of a protocol for programs of a role, in the grammar's order; first those in play."""
+    """Return all cases of a protocol for programs of a role: those in play, then in the grammar's order."""
     return tuple(_Maker(dissector, role).cases())
 
 
 def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
-    """By rule of a protocol's table the cases that break it, or why there are none."""
+    """Return, for each rule of a protocol's table, the cases that break it or why there are none."""
     reactions = dissector.reactions
     cases = [case.name for role in ROLES for case in cases_of(dissector, role)]
     found: dict[str, tuple[str, ...] | str] = {}
@@ -56,7 +56,7 @@ def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
 
 
 class _Maker:
-    """Makes the cases of a protocol and a role."""
+    """The generator for one protocol and role."""
 
     def __init__(self, dissector: Dissector, role: Role) -> None:
         self._dissector = dissector
@@ -66,7 +66,7 @@ class _Maker:
         self._rows = [row for row in dissector.grammar.rows if row.direction == self._direction]
         self._transport: Transport = dissector.transport
         self._reactions = dissector.reactions
-        # A field of every message, such as the version, is no message's own.
+        # A field that every message has, such as the version, belongs to no message in particular.
         first = self._rows[0].fields if len(self._rows) > 1 else ()
         self._everywhere = [each for each in first if all(each in row.fields for row in self._rows)]
 
@@ -88,7 +88,7 @@ class _Maker:
             else:
                 yield self._dialect(row)
 
-    # What the program says in a game without anything odd.
+    # The program's own messages in an undisturbed game.
 
     def _in_play(self) -> Iterator[Case]:
         game = Demand("game", self._role, "must", ("answers",), None)
@@ -115,7 +115,7 @@ class _Maker:
                 says=name,
             )
 
-    # What belongs to no message.
+    # Cases of no particular message.
 
     def _of_the_protocol(self) -> Iterator[Case]:
         spoiler = self._spoiler
@@ -158,7 +158,7 @@ class _Maker:
                 uses=0,
             )
 
-    # What belongs to a message.
+    # Cases of a message.
 
     def _of_forms(self, row: MessageType, label: str) -> Iterator[Case]:
         for form in forms_of(row, self._dissector, self._role):
@@ -212,7 +212,7 @@ class _Maker:
         out_of_range = False
         for wrong in of.type.wrong_values():
             if of.optional and wrong.kind == "null":
-                # That is another way to leave it out.
+                # This is another way to leave it out.
                 continue
             if of.optional and wrong.kind == "empty" and not wrong.part:
                 wrong = wrong._replace(allowed=True)
@@ -222,7 +222,7 @@ class _Maker:
                 around = label if row is not None and self._own(row) == [of] else f"{at_field}."
                 name = f"{around}{as_name(wrong.part)}/{wrong.kind}"
             yield case(name, wrong.title, partial(spoiler.with_text, of, wrong))
-        # Nobody is sent to another server than the one that is given.
+        # No client is redirected to a server other than the configured one.
         for handle in dict.fromkeys(each for each in of.type.handles() if not each.of_server):
             for is_others in (True, False) if not out_of_range else (True,):
                 whose = "others" if is_others else "nobodys"
@@ -249,14 +249,14 @@ class _Maker:
                     acts.made(partial(self._spoiler.breached, breach)),
                 )
 
-    # Rows.
+    # Helpers.
 
     def _own(self, row: MessageType) -> list[Field]:
-        """The fields of a row that are not in every one."""
+        """Return the fields of a row that are not in every row."""
         return [each for each in row.fields if each not in self._everywhere]
 
     def _label(self, row: MessageType) -> str:
-        """A row's name, with the words that tell it from others of its name in the specification."""
+        """Return a row's name, with the fixed words that distinguish it from rows of the same name."""
         alike = [each for each in self._rows if each.name == row.name and each.deviation is None]
         if len(alike) < 2 or row.deviation is not None:
             return as_name(row.name)
@@ -314,12 +314,12 @@ class _Maker:
         harmless: bool = False,
         spelling: Spelling | None = None,
     ) -> Demand:
-        """What is wanted in a case."""
+        """Return the expectation for a case."""
         found = self._wanted(name, row, kind, harmless, spelling)
         return found if self._reactions.spares_others else msgspec.structs.replace(found, spares_others=False)
 
     def _right_if_harmless(self, row: MessageType | None) -> tuple[Reaction, ...]:
-        """To go on; a client that is asked nothing may well have nothing to say."""
+        """Return the right reactions to a harmless case; a client that is asked nothing may stay silent."""
         is_asked = row is not None and any(row.name in each.answers for each in self._dissector.grammar.rows)
         return ("answers",) if self._role == "server" or is_asked else ("answers", "ignores")
 
@@ -331,7 +331,7 @@ class _Maker:
         harmless: bool,
         spelling: Spelling | None,
     ) -> Demand:
-        """What the specification says of a case, or else what follows from its grammar and its transport."""
+        """Return what the specification says about a case, or what follows from grammar and transport."""
         right = self._right_if_harmless(row) if harmless else ANY_REACTION
         if row is not None and row.deviation is not None:
             # The specification knows no such message.
@@ -349,11 +349,11 @@ class _Maker:
 
 
 def _is_specified(row: MessageType, other: MessageType) -> bool:
-    """Whether another row is the specification's of the same message."""
+    """Return True if another row is the specification's version of the same message."""
     return is_same_message(row, other) and other.deviation is None
 
 
 def _fixed_words(of: Field) -> tuple[str, ...]:
-    """The few words that a field can have."""
+    """Return the allowed words of a field if there are at most two."""
     words: tuple[str, ...] = getattr(of.type, "words", ())
     return words if 0 < len(words) <= 2 else ()

@@ -1,4 +1,4 @@
-"""A way to a case's place at a server: simple players sit down at its table, and play."""
+"""A route to an injection point at a server: bots join its table and play."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kiebitz.dissectors.replay.replay_peer import Action, Call, Hang, Reaction
 from kiebitz.dissectors.replay.script import Role
 
 _NEXT_S = 0.05
-"""Where a server says nothing to one player, the next one comes after this time."""
+"""Seconds until the next bot connects if the server sends nothing to the last one."""
 
 
 class _Seat(msgspec.Struct, eq=False):
-    """One of our players; the connection is None before it calls, and after it has gone."""
+    """A bot; its connection is None before it connects and after it has left."""
 
     player: Player
     role: Role
@@ -31,7 +31,7 @@ class _Seat(msgspec.Struct, eq=False):
 
 
 class PlayersWay(PlayedWay):
-    """A place is one where others are there, too."""
+    """A route played by bots against a server; injection points need other players at the table."""
 
     def __init__(
         self,
@@ -43,7 +43,17 @@ class PlayersWay(PlayedWay):
         habits: Habits,
         clock: Callable[[], float],
     ) -> None:
-        """The `stranger` comes when the case is over, to see whether a new client gets in."""
+        """Create a route.
+
+        Args:
+            dissector: The protocol.
+            players: The bots that play.
+            stranger: A bot that connects after the case, to check that new clients are still accepted.
+            address: The server's address.
+            goal: The injection point to reach.
+            habits: The baseline that the route extends.
+            clock: Returns the current time in seconds.
+        """
         super().__init__(dissector, "c2s", goal, habits, clock)
         self._address = address
         self._seats = [_Seat(player, self._role(number, address)) for number, player in enumerate(players)]
@@ -63,7 +73,7 @@ class PlayersWay(PlayedWay):
         frame = self._written(step) if isinstance(step, play.Say) else None
         return () if frame is None else (frame,)
 
-    # What is to be done.
+    # Actions.
 
     def _moves(self) -> Iterator[Action | Place]:
         for seat in self._seats:
@@ -82,19 +92,19 @@ class PlayersWay(PlayedWay):
         aim = self._goal.aim
         if aim is None or self._has_acted:
             return None
-        # The others are to come in as players do.
+        # The other bots are to join as regular players do.
         is_for_all = aim.name not in self._dissector.introductions
         return aim if is_for_all or seat is self._seats[-1] else None
 
     def _may_call(self) -> bool:
-        """Whether the next player may come: whoever is there has been heard, or has nothing to wait for."""
+        """Return True if the next bot may connect: all connected ones have an answer or need not wait."""
         is_quiet = self._clock() >= self._called_at + _NEXT_S
         return is_quiet or all(line.said is not None and line.heard for line in self._lines.values())
 
     def _do(self, seat: _Seat, connection: int, step: play.Act) -> Iterator[Action | Place]:
         seat.player.did(step)
         if self._is_skipped(step):
-            # What comes after it is due.
+            # The step after it is due.
             yield from self._moves()
             return
         if isinstance(step, play.Say):
@@ -103,7 +113,7 @@ class PlayersWay(PlayedWay):
         self._leave(seat)
         yield Hang(connection, 0, True)
         if isinstance(step, play.Call):
-            # Nothing is sent to another machine than the one that was given.
+            # Nothing is sent to another machine than the one the user named.
             try:
                 address = self._address[0], port_of(step.url)
             except ValueError:
@@ -117,7 +127,7 @@ class PlayersWay(PlayedWay):
         sent = self._said(said, connection)
         if sent is None:
             return
-        # A server need not know yet with whom it speaks.
+        # A server cannot know yet which client this is.
         is_first = self._goal.aim is not None and self._goal.aim.name is None
         is_first = is_first and not self._lines[connection].has_begun
         if is_first or not (self._is_met(said) and self._is_company()):
@@ -134,7 +144,10 @@ class PlayersWay(PlayedWay):
                 )
 
     def _is_company(self) -> bool:
-        """Whether there are others enough: all, where a server may wait for all before it answers."""
+        """Return True if enough other bots are connected.
+
+        All are needed if a server may wait for all before it answers.
+        """
         aim = self._goal.aim
         needs_all = aim is None or aim.name is None or aim.name in self._dissector.introductions
         here = sum(seat.connection is not None for seat in self._seats)
@@ -156,13 +169,13 @@ class PlayersWay(PlayedWay):
             seat.connection is None or seat.player.had_enough for seat in self._seats
         )
 
-    # What the server does.
+    # Input from the server.
 
     def moved(self, server: Role, address: str) -> None:
-        """Servers are played by the peer."""
+        """Ignore the call: the target plays the servers."""
 
     def accepted(self, connection: int, server: Role) -> None:
-        """Nobody comes to a client."""
+        """Ignore the call: no peer connects to a client."""
 
     def connected(self, connection: int, role: Role) -> None:
         if self._begun is None:
@@ -177,7 +190,7 @@ class PlayersWay(PlayedWay):
 
     def ended(self, connection: int, how: str) -> Reaction:
         seat = self._seat_at(connection)
-        # Who is to call elsewhere may well be hung up on.
+        # A bot that is to connect elsewhere may be disconnected first.
         if seat is not None and not isinstance(seat.player.next(self._clock()), play.Call):
             self._leave(seat)
             if not self._has_acted and self._goal.aim is not None:

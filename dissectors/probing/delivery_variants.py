@@ -1,4 +1,4 @@
-"""What can be done with any message: sent as it is, in pieces, twice, by somebody else, or not at all."""
+"""Delivery variants of any message: unchanged, in pieces, twice, from another sender, or not at all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kiebitz.dissectors.probing import actions as acts
 from kiebitz.dissectors.probing.actions import Acts
 
 _LATE = 2.0
-"""A late answer comes after so many times the time in which it is waited for."""
+"""A late answer is sent after this multiple of its timeout."""
 
 
 class Form(msgspec.Struct, frozen=True):
-    """Something that can be done with any message."""
+    """A way to deliver a message."""
 
     kind: str
     sentence: str
@@ -49,7 +49,7 @@ _FROM_STRANGER = Form("from-stranger", "somebody sends it who has said nothing e
 
 
 def forms_of(row: MessageType, dissector: Dissector, role: Role) -> Sequence[Form]:
-    """What can be done with a message to a program of a role."""
+    """Return the delivery variants of a message sent to a program of a role."""
     forms = [Form("whole", "as it is", acts.whole, harmless=True)]
     forms += _IN_A_STREAM if dissector.transport == "tcp" else _IN_DATAGRAMS
     patience = dissector.patience.get(row.name)
@@ -59,7 +59,7 @@ def forms_of(row: MessageType, dissector: Dissector, role: Role) -> Sequence[For
         forms.append(Form("late", f"{_LATE * patience:g} s too late", acts.after(_LATE * patience)))
     if role == "server":
         forms.append(_FROM_OTHER)
-    # To a client over TCP nobody can send but its server.
+    # Over TCP only its server can send to a client.
     if role == "server" or dissector.transport == "udp":
         forms.append(_FROM_STRANGER)
     return forms

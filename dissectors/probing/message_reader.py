@@ -1,4 +1,4 @@
-"""What a peer says on one connection, cut into messages and read."""
+"""Decoded messages from one direction of a connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kiebitz.dissectors.model import Direction
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """A sound message: its bytes, and what they say."""
+    """A valid message: its bytes, row and fields."""
 
     frame: bytes
     row: MessageType
@@ -20,7 +20,7 @@ class Heard(msgspec.Struct, frozen=True):
 
 
 class Ear:
-    """Hears what goes in one direction of a connection, from its beginning on."""
+    """A reader for one direction of a connection, from its beginning."""
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
         self._dissector = dissector
@@ -29,7 +29,7 @@ class Ear:
         self._came = 0
 
     def hear(self, data: bytes) -> list[Heard]:
-        """The messages that come to an end with these bytes; what is not sound is left out."""
+        """Return the valid messages that these bytes complete; invalid ones are omitted."""
         frames = [*self._framer.feed(self._came, data), *self._framer.settle()]
         self._came += len(data)
         found = []
@@ -41,5 +41,5 @@ class Ear:
 
     @property
     def has_heard(self) -> bool:
-        """Whether any bytes have come."""
+        """True if any bytes have been received."""
         return self._came > 0

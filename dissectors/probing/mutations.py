@@ -1,6 +1,6 @@
-"""From a well-formed frame to one that has exactly one thing wrong.
+"""Mutations of a well-formed frame: each makes exactly one thing wrong.
 
-Each result is read once more: one that says what the frame said before, and is as sound, is no spoilt one,
+Each result is decoded again. If it still has the same content and is as valid as before, it is no mutation
 and `NotHere` is raised. So a case never claims what its bytes do not show.
 """
 
@@ -18,13 +18,13 @@ from kiebitz.dissectors.grammar.patching import Place, replaced
 from kiebitz.dissectors.model import Direction
 
 _NO_UTF_8 = b"\xe4"
-"""An `ä` in Latin-1: no UTF-8, wherever it stands."""
+"""`ä` in Latin-1: invalid UTF-8 at any position."""
 
 _NOBODYS_NUMBER = 4711
 
 
 class Spoiler:
-    """Spoils frames of one direction of a protocol."""
+    """The mutations for frames of one direction of a protocol."""
 
     def __init__(self, dissector: Dissector, direction: Direction) -> None:
         self._dissector = dissector
@@ -33,13 +33,13 @@ class Spoiler:
     # Fields.
 
     def with_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
-        """Another text in place of a field's. Raises NotHere."""
+        """Replace a field's text by an invalid one. Raises NotHere."""
         with_field, decoded, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(with_field, row, field.name)
         if place is None:
             raise NotHere(f"it is not known which bytes are its {field.name}")
         value = decoded.fields[field.name]
-        # Of several values that stand there one by one, the first is spoilt.
+        # Of a list of values, the first one is mutated.
         stood = value[0] if isinstance(value, list) and not _is_of_type(field, value) else value
         try:
             text = self._dissector.codec.as_text(with_field, row, field, wrong.of(stood))
@@ -50,21 +50,21 @@ class Spoiler:
         return self._spoilt(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
 
     def left_out(self, field: Field, frame: bytes) -> bytes:
-        """Without a field. Raises NotHere."""
+        """Remove a field. Raises NotHere."""
         if field.name not in self._read(frame)[0].fields:
             raise NotHere(f"there is no {field.name} in it to be left out")
         frame, place = self._whole(field, frame)
         return self._spoilt(frame, replaced(frame, {place: b""}), must_be_flawed=False)
 
     def doubled(self, field: Field, frame: bytes) -> bytes:
-        """With a field twice. Raises NotHere."""
-        # A reader that takes the last of two sees nothing wrong; there are two all the same.
+        """Repeat a field. Raises NotHere."""
+        # A reader that uses the last of two sees nothing wrong; the field is duplicated all the same.
         frame, (start, length) = self._whole(field, frame)
         whole = frame[start : start + length]
         return replaced(frame, {(start, length): self._dissector.codec.twice(whole)})
 
     def in_latin_1(self, field: Field, frame: bytes) -> bytes:
-        """With a byte in a field that is no UTF-8. Raises NotHere."""
+        """Insert a byte that is not valid UTF-8 into a field. Raises NotHere."""
         frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(frame, row, field.name)
         if place is None:
@@ -73,7 +73,7 @@ class Spoiler:
         return self._spoilt(frame, frame[:middle] + _NO_UTF_8 + frame[middle:], must_be_flawed=False)
 
     def naming(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
-        """With the name of somebody or something else: another player's, or nobody's. Raises NotHere."""
+        """Replace an identifier by another player's, or by one that does not exist. Raises NotHere."""
         frame, decoded, row = self._with_field(field, at.frame)
         known = at.others.get(handle, ())
 
@@ -93,7 +93,7 @@ class Spoiler:
     # Messages.
 
     def breached(self, breach: Breach, at: Situation) -> bytes:
-        """With fields that break a rule. Raises NotHere."""
+        """Change the fields so that they break a rule. Raises NotHere."""
         decoded, _ = self._read(at.frame)
         try:
             fields = breach.fields(decoded.fields, at)
@@ -107,8 +107,10 @@ class Spoiler:
             raise NotHere(f"such a message cannot be written: {error}") from error
 
     def dialect(self, row: MessageType, frame: bytes) -> bytes:
-        """The same message as a dialect's row has it; a field that is new has a text of no meaning. Raises
-        NotHere."""
+        """Return the same message in the form of a dialect's row. Raises NotHere.
+
+        A field that only the dialect has gets a meaningless value.
+        """
         decoded, before = self._read(frame)
         if before is row:
             return frame
@@ -129,7 +131,7 @@ class Spoiler:
         raise NotHere("no message of this dialect can be made of it")
 
     def spelt(self, spelling: Spelling, frame: bytes) -> bytes:
-        """The same message in another spelling, which says the same. Raises NotHere."""
+        """Return the same message in another spelling with the same content. Raises NotHere."""
         decoded, _ = self._read(frame)
         written = spelling.frame(frame)
         again = self._dissector.decode(written, self._direction)
@@ -138,20 +140,20 @@ class Spoiler:
         return written
 
     def in_utf_16(self, frame: bytes) -> bytes:
-        """In UTF-16, without a byte order mark. Raises NotHere."""
+        """Encode the frame as UTF-16 without a byte order mark. Raises NotHere."""
         self._read(frame)
         return self._spoilt(frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_flawed=False)
 
     def marked(self, frame: bytes) -> bytes:
-        """With a byte order mark before it. Raises NotHere."""
+        """Prepend a byte order mark. Raises NotHere."""
         return self._spoilt(frame, b"\xef\xbb\xbf" + frame, must_be_flawed=False)
 
     def halved(self, frame: bytes) -> bytes:
-        """The first half as all of a datagram. Raises NotHere."""
+        """Return the first half as the whole datagram. Raises NotHere."""
         return self._spoilt(frame, frame[: len(frame) // 2], must_be_flawed=False)
 
     def renamed(self, frame: bytes) -> bytes:
-        """With a name that no message has. Raises NotHere."""
+        """Replace the message's name by one that no message has. Raises NotHere."""
         _, row = self._read(frame)
         written = frame.replace(row.name.encode(), NOBODY.upper().encode())
         if self._dissector.decode(written, self._direction).row is not None:
@@ -159,7 +161,7 @@ class Spoiler:
         return self._spoilt(frame, written, must_be_flawed=False)
 
     def _whole(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
-        """A frame that has a field, and where it stands with all that belongs to it alone."""
+        """Return a frame with the field, and the span of all bytes that belong to the field alone."""
         frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.whole_place(frame, row, field.name)
         if place is None or not place[1]:
@@ -167,7 +169,7 @@ class Spoiler:
         return frame, place
 
     def _with_field(self, field: Field, frame: bytes) -> tuple[bytes, Decoded, MessageType]:
-        """The frame, or, where it lacks an optional field, the same message with one that is made up."""
+        """Return the frame; if it lacks an optional field, the same message with an invented value for it."""
         decoded, row = self._read(frame)
         if field.name in decoded.fields:
             return frame, decoded, row
@@ -195,7 +197,7 @@ class Spoiler:
         return self._spoilt(frame, written, must_be_flawed=False)
 
     def _spoilt(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
-        """What was written, if it says something else than the frame, or not as well."""
+        """Return a mutated frame whose content differs or is less valid, else raise NotHere."""
         before, after = (self._dissector.decode(each, self._direction) for each in (frame, written))
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
@@ -212,7 +214,7 @@ def _codes(decoded: Decoded) -> set[str]:
 
 
 def _is_of_type(field: Field, value: Any) -> bool:
-    """Whether a value is one of the field's type, rather than a list of those."""
+    """Return True if a value is one of the field's type, rather than a list of those."""
     try:
         return bool(field.type.decode(field.type.encode(value)) == value)
     except (Mismatch, *UNWRITABLE):
@@ -220,5 +222,5 @@ def _is_of_type(field: Field, value: Any) -> bool:
 
 
 def _nobodys(value: Any) -> Any:
-    """A name that nobody has, of the same kind."""
+    """Return an identifier of the same kind that no player or object has."""
     return value + _NOBODYS_NUMBER if isinstance(value, int) else f"{NOBODY}{value}"[: max(len(value), 1)]

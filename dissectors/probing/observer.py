@@ -1,7 +1,7 @@
-"""What is seen of a conversation in which a case is tried: who is who, the table, and what the peer says.
+"""What is observed of a conversation during a test case: player names, the table, the target's messages.
 
-It is told all that is said, as items. So it knows at a place what a case may need (`Situation`), and
-afterwards what the peer has said since.
+The observer receives all traffic as items. So at an injection point it can supply what a case may need
+(`Situation`), and afterwards the target's messages since then.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kiebitz.dissectors.probing.routes import Place
 from kiebitz.dissectors.probing.verdict import Said
 
 MOST_SAID = 500
-"""So many messages of the peer are kept of each stream: others' game may go on for long."""
+"""Maximum number of the target's messages kept per stream: other players' game may go on for long."""
 
 
 class Witness:
-    """Watches a peer that says what goes in the direction `hears`."""
+    """An observer of a target that sends in the direction `hears`."""
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
         self._dissector = dissector
@@ -32,22 +32,22 @@ class Witness:
         self._framers: dict[tuple[int, Direction], Framer] = {}
         self._streams: dict[int, Stream] = {}
         self._names: dict[int, str] = {}
-        """By stream what its client calls itself."""
+        """The client's own name, by stream."""
         self._named: dict[int, dict[Handle, dict[Any, None]]] = {}
-        """By stream what stands in its messages' names."""
+        """Identifiers in the messages, by stream."""
         self._tables: dict[int, str] = {}
         self._states: dict[str, State] = {}
         self.is_heard = False
-        """Whether the peer has said anything."""
+        """True if the target has sent anything."""
         self._since = False
         self._said: dict[int, list[Said]] = {}
-        """By stream what the peer has said on it."""
+        """The target's messages, by stream."""
         self._flawed: list[tuple[str, str]] = []
 
-    # What it is told.
+    # Input.
 
     def feed(self, item: Item) -> None:
-        """Something was said, or has ended."""
+        """Process an item of the conversation."""
         self._streams[item.stream.id] = item.stream
         if not isinstance(item, Chunk):
             return
@@ -57,15 +57,15 @@ class Witness:
             self._read(item.stream.id, item.direction, frame)
 
     def take(self, found: Findings) -> None:
-        """What was found of all that was said."""
+        """Process the inspector's findings for the whole conversation."""
         self._tables |= {table.id: table.server for table in found.tables}
         for event in found.events:
-            # A table's state is changed in place, and what was found belongs to others.
+            # A table's state is changed in place, and the findings belong to others.
             changes = deepcopy(event.changes)
             apply(self._states.setdefault(self._tables[event.table_id], {}), changes)
 
     def begin(self) -> None:
-        """From here on what the peer says is kept."""
+        """Keep the target's messages from now on."""
         self._since = True
 
     def _framer(self, stream: int, direction: Direction) -> Framer:
@@ -95,35 +95,38 @@ class Witness:
             if flaw.severity == "error":
                 self._flawed.append((name, f"{name}: {flaw.text}"))
 
-    # What it knows.
+    # Queries.
 
     def situation(self, place: Place) -> Situation:
-        """What a case may need at a place."""
+        """Return what a case may need at an injection point."""
         others: dict[Handle, list[Any]] = {}
         for stream, handles in self._named.items():
             if stream == place.connection:
                 continue
             for handle, values in handles.items():
                 others.setdefault(handle, []).extend(values)
-        # Over UDP a conversation begins with the first that is said in it.
+        # Over UDP a conversation begins with its first datagram.
         known = self._streams.get(place.connection) or next(iter(self._streams.values()), None)
         state = {} if known is None else self._states.get(known.server, {})
         player = self._names.get(place.connection)
         return Situation(place.frame, place.following, place.waits, deepcopy(state), player, others)
 
     def said(self, *streams: int) -> tuple[Said, ...]:
-        """What the peer has said on these streams since the acts began; on any, if none is named."""
+        """Return the target's messages since the actions began, on these streams or, without any, on all."""
         return tuple(said for stream in streams or self._said for said in self._said.get(stream, ()))
 
     def flawed(self, but: Collection[str]) -> tuple[str, ...]:
-        """What is wrong in that by the grammar, `but` for messages of these names."""
+        """Return a sentence for each violation of the grammar in those messages.
+
+        Messages named in `but` are not considered.
+        """
         return tuple(sentence for name, sentence in self._flawed if name not in but)
 
     def has_said(self, said: Said, stream: int) -> bool:
-        """Whether the peer has said just this on a stream since the acts began."""
+        """Return True if the target has sent exactly this message on a stream since the actions began."""
         return said in self._said.get(stream, ())
 
     def decode(self, data: bytes) -> Said:
-        """What a message of the peer's says."""
+        """Decode a message of the target."""
         decoded = self._dissector.decode(data, self._hears)
         return Said(UNREADABLE if decoded.row is None else decoded.row.name, decoded.fields)

@@ -1,8 +1,8 @@
-"""The way to a case's place: what is said until a message comes up that the case is about, and after it.
+"""Routes: what is sent until a message comes up at which a test case can be injected, and after it.
 
-A way has no socket and no clock, as `replay.part` has none: whoever goes it does its actions one after the
-other, and tells it what the peer does. `RecordedWay` goes by a recorded game. A player that plays by the
-rules is another way: all that is asked of it stands in `Way`.
+Like `replay.replay_peer`, a route has no socket and no clock: a driver carries out its actions one after the
+other, and reports what the target does. `RecordedWay` follows a recorded game; bots and simulated servers
+follow the rules. All share the interface `Way`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Address = tuple[str, int]
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a case is tried: the message that is to be sent now, on which of our connections.
+    """The point where a case is injected: the message due now, and the connection it is due on.
 
-    `following` is what is to be sent there next, None if nothing is; it `waits` if the peer says something
-    before it. `others` are our other players' connections. `expected` is what the record has next of the
-    peer on this one; it `is_last` if the record has nothing more from either side.
+    `following` is the next message for that connection, or None; it `waits` if the target sends something
+    before it. `others` are the connections of our other players. `expected` is the target's next recorded
+    line on this connection. The point `is_last` if the record has nothing more from either side.
     """
 
     connection: int
@@ -41,54 +41,54 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Way(ABC):
-    """Goes to places that fit a case, one after the other, and on from there.
+    """A route to the injection points of a case, one after the other, and on from there.
 
-    `actions` ends when a `place` is reached. Then either `pass_by` or `acted` is called, and `actions` goes
-    on: to the next place, or up to what is to come after the acts. If it ends without a place, `lost` says
-    why.
+    `actions` ends when a `place` is reached. Then either `pass_by` or `acted` is called, and `actions`
+    resumes: to the next point, or up to what follows the case's actions. If it ends without a point, `lost`
+    gives the reason.
     """
 
     place: Place | None = None
     lost: str | None = None
     parted_at: int | None = None
-    """The number of the line of a record in whose place the peer did something else first."""
+    """The number of the recorded line in whose place the target first did something else."""
     never = False
-    """Whether the message of the case never came up, so that other cases of it need not be tried this way."""
+    """True if the case's message never came up, so that its other cases need not be tried on this route."""
     servers: Mapping[Role, Address]
-    """Where each server is, by the first role that it has."""
+    """The address of each server, by the first role that it has."""
 
     @abstractmethod
     def actions(self) -> Iterator[Action]:
-        """What is to be done next; each action is taken when the one before it is done."""
+        """Yield the next actions; each is requested when the one before it is done."""
 
     @abstractmethod
     def pass_by(self) -> None:
-        """The case cannot be tried at this place: what is to be said there is said."""
+        """Skip this injection point: the case cannot be tried here, and the message is sent as it is."""
 
     @abstractmethod
     def acted(self, uses: int) -> None:
-        """The case's acts were done, in place of so many messages."""
+        """Report that the case's actions were done in place of `uses` messages."""
 
     def forget(self) -> None:
-        """What the peer has said since the acts began was no answer to them."""
+        """Discard the target's messages since the actions: they were no answer to them."""
         return
 
     @property
     @abstractmethod
     def is_as_usual(self) -> bool:
-        """Whether the peer has gone on after the acts as if the message had been sent as it is."""
+        """True if the target went on after the actions as if the message had been sent unchanged."""
 
     @property
     def has_played(self) -> bool:
-        """Whether a game has come to its end."""
+        """True if a game has been finished."""
         return False
 
     @abstractmethod
     def has_gone_on(self, connection: int) -> bool:
-        """The same of another of our connections."""
+        """Return True if the target went on as usual on another of our connections."""
 
     def has_left(self, connection: int) -> bool:
-        """Whether all was said on one of our connections, so that the peer may end it."""
+        """Return True if one of our connections has sent everything, so that the target may end it."""
         return False
 
     @property
@@ -98,42 +98,42 @@ class Way(ABC):
 
     @abstractmethod
     def opening(self) -> tuple[bytes, ...]:
-        """What a new client says before the peer says anything."""
+        """Return the messages that a new client sends before the target sends any."""
 
     @abstractmethod
     def moved(self, server: Role, address: str) -> None:
-        """The server that this role is of, which we play, is at this address."""
+        """Set the address of the simulated server to which this role belongs."""
 
     @abstractmethod
     def accepted(self, connection: int, server: Role) -> None:
-        """A client has come to the server that this role is of."""
+        """Report a client's connection to the server to which this role belongs."""
 
     @abstractmethod
     def connected(self, connection: int, role: Role) -> None:
-        """A call for a role has been taken."""
+        """Report that our connection for a role is established."""
 
     @abstractmethod
     def heard(self, connection: int, data: bytes) -> Reaction:
-        """The peer has sent bytes."""
+        """Process bytes from the target."""
 
     @abstractmethod
     def ended(self, connection: int, how: str) -> Reaction:
-        """The peer says nothing more on a connection."""
+        """Report that the target sends nothing more on a connection."""
 
     @abstractmethod
     def overdue(self, listened: Listen) -> Reaction:
-        """What was listened for has not come in time."""
+        """Report that an awaited line did not arrive in time."""
 
 
 class WayOfRecord(Way):
-    """What all ways have in common that know a game from a record."""
+    """The common base of routes that follow a recorded game."""
 
     def __init__(self, script: Script, servers: Mapping[Role, Address]) -> None:
         self._script = script
         self.servers = servers
 
     def has_gone_on(self, connection: int) -> bool:
-        # The record has what is said on the place's own connection, and no more.
+        # The record covers the injection point's own connection only.
         return False
 
     @property
@@ -151,11 +151,11 @@ class WayOfRecord(Way):
 
 
 class RecordedWay(WayOfRecord):
-    """Goes by a record, in which `fits` tells the places; if that is None it is played to its end.
+    """A route that replays a record up to a message for which `fits` is true, or to its end if that is None.
 
-    It prefers places at which others play, too. With `at_start` a place is the very beginning of a
-    conversation, before anything else is said in it. Where the acts are to end in the middle of a message
-    (`is_cut`), nothing more is said there. Where the peer does something else than recorded, the way is lost.
+    It prefers injection points at which other players are present. With `at_start` the point is the very
+    beginning of a conversation. If the actions end in the middle of a message (`is_cut`), nothing more is
+    sent on that connection. If the target departs from the record, the route is lost.
     """
 
     def __init__(
@@ -177,26 +177,26 @@ class RecordedWay(WayOfRecord):
         self._part = Part(script, plays, dissectors, "stop")
         self._todo = self._part.actions()
         self._early: dict[int, Line] = {}
-        """By a conversation's first line the one that is to come before it."""
+        """By a conversation's first line: the line that is to be sent before it."""
         self._numbers = frozenset() if fits is None else self._find(fits)
         self._connections: dict[int, int] = {}
-        """By the number of a role its connection."""
+        """The connection of each role, by the role's number."""
         self._known: set[int] = set()
-        """The connections of which the part knows."""
+        """The connections that the replay peer knows."""
         self._held: Say | None = None
         self._left_out: set[int] = set()
         self._has_passed = False
         self._has_acted = False
         self._parted: str | None = None
 
-    # The places.
+    # Injection points.
 
     def _find(self, fits: Callable[[Decoded], bool]) -> frozenset[int]:
-        """The numbers of the lines that are places, with others at the table if there are such."""
+        """Return the numbers of the lines to inject at, preferably those with other players present."""
         found: list[tuple[int, bool]] = []
         here: set[int] = set()
         begun: dict[int, tuple[int, bool]] = {}
-        """By role its first line of ours."""
+        """Our first line, by role."""
         for step in self._script.steps:
             number = step.role.number
             if isinstance(step, Opening):
@@ -224,13 +224,13 @@ class RecordedWay(WayOfRecord):
         waits = following is not None and expected is not None and expected.number < following.number
         told = None
         if following is not None:
-            # Names in what waits are not known yet.
+            # Identifiers in a line that waits are not known yet.
             told = following.data if waits else self._part.worded(following)
         is_last = following is None and expected is None
         return Place(connection, line.role, frame, told, waits, others, expected, is_last)
 
     def _later(self, line: Line, direction: Direction) -> Iterator[Line]:
-        """What is said later on the same stream in a direction, but for heartbeats."""
+        """Yield the later lines of the same stream in a direction, except heartbeats."""
         for step in self._script.steps:
             if not isinstance(step, Line) or step.number <= line.number or step.role is not line.role:
                 continue
@@ -241,7 +241,7 @@ class RecordedWay(WayOfRecord):
         grammar = self._dissectors[line.role.protocol].grammar
         return any(row.heartbeat for row in grammar.rows_named(line.direction, line.name))
 
-    # What is to be done.
+    # Actions.
 
     def actions(self) -> Iterator[Action]:
         held, self._held = self._held, None
@@ -277,7 +277,7 @@ class RecordedWay(WayOfRecord):
         return f"the record has no {'other ' if self._has_passed else ''}place for it"
 
     def _is_mute(self, action: Action) -> bool:
-        """Whether an action would go on where a message was cut."""
+        """Return True if an action would continue where a message was cut."""
         if not self._is_cut or not self._has_acted or self.place is None:
             return False
         return isinstance(action, Say | Hang) and action.connection == self.place.connection
@@ -310,7 +310,7 @@ class RecordedWay(WayOfRecord):
     def has_left(self, connection: int) -> bool:
         return self._part.is_through(connection)
 
-    # What the peer does.
+    # Input from the target.
 
     def moved(self, server: Role, address: str) -> None:
         self._part.moved(server, address)
@@ -325,7 +325,7 @@ class RecordedWay(WayOfRecord):
         self._part.connected(connection, role)
 
     def heard(self, connection: int, data: bytes) -> Reaction:
-        # A stranger of ours has no part in the record.
+        # A connection outside the script has no part in the record.
         if connection not in self._known:
             return Reaction()
         reaction = self._part.heard(connection, data)
@@ -346,7 +346,7 @@ class RecordedWay(WayOfRecord):
         return reaction
 
     def _note(self, reaction: Reaction, is_as_usual: bool) -> None:
-        """Remember the first divergence, unless all has come already that is waited for."""
+        """Keep the first divergence, unless everything awaited has arrived already."""
         if self._parted is None and reaction.divergences and not is_as_usual:
             self._parted = reaction.divergences[0].text
             self.parted_at = reaction.divergences[0].number

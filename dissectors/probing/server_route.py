@@ -1,4 +1,4 @@
-"""A way to a case's place at a client: a simple host has the game, simple players take the other seats."""
+"""A route to an injection point at a client: a simulated server runs the game, bots take the other seats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from kiebitz.dissectors.replay.script import Role
 
 
 class HostWay(PlayedWay):
-    """The host's doors are at the address that was given, and at the ports after it."""
+    """A route played by a simulated server and bots.
+
+    The server listens at the given address and the ports that follow.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class HostWay(PlayedWay):
     def opening(self) -> tuple[bytes, ...]:
         return ()
 
-    # What is to be done.
+    # Actions.
 
     def _moves(self) -> Iterator[Action | Place]:
         aim = None if self._has_acted or self._begun is None else self._goal.aim
@@ -53,7 +56,7 @@ class HostWay(PlayedWay):
                 return
             sent = self._said(step, step.to) if step.to in self._lines else None
             if self._is_skipped(step) or sent is None or self._is_mute(step.to):
-                # It goes nowhere, and what comes after it is due.
+                # It is not sent, and the step after it is due.
                 continue
             if self._is_met(step):
                 upcoming = self._company.host.upcoming(self._clock(), step.to)
@@ -74,7 +77,7 @@ class HostWay(PlayedWay):
     def _have_enough(self) -> bool:
         return self._company.host.had_enough
 
-    # What the client does.
+    # Input from the client.
 
     def moved(self, server: Role, address: str) -> None:
         if server is self._doors[-1]:
@@ -89,7 +92,7 @@ class HostWay(PlayedWay):
         self._company.came(connection, self._clock(), door)
 
     def connected(self, connection: int, role: Role) -> None:
-        """A server calls nobody."""
+        """Ignore the call: a server opens no connections."""
 
     def ended(self, connection: int, how: str) -> Reaction:
         self._leave(connection)
@@ -98,7 +101,7 @@ class HostWay(PlayedWay):
         return Reaction()
 
     def _is_moving(self) -> bool:
-        """Whether the client is on its way from one door to the next."""
+        """Return True if the client is moving from one listening address to the next."""
         return len(self._doors) > 1 and len(self._door_of) < len(self._doors)
 
     def _leave(self, connection: int) -> None:

@@ -1,7 +1,7 @@
-"""A way to a case's place by those who play: they follow the peer's dice and cards.
+"""The common base of routes played by simulated peers, which adapt to the target's dice and cards.
 
-The place is where one of them is about to say the message that is aimed at. `client_route.py` plays all
-clients to a server, `server_route.py` the server and all other clients to a client.
+The injection point is reached when one of them is about to send the target message. `client_route.py` plays
+all clients of a server, `server_route.py` the server and all other clients of a client.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from kiebitz.dissectors.replay.replay_peer import Action, Listen, Reaction, Rest
 from kiebitz.dissectors.replay.script import Role
 
 REACH_S = 10.0
-"""A place is looked for no longer than this."""
+"""Maximum number of seconds to look for an injection point."""
 
 _QUIET_S = 4.0
-"""If nobody says anything for so long, nothing leads there."""
+"""Seconds of silence after which the route is considered lost."""
 
 _MOST_PLACES = 12
-"""After so many places at which a case cannot be tried it is given up."""
+"""Maximum number of injection points to try for a case."""
 
 _MOST_HEARD = 50
-"""So much is remembered of what comes after a message."""
+"""Maximum number of received messages kept after one of ours."""
 
 _LOOK_S = 0.25
-"""How often it is looked whether the time is over."""
+"""Seconds between two checks of these timeouts."""
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """What is looked for: a place where `aim` is met; without an aim all play until they have played enough.
+    """The target message to reach; without one, all peers play until they have played enough.
 
-    `early` if somebody new is to say it, before anything else; `harmless` if the peer is to go on after it as
-    ever; `cut` if nothing can be said after it.
+    `early` means that a new client sends it before anything else; `harmless` that the target should continue
+    as usual after it; `cut` that nothing can be sent after it.
     """
 
     aim: Aim | None = None
@@ -55,20 +55,20 @@ class Goal(msgspec.Struct, frozen=True):
 
 
 class Line(Ear):
-    """A connection of ours: hears what comes, and knows what was said before that."""
+    """A connection of ours: reads the target's messages and remembers our last one."""
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
         super().__init__(dissector, hears)
         self.said: str | None = None
-        """The message that was said last on it."""
+        """The name of our last message on it."""
         self.has_begun = False
-        """Whether something was said before that."""
+        """True if we sent a message before that one."""
         self.heard: list[tuple[str, bool]] = []
-        """What has come since, and whether it named who had spoken."""
+        """The names of the messages received since, each with whether it named our player."""
 
 
 class PlayedWay(Way):
-    """What both have in common."""
+    """A route on which simulated peers play with the target."""
 
     def __init__(
         self,
@@ -78,7 +78,15 @@ class PlayedWay(Way):
         habits: Habits,
         clock: Callable[[], float],
     ) -> None:
-        """What the peer is seen to do after each message goes into `habits`; `clock` gives seconds."""
+        """Create a route.
+
+        Args:
+            dissector: The protocol.
+            plays: The direction of the simulated messages.
+            goal: The injection point to reach.
+            habits: The baseline to extend by the target's behaviour after each message.
+            clock: Returns the current time in seconds.
+        """
         self._dissector = dissector
         self._plays: Direction = plays
         self._goal = goal
@@ -87,29 +95,28 @@ class PlayedWay(Way):
         self._manner = Manner(dissector)
         self._lines: dict[int, Line] = {}
         self._strangers: dict[int, Line] = {}
-        """Connections of ours that are no player's."""
+        """Connections of ours that belong to no player."""
         self._begun: float | None = None
         self._heard_at = 0.0
         self._passed = 0
         self._held: Say | None = None
         self._row: MessageType | None = None
-        """The row of the message in whose place the case is."""
+        """The row of the message that the case replaces."""
         self._skipped: play.Act | None = None
-        """What was sent with the case's acts already."""
+        """The next message, if it may have been sent with the case's actions already."""
         self._has_acted = False
         self._answered: set[int] = set()
-        """The connections on which the peer has gone on after the acts as if nothing were odd."""
+        """The connections on which the target went on as usual after the actions."""
         self._later: dict[tuple[int, str], bytes] = {}
-        """By connection and message what was said next on it the last time."""
+        """By connection and message: what was sent next on it last time."""
 
     def _role(self, number: int, address: Address) -> Role:
-        """The role of this number: a player of ours or the client that is probed, at the server of this
-        address."""
+        """Return the role of a player of ours or of the client under test, at a server's address."""
         host, port = address
         client = f"player {number + 1}" if self._plays == "c2s" else "the client"
         return Role(number, self._dissector.protocol, self._dissector.transport, client, f"{host}:{port}")
 
-    # What is to be done.
+    # Actions.
 
     def actions(self) -> Iterator[Action]:
         held, self._held = self._held, None
@@ -144,18 +151,18 @@ class PlayedWay(Way):
 
     @abstractmethod
     def _moves(self) -> Iterator[Action | Place]:
-        """What is to be done now; or the place, if it is reached."""
+        """Yield the actions due now, or the injection point if it is reached."""
 
     @abstractmethod
     def _until(self) -> float:
-        """Until when nothing is to be done, if nobody speaks."""
+        """Return the time until which nothing is due if the target is silent."""
 
     @abstractmethod
     def _have_enough(self) -> bool:
-        """Whether all has been played that was to be played."""
+        """Return True if all games have been played."""
 
     def _said(self, said: play.Say, connection: int) -> Say | None:
-        """What is to be sent for a message; None if it cannot be written."""
+        """Return the action that sends a message; None if it cannot be encoded."""
         frame = self._written(said)
         if frame is None:
             return None
@@ -174,15 +181,15 @@ class PlayedWay(Way):
         return None
 
     def _is_met(self, said: play.Say) -> bool:
-        """Whether the case may be tried in the place of this message, if there are others enough."""
+        """Return True if the case may be injected at this message, given enough other players."""
         aim = self._goal.aim
         if aim is None or self._has_acted or not aim.is_met(said):
             return False
-        # What comes before a game has no place in it.
+        # Messages before a game are no injection points of a case that fits any message.
         return aim.name is not None or said.name not in self._dissector.introductions
 
     def _place(self, sent: Say, upcoming: play.Act | None, role: Role) -> Place:
-        """The place of a message; `upcoming` is what is said after it without waiting for the peer."""
+        """Return a message's injection point; `upcoming` is sent after it without waiting for the target."""
         self._held = sent
         self._row = self._dissector.decode(sent.data, self._plays).row
         following = self._written(upcoming) if isinstance(upcoming, play.Say) else None
@@ -211,21 +218,21 @@ class PlayedWay(Way):
         self._answered.clear()
 
     def _is_skipped(self, act: play.Act) -> bool:
-        """Whether the acts had this in them."""
+        """Return True if the case's actions included this one."""
         if not self._has_acted or self._skipped is None or act != self._skipped:
             return False
         self._skipped = None
         return True
 
     def _is_mute(self, connection: int) -> bool:
-        """Whether on this connection only the answer to the acts is waited for."""
+        """Return True if this connection only awaits the answer to the case's actions."""
         if not self._has_acted or self.place is None or connection != self.place.connection:
             return False
         if self._goal.cut or self._plays == "s2c" or self._row is None:
             return self._goal.cut
         return not self._goal.harmless or self._habits.is_answered(self._row)
 
-    # What the peer does.
+    # Input from the target.
 
     @property
     def is_as_usual(self) -> bool:
@@ -262,7 +269,7 @@ class PlayedWay(Way):
         return Reaction((), tuple(replies))
 
     def _is_held(self, connection: int) -> bool:
-        """Whether what is to be said on it is not sent yet."""
+        """Return True if the next message for a connection is not sent yet."""
         return self._held is not None and self._held.connection == connection
 
     def _goes_on(self, row: MessageType, names_speaker: bool) -> bool:
@@ -276,21 +283,21 @@ class PlayedWay(Way):
                 yield Say(connection, self._manner.written(name, self._plays, {}))
 
     def _answers_to(self, asked: MessageType) -> list[str]:
-        """Our messages that answer a heartbeat."""
+        """Return the names of our messages that answer a heartbeat."""
         return self._dissector.grammar.heartbeats_to(asked.name, self._plays)
 
     def _is_aimed_at_answer(self, asked: MessageType) -> bool:
-        """Whether a case is in the place of the answer: then it is not given at once."""
+        """Return True if a case replaces the answer to this heartbeat, so that it is not sent at once."""
         aim = self._goal.aim
         return aim is not None and not self._has_acted and aim.name in self._answers_to(asked)
 
     def _called(self, connection: int) -> str | None:
-        """What our player on a connection is called."""
+        """Return our player's name on a connection."""
         return None
 
     @abstractmethod
     def _hear(self, connection: int, name: str, fields: dict[str, Any]) -> None:
-        """The peer has said something sound."""
+        """Process a valid message of the target."""
 
     def overdue(self, listened: Listen) -> Reaction:
         return Reaction()

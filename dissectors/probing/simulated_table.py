@@ -1,6 +1,6 @@
-"""A host together with simple players, who take its seats beside the client that is probed.
+"""A simulated server together with bots, which take the seats besides that of the client under test.
 
-What they say among each other goes by no connection: only what the client is told comes out.
+Their own conversation uses no connection: only messages to the client under test leave it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from kiebitz.dissectors.conformance.bots import (
 )
 
 _MOST_STEPS = 100_000
-"""So much is said among them at one time, and then there is no end of it."""
+"""Maximum number of messages per step; beyond it the simulation is assumed to loop."""
 
 
 class Company:
-    """The players have connections of numbers below zero; from outside come those of zero and more."""
+    """A simulated server with its bots.
+
+    The bots have connections with negative numbers; clients from outside have zero or positive ones.
+    """
 
     def __init__(self, host: Host, players: Sequence[Player]) -> None:
         self.host = host
@@ -34,22 +37,22 @@ class Company:
         self._last = 0
 
     def came(self, connection: int, now: float, door: int = 0) -> None:
-        """A client has connected."""
+        """Register a client's connection."""
         if not self._at:
             for player in self._players:
                 self._connect(player, now, 0)
         self.host.came(connection, now, door)
 
     def hear(self, connection: int, name: str, fields: Fields, now: float) -> None:
-        """A client has said something."""
+        """Process a client's message."""
         self.host.hear(connection, name, fields, now)
 
     def gone(self, connection: int, now: float) -> None:
-        """A client's connection is over."""
+        """Process the end of a client's connection."""
         self.host.gone(connection, now)
 
     def next(self, now: float, aim: Aim | None = None) -> Step:
-        """What to say next to who is outside; see `Side.next`."""
+        """Return the next step for clients from outside; see `Side.next`."""
         for _ in range(_MOST_STEPS):
             step = self.host.next(now, aim)
             if isinstance(step, Say | Hang):
@@ -63,7 +66,7 @@ class Company:
         return Done()
 
     def did(self, step: Say | Hang) -> None:
-        """This was done of what `next` gave."""
+        """Confirm that a step returned by `next` was carried out."""
         self.host.did(step)
 
     def _connect(self, player: Player, now: float, door: int) -> None:
@@ -73,7 +76,7 @@ class Company:
         player.connected(now)
 
     def _deliver(self, step: Say | Hang, now: float) -> None:
-        """The host says something to one of the players."""
+        """Deliver a step of the server to one of the bots."""
         self.host.did(step)
         player = self._at.get(step.to)
         if player is None:
@@ -85,7 +88,7 @@ class Company:
             self.host.gone(step.to, now)
 
     def _speak(self, connection: int, now: float, aim: Aim | None) -> bool:
-        """Have a player say one thing to the host; whether it did."""
+        """Deliver one step of a bot to the server; return True if there was one."""
         player = self._at.get(connection)
         step = player.next(now, aim) if player is not None else None
         if player is None or step is None or isinstance(step, Wait | Done):
@@ -101,7 +104,7 @@ class Company:
         return True
 
     def _idle(self, step: Step, now: float) -> Step:
-        """Wait for whoever thinks the shortest."""
+        """Return the shortest of all waits."""
         steps = [step, *(player.next(now) for player in self._at.values())]
         times = [each.until for each in steps if isinstance(each, Wait) and each.until is not None]
         if times:

@@ -1,4 +1,4 @@
-"""How a peer writes: what is said to it is written likewise, as far as it shows how."""
+"""A target's spelling style, learnt from its messages and used in those sent to it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from kiebitz.dissectors.probing.actions import line_end, other_line_ends
 from kiebitz.dissectors.probing.message_reader import Heard
 
 _ENOUGH = 5
-"""So many messages of a name show how it is written."""
+"""Number of messages of a name that suffice to learn its spelling."""
 
 
 class Manner:
-    """Learns from what is heard. Of a spelling that every peer must read nothing is learnt: it is not
-    needed."""
+    """The spelling style of a target.
+
+    Only optional spellings are learnt: those that every peer must read are not needed.
+    """
 
     def __init__(self, dissector: Dissector) -> None:
         self._dissector = dissector
@@ -28,7 +30,7 @@ class Manner:
         self._heard: Counter[str] = Counter()
 
     def heard(self, message: Heard) -> None:
-        """The peer has written this."""
+        """Learn from a message of the target."""
         frame, row = message.frame, message.row
         if self._heard[row.name] >= _ENOUGH:
             return
@@ -37,14 +39,14 @@ class Manner:
             plain = self._dissector.encode(row.name, row.direction, message.fields)
             for spelling in self._dissector.reactions.spellings:
                 if spelling.level == "open" and spelling.frame(plain) != plain:
-                    # Who writes so already has nothing more to be spelt so.
+                    # A message in this spelling already does not change.
                     self._is_used[spelling.word] = spelling.frame(frame) == frame
             with suppress(NotHere):
                 ends = line_end(frame), line_end(plain)
                 self._has_other_ends = ends[0] != ends[1] and ends[0] == other_line_ends(ends[1])
 
     def written(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """A message as this peer would write it. Raises ValueError where no row has these fields."""
+        """Encode a message as this target would. Raises ValueError if no row has these fields."""
         frame = self._dissector.encode(name, direction, fields)
         for spelling in self._dissector.reactions.spellings:
             if self._is_used.get(spelling.word):
@@ -52,7 +54,7 @@ class Manner:
         return other_line_ends(frame) if self._has_other_ends else frame
 
     def _spelt(self, spelling: Spelling, frame: bytes, direction: Direction) -> bytes:
-        """The frame in a spelling, if it says the same then."""
+        """Return the frame in a spelling, or unchanged if that would alter its content."""
         with suppress(*UNWRITABLE):
             written = spelling.frame(frame)
             before, after = (self._dissector.decode(each, direction) for each in (frame, written))

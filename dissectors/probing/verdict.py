@@ -1,4 +1,4 @@
-"""From what was seen of a program in a case to a verdict on it."""
+"""The verdict on a program, from what was observed in a test case."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kiebitz.dissectors.conformance.expectations import Reaction
 from kiebitz.dissectors.probing.case import Case
 
 Word = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
-"""It does what is right; what the specification does not recommend; something on which the specification says
-nothing; what it must not do."""
+"""OK: correct. NON-STRICT: against a recommendation of the specification. INFORMATIONAL: the specification
+leaves it open. FAILED: a violation."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -22,17 +22,17 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What a program did in a case, up to the end of the wait.
+    """A program's observed behaviour in a case, up to the end of the wait.
 
-    `as_usual` says that what the record has next came; `said` are its messages since the acts,
-    and `flawed` what is wrong in those that are against the grammar, a sentence each. `ended` is how it ended
-    the connection, `died` how its process ended.
+    `as_usual` is true if the next recorded message arrived; `said` are its messages since the actions, and
+    `flawed` has one sentence for each of them that violates the grammar. `ended` is how it ended the
+    connection, `died` how its process ended.
 
-    `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
-    played at the same time; None if nobody tried. `is_beyond` says that it had stopped going on by then also
-    where nothing odd was done. `answer` is a message of its that answers the case's by the grammar.
-    `leaves_waiting` says that the others hear nothing any more, as they wait for one who is gone, `untold`
-    that they do not hear what is to be told to all.
+    `lets_in` is true if a new client was accepted afterwards, `others_go_on` if a game that others played at
+    the same time continued; None if neither was tried. `is_beyond` is true if it stops at this point in
+    undisturbed games, too. `answer` is a message of the program that answers the case's by the grammar.
+    `leaves_waiting` is true if the other clients receive nothing any more, as they wait for a player who has
+    left; `untold` if they do not receive a message due to all.
     """
 
     as_usual: bool = False
@@ -49,7 +49,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """A verdict: the word, why in a sentence, and how the program reacted."""
+    """A verdict: its word, the reason in a sentence, and the program's reactions."""
 
     word: Word
     why: str
@@ -57,7 +57,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 EXIT_STATUS = "exit status "
-"""With this begins how a program ended that has ended by itself."""
+"""The beginning of the text about a process that exited by itself."""
 
 _DID: dict[Reaction, str] = {
     "answers": "goes on as if nothing were wrong",
@@ -75,7 +75,7 @@ _RIGHT: dict[Reaction, str] = {
 
 
 def reactions_of(case: Case, seen: Seen) -> tuple[Reaction, ...]:
-    """How a program reacted; it may have refused and then ended the connection."""
+    """Return a program's reactions; it may have refused and then closed the connection."""
     found: list[Reaction] = []
     refusals = case.demand.refusals
     if any(refusal.is_said_in(each.message, each.fields) for refusal in refusals for each in seen.said):
@@ -88,10 +88,10 @@ def reactions_of(case: Case, seen: Seen) -> tuple[Reaction, ...]:
 
 
 def judged(case: Case, seen: Seen) -> Verdict:
-    """The verdict on what was seen.
+    """Return the verdict on observed behaviour.
 
-    To live on, to let others in and to leave their game alone is demanded in each case, and so is to say only
-    what the grammar allows.
+    Every case requires the program to stay alive, to accept others, to leave their game alone, and to send
+    only what the grammar allows.
     """
     reactions = reactions_of(case, seen)
     broken = _always_demanded(case, seen)
@@ -105,7 +105,7 @@ def judged(case: Case, seen: Seen) -> Verdict:
         did = f"answers it with {seen.answer}"
     if demand.level == "open":
         return Verdict("INFORMATIONAL", f"it {did}; the specification leaves that open", reactions)
-    # To refuse and to hang up then is right where either is.
+    # Refusing and then closing is right where either is.
     if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
         return Verdict("OK", f"it {did}", reactions)
     if case.harmless and seen.is_beyond and reactions == ("ignores",):
@@ -117,8 +117,8 @@ def judged(case: Case, seen: Seen) -> Verdict:
 
 
 def _always_demanded(case: Case, seen: Seen) -> str | None:
-    """What is broken of what is demanded in each case."""
-    # A client that is to hang up may say by its status that it could not play.
+    """Return the violated requirement that holds for every case, or None."""
+    # A client that is to disconnect may exit with a status saying that it could not play.
     may_end = case.role == "client" and case.demand.level == "must" and "closes" in case.demand.right
     if seen.died is not None and not (may_end and seen.died.startswith(EXIT_STATUS)):
         return f"it has ended: {seen.died}"

@@ -1,4 +1,4 @@
-"""What a live message says and what the record has in its place, in words."""
+"""Texts that compare a live message with the recorded one in its place."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, shortened, to_json
 
 _QUOTED = 80
-"""So much of a value is quoted (characters)."""
+"""Maximum length of a quoted value in characters."""
 
 _FIELDS = 4
-"""So many fields that differ are named."""
+"""Maximum number of differing fields to name."""
 
 
 def quoted(decoded: Decoded) -> str:
-    """A message's name and fields, shortened."""
+    """Return a message's name and fields, shortened."""
     if decoded.row is None:
         return f"a message that is {UNREADABLE}"
     name = decoded.row.name
@@ -23,7 +23,10 @@ def quoted(decoded: Decoded) -> str:
 
 
 def contrast(live: Decoded, recorded: Decoded, expected: Mapping[str, Any]) -> str:
-    """How a live message differs from a recorded one, whose fields are `expected` under today's names."""
+    """Describe how a live message differs from a recorded one.
+
+    `expected` are the recorded message's fields with the live identifiers.
+    """
     if live.row is None or live.row is not recorded.row:
         return f"{quoted(live)}, where the record has {quoted(recorded)}"
     names = [name for name in {**expected, **live.fields} if expected.get(name) != live.fields.get(name)]

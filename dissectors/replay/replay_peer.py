@@ -1,11 +1,11 @@
-"""One side of a recorded session, played to a live peer: what is to be said next, and what to be heard first.
+"""One side of a recorded session, replayed to a live peer.
 
-A part goes through its script in the order of the record. It sends a line of its own once all lines that the
-peer sent before it have come (`expected_lines.py`), with the live peer's names in place of the recorded ones
-(`binding.py`). An unexpected line is a divergence.
+The replay follows its script in the order of the record. It sends one of its lines once all lines that the
+peer sent before it have arrived (`expected_lines.py`), with the live peer's identifiers in place of the
+recorded ones (`binding.py`). An unexpected line is a divergence.
 
-It has no socket and no clock: whoever plays it takes one action after the other from `actions`, does it, and
-tells what the peer does.
+It has no socket and no clock: a driver takes one action after the other from `actions`, carries it out, and
+reports what the peer does.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from kiebitz.dissectors.replay.expected_lines import Cues, Heard
 from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
 
 Policy = Literal["stop", "skip", "wait"]
-"""After a divergence: end; or take what came for what was to come, and go on without what did not come; or
-let it pass, and wait for what the record has."""
+"""After a divergence: stop; or use the message received in place of the expected one and continue without the
+latter; or ignore it and keep waiting for what the record has."""
 
 _TOO_LONG = unreadable(Flaw("error", "malformed", "too-long", f"longer than {FRAME_LIMIT} bytes", 0, 0))
 
 
 class Say(msgspec.Struct, frozen=True):
-    """Send bytes on a connection, `since_ns` after the step before it if the pace is the record's.
+    """Send bytes on a connection, `since_ns` nanoseconds after the previous step at the recorded pace.
 
-    What is `apart` follows another stream's at once: for both to arrive in order, a moment must lie between.
-    `line` is the record's, None for what is only answered.
+    An action that is `apart` follows one on another stream at once; a short delay must separate them, so that
+    both arrive in order. `line` is the recorded line, None for a reply to a heartbeat.
     """
 
     connection: int
@@ -46,7 +46,7 @@ class Say(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Open a connection to the role's server, and tell `Part.connected` its number."""
+    """Open a connection to the role's server, and report its number to `Part.connected`."""
 
     role: Role
     since_ns: int
@@ -54,7 +54,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Hang(msgspec.Struct, frozen=True):
-    """Say nothing more on a connection, and end it."""
+    """Send nothing more on a connection, and close it."""
 
     connection: int
     since_ns: int
@@ -62,14 +62,14 @@ class Hang(msgspec.Struct, frozen=True):
 
 
 class Listen(msgspec.Struct, frozen=True):
-    """Wait until the peer does something: it is to say `line`, or, if that is None, to connect."""
+    """Wait for the peer: for `line`, or, if that is None, for a client to connect."""
 
     role: Role
     line: Line | None
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """Wait until a peer does anything, but no longer than until this moment of the monotonic clock."""
+    """Wait until a peer does anything, at most until this time of the monotonic clock."""
 
     until: float
 
@@ -78,9 +78,10 @@ Action = Say | Call | Hang | Listen | Rest
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """Where the live peer parts from the record; the text has both versions, `expected` the record's.
+    """A difference between the live peer and the record; the text has both versions, `expected` the record's.
 
-    `offset` and `length` are bytes in the peer's direction of the connection; that is None where nobody came.
+    `offset` and `length` refer to the peer's direction of the connection, which is None if no client
+    connected.
     """
 
     connection: int | None
@@ -90,18 +91,18 @@ class Divergence(msgspec.Struct, frozen=True):
     text: str
     expected: str | None
     number: int | None = None
-    """That line's, None where the record has nothing more."""
+    """The expected line's number, None if the record has nothing more."""
 
 
 class Reaction(msgspec.Struct, frozen=True):
-    """What comes of what the peer did: how it diverges, and what is to be answered at once."""
+    """The consequences of input from the peer: its divergences, and replies to send at once."""
 
     divergences: tuple[Divergence, ...] = ()
     replies: tuple[Say, ...] = ()
 
 
 class _Talk(msgspec.Struct, eq=False):
-    """A live connection, to a server of the record; who it is may have to be seen yet."""
+    """A live connection to a server of the record; its role may still have to be determined."""
 
     dissector: Dissector
     server_key: str
@@ -111,20 +112,20 @@ class _Talk(msgspec.Struct, eq=False):
 
 
 class _Played(msgspec.Struct, eq=False):
-    """How far a role is: what is to be heard, and the numbers of the lines that are yet to be said."""
+    """The progress of a role: the lines it expects, and the numbers of the lines it has still to send."""
 
     role: Role
     cues: Cues
     ours: deque[int] = msgspec.field(default_factory=deque)
     greets: bool = False
-    """Whether the first line of all is ours."""
+    """True if the very first line is ours."""
     connection: int | None = None
     absent: bool = False
-    """True if no client came for this role, and the replay goes on without it."""
+    """True if no client connected for this role, and the replay continues without it."""
 
 
 class Part:
-    """Plays the side that says what goes in the direction `plays`.
+    """A replay of the side that sends in the direction `plays`.
 
     `dissectors` are those of the script's protocols, by name.
     """
@@ -135,18 +136,18 @@ class Part:
         self._hears: Direction = OPPOSITE[plays]
         self._bindings = Bindings()
         self.stopped = False
-        """Whether a divergence has ended it."""
+        """True if a divergence has ended the replay."""
         self.lines = 0
-        """How many messages of the record it has gone past."""
+        """Number of recorded messages replayed so far."""
         self._script = script
         self._plays: Direction = plays
         self._policy = policy
         self._dissectors = dissectors
         self._talks: dict[int, _Talk] = {}
         self._acted: set[tuple[int, int | None]] = set()
-        """What we have done since the peer was last waited for: role and event."""
+        """Our actions since the peer was last awaited: role and event."""
         self._overdue: int | None = None
-        """The line that was told to be overdue, and is waited for nevertheless."""
+        """The line that was reported as overdue and is still awaited."""
         self._played = {
             role.number: _Played(role, Cues(role, dissectors[role.protocol], self._bindings))
             for role in script.roles
@@ -156,17 +157,17 @@ class Part:
                 self._learn(self._played[step.role.number], step)
 
     def _learn(self, played: _Played, line: Line) -> None:
-        """Note a line as ours, or as one to be waited for."""
+        """Note a line as ours, or as one to wait for."""
         if line.direction == self._plays:
             played.greets = played.greets or played.cues.next is None
             played.ours.append(line.number)
         elif not self._row(line, lambda row: row.heartbeat):
             played.cues.expect(line)
 
-    # What is to be done.
+    # Actions.
 
     def actions(self) -> Iterator[Action]:
-        """What is to be done next; each action is taken when the one before it is done."""
+        """Yield the next actions; each is requested when the one before it is done."""
         before_ns: int | None = None
         for step in self._script.steps:
             played = self._played[step.role.number]
@@ -191,7 +192,7 @@ class Part:
         if self._plays == "c2s":
             yield Call(played.role, since_ns, self._act(step))
         elif played.greets or played.cues.next is None:
-            # Who is to be greeted, or says nothing at all, takes the role by coming.
+            # A client that is to be greeted, or sends nothing at all, takes the role by connecting.
             yield from self._await_client(played)
 
     def _await_client(self, played: _Played) -> Iterator[Action]:
@@ -206,14 +207,14 @@ class Part:
     def _say(self, played: _Played, line: Line, since_ns: int) -> Iterator[Action]:
         played.ours.popleft()
         if self._row(line, lambda row: row.heartbeat and bool(row.answers)):
-            # It is said whenever the live peer asks.
+            # It is sent whenever the live peer asks.
             return
         yield from self._await_client(played)
         if played.connection is not None and not self.stopped:
             yield Say(played.connection, self.worded(line), since_ns, self._act(line), line)
 
     def worded(self, line: Line) -> bytes:
-        """A line with the live names in it; a name that is not bound yet is bound to itself."""
+        """Return a line with the live identifiers; an identifier that is not bound yet is bound to itself."""
         played = self._played[line.role.number]
         dissector = played.cues.dissector
         decoded = dissector.decode(line.data, line.direction)
@@ -223,16 +224,16 @@ class Part:
         return dissector.rewrite(line.data, line.direction, fields)
 
     def awaits(self, line: Line) -> bool:
-        """Whether a line of the peer's is yet to come."""
+        """Return True if a line of the peer has not arrived yet."""
         return self._played[line.role.number].cues.awaits(line)
 
     def is_through(self, connection: int) -> bool:
-        """Whether the record has nothing more on a connection, of ours or of the peer's."""
+        """Return True if the record has nothing more on a connection, from either side."""
         played = self._talks[connection].played if connection in self._talks else None
         return played is not None and played.cues.next is None and not played.ours
 
     def _act(self, step: Step) -> bool:
-        """Note that we act, and say whether something else was just done on another stream.
+        """Note an action; return whether another one was just done on another stream.
 
         Copies of one broadcast may arrive in any order.
         """
@@ -245,31 +246,31 @@ class Part:
         self._acted.add((step.role.number, event))
         return apart
 
-    # What the peer does.
+    # Input from the peer.
 
     def moved(self, server: Role, address: str) -> None:
-        """The server that this role is of is at this address today."""
+        """Set the live address of the server to which this role belongs."""
         self._bindings.move(server.server, address)
 
     def accepted(self, connection: int, server: Role) -> None:
-        """A client has come to the server that this role is of."""
+        """Report a client's connection to the server to which this role belongs."""
         self._meet(connection, server)
 
     def connected(self, connection: int, role: Role) -> None:
-        """Our call for a role has been taken."""
+        """Report that our connection for a role is established."""
         self._meet(connection, role)
         self._give(connection, self._played[role.number])
 
     def heard(self, connection: int, data: bytes) -> Reaction:
-        """The peer has sent bytes: a datagram, or a piece of a stream."""
+        """Process bytes from the peer: a datagram, or a piece of a stream."""
         talk = self._talks[connection]
         frames = [*talk.framer.feed(talk.came, data)]
         talk.came += len(data)
-        # It may be our turn now: what could still belong to a line end is not waited for.
+        # It may be our turn now, so a possible rest of a line end is not waited for.
         return self._read(connection, [*frames, *talk.framer.settle()])
 
     def ended(self, connection: int, how: str) -> Reaction:
-        """What the peer was still to say will not come; `how` is a predicate, as in "has hung up"."""
+        """Report that the peer sends nothing more; `how` is a predicate, as in "has hung up"."""
         talk = self._talks[connection]
         reaction = self._read(connection, talk.framer.eof())
         played = talk.played
@@ -282,7 +283,7 @@ class Part:
         return Reaction((*reaction.divergences, divergence), reaction.replies)
 
     def overdue(self, listened: Listen) -> Reaction:
-        """What was listened for has not come in time."""
+        """Report that an awaited line or client did not arrive in time."""
         played = self._played[listened.role.number]
         line = listened.line
         if line is None:
@@ -305,12 +306,12 @@ class Part:
         self._talks[connection] = _Talk(dissector, role.server_key, dissector.framer(self._hears))
 
     def _give(self, connection: int, played: _Played) -> None:
-        """This connection is the role's from now on."""
+        """Assign a connection to a role."""
         played.connection = connection
         self._talks[connection].played = played
 
     def _may_take(self, connection: int, played: _Played) -> bool:
-        """Whether a connection is nobody's yet, and a role's."""
+        """Return True if a connection is unassigned and belongs to the role's server."""
         talk = self._talks[connection]
         return talk.played is None and talk.server_key == played.role.server_key
 
@@ -328,7 +329,7 @@ class Part:
                     replies.append(Say(connection, talk.dissector.encode(answer, self._plays, {})))
                 continue
             played = talk.played or self._choose(connection, heard)
-            # A client more than the record has is nobody's concern.
+            # A client beyond those of the record is ignored.
             if played is not None and not played.cues.take(heard, played.ours[0] if played.ours else None):
                 divergences.append(self._surprised(played, heard))
         return Reaction(tuple(divergences), tuple(replies))
@@ -339,9 +340,9 @@ class Part:
         return talk.dissector.truncated(frame.data, self._hears) if frame.cut == "end" else _TOO_LONG
 
     def _choose(self, connection: int, heard: Heard) -> _Played | None:
-        """The role of a client who speaks for the first time; None for one more than the record has.
+        """Return the role of a client that sends its first message; None for one beyond the record.
 
-        It is the role that begins with what he says: one of his name, else anybody's.
+        It is the role that begins with this message: preferably with the same name in it, else with any.
         """
         free = [
             played
@@ -358,7 +359,7 @@ class Part:
         return chosen
 
     def _surprised(self, played: _Played, heard: Heard) -> Divergence:
-        """The peer says what is not expected of it."""
+        """Return the divergence for an unexpected message."""
         text = f"{self._peer} says {played.cues.surprise(heard)}"
         divergence = self._diverge(played, text, played.cues.next, (heard.offset, heard.length))
         if self._policy == "skip":
@@ -368,7 +369,7 @@ class Part:
     def _diverge(
         self, played: _Played, text: str, line: Line | None, at: tuple[int, int] | None = None
     ) -> Divergence:
-        """Tell a divergence, at an offset and length in what came; end, if that is the policy."""
+        """Return a divergence at an offset and length of the input; stop if that is the policy."""
         self.stopped = self.stopped or self._policy == "stop"
         connection = played.connection
         offset, length = at or (self._talks[connection].came if connection is not None else 0, 0)
@@ -381,6 +382,6 @@ class Part:
         return "the server" if self._hears == "s2c" else "the client"
 
     def _row(self, line: Line, holds: Callable[[MessageType], bool]) -> bool:
-        """Whether something holds for a row of a line's name."""
+        """Return True if a condition holds for a row of a line's name."""
         grammar = self._dissectors[line.role.protocol].grammar
         return any(holds(row) for row in grammar.rows_named(line.direction, line.name))

@@ -1,4 +1,4 @@
-"""A recorded session as a script: who says what on which stream, in which order, for whoever plays a side."""
+"""A recorded session as a script: the messages of all streams in one order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kiebitz.dissectors.model import Direction, Transport
 
 
 class Role(msgspec.Struct, frozen=True):
-    """A recorded stream, by its number in the database: who was the client, and of which server."""
+    """A recorded stream, by its number in the database, with its client and server."""
 
     number: int
     protocol: str
@@ -18,21 +18,21 @@ class Role(msgspec.Struct, frozen=True):
 
     @property
     def server_key(self) -> str:
-        """What tells its server from all others."""
+        """A key that identifies the role's server."""
         return f"{self.transport} {self.server}"
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """The client turns to the server."""
+    """The start of a stream: the client connects to the server."""
 
     role: Role
     ts_ns: int
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A message, by its number in the database, with the bytes of it that were recorded.
+    """A recorded message, by its number in the database, with its bytes.
 
-    One that is not `whole` lacks bytes that are not in the capture. `event_id` is the event it tells of.
+    One that is not `whole` lacks bytes that are not in the capture. `event_id` is the event that it reports.
     """
 
     role: Role
@@ -46,7 +46,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """The stream ends."""
+    """The end of a stream."""
 
     role: Role
     ts_ns: int
@@ -63,14 +63,14 @@ class Script(msgspec.Struct, frozen=True):
 
     @property
     def servers(self) -> list[Role]:
-        """The first role of each server, in the order in which they come up."""
+        """The first role of each server, in order of appearance."""
         first: dict[str, Role] = {}
         for role in self.roles:
             first.setdefault(role.server_key, role)
         return list(first.values())
 
     def only(self, roles: set[int]) -> Script:
-        """What is left if only these roles are played."""
+        """Return the part of the script that these roles play."""
         return Script(
             tuple(role for role in self.roles if role.number in roles),
             tuple(step for step in self.steps if step.role.number in roles),

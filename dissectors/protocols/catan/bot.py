@@ -1,4 +1,4 @@
-"""A simple Catan player: does by chance what the rules allow and its cards can pay."""
+"""A Catan bot: makes random choices among what the rules allow and its cards can pay."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from kiebitz.dissectors.protocols.catan.words import (
 )
 
 _SETTLING_S = 0.01
-"""So long after an answer nothing more is told of what came of it, whether that comes before or after."""
+"""Seconds after an answer until its consequences, which may precede or follow it, have been received."""
 
 _DECISION_S = 0.1
-"""So long others may think about an offer."""
+"""Seconds for the others to decide about an offer."""
 
 _MOST_ACTS = 4
-"""In a turn; then it ends the turn."""
+"""Maximum number of actions in a turn."""
 
 _MOST_REFUSALS = 20
-"""One after another: then it asks for nothing more."""
+"""Number of consecutive refusals after which it makes no more requests."""
 
 _SPOTS = 6
-"""So many places are thought of for a building."""
+"""Maximum number of places to consider for a building."""
 
 _GREETING = Say("Chatnachricht senden", {"Nachricht": "Grüß Gott"})
 
 
 class CatanPlayer(Player):
-    """One seat. After each request it waits for the answer."""
+    """A Catan bot for one seat; after each request it waits for the answer."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(name, seed, games)
@@ -58,16 +58,16 @@ class CatanPlayer(Player):
         """Cards bought in this turn, which cannot be played yet."""
         self._asked: Say | None = None
         self._offered: int | None = None
-        """Its own offer that is open."""
+        """The number of its own open offer."""
         self._colour: str | None = None
         self._colours: dict[int, str] = {}
-        """Those that others have taken for good."""
+        """The colours that other players have taken for good."""
         self._acts = 0
         self._refusals = 0
         self._has_played = False
         self._village: Spot = ()
         self._says_whether = False
-        """Whether the server is one where an offer is accepted, or refused, by a word."""
+        """True if the server expects a yes or no for each offer."""
 
     def _begin(self) -> None:
         self._id, self._asked, self._island, self._colour = None, None, None, None
@@ -99,7 +99,7 @@ class CatanPlayer(Player):
                 self._happened(self._island, name, fields)
 
     def _happened(self, island: Island, name: str, fields: Fields) -> None:
-        """Something on the island."""
+        """Process an event on the island."""
         is_mine = fields.get("Spieler") == self._id
         match name:
             case "Würfelwurf" if is_mine:
@@ -168,7 +168,7 @@ class CatanPlayer(Player):
         self._plan(_SETTLING_S, self._go_on)
 
     def _go_on(self) -> None:
-        """Do what is expected, if that was not asked for already."""
+        """Queue the expected request, if none is pending."""
         if self._asked is not None or self._turns or self._refusals > _MOST_REFUSALS:
             return
         if self._status == SPIEL_STARTEN:
@@ -181,7 +181,7 @@ class CatanPlayer(Player):
                 self._found(island)
             case "Würfeln":
                 self._new.clear()
-                # A knight may be played before the dice are rolled, and one may chat at any time.
+                # A knight may be played before the dice are rolled, and chat is possible at any time.
                 self._ask(Say(WÜRFELN, {}), *self._knights(island), _GREETING)
             case "Karten wegen Räuber abgeben":
                 self._ask(Say("Karten abgeben", {"Abgeben": self._some(self._hand.total() // 2)}))
@@ -214,7 +214,7 @@ class CatanPlayer(Player):
         return self._id if self._id is not None else -1
 
     def _some(self, count: int) -> dict[str, int]:
-        """So many of its cards."""
+        """Return a random choice of its cards."""
         held = sorted(self._hand.elements())
         return dict(Counter(self.random.sample(held, min(count, len(held)))))
 
@@ -234,7 +234,7 @@ class CatanPlayer(Player):
         self._ask(*((end, *ways) if is_tired else (*ways, end)))
 
     def _possible(self, island: Island) -> Iterable[list[Say]]:
-        """What can be done, by kinds of things."""
+        """Yield the possible requests of each kind."""
         for typ in (STRASSE, DORF, STADT):
             if self._hand >= Counter(COSTS[typ]):
                 yield self._buildings(typ, island.free(self._number, typ))
@@ -300,9 +300,9 @@ class CatanPlayer(Player):
         if aim.name in _CARDS or aim.name == GRÖSSTE_RITTERMACHT:
             if self._hand >= Counter(CARD_COST):
                 return way.name == "Entwicklungskarte kaufen"
-            # Who wants cards builds nothing, and exchanges what there is.
+            # To get cards, it builds nothing and trades what there is.
             return way.name == ("Handel anbieten" if self._acts == 1 else "Zug beenden")
-        # Who keeps resources will have too many of them.
+        # A player that keeps resources will have too many of them.
         return aim.name == "Karten abgeben" and way.name == "Zug beenden"
 
     # Trade.
@@ -321,7 +321,7 @@ class CatanPlayer(Player):
         self._says_whether = "Annehmen" in fields
         trade, partner = fields["Handel id"], fields["Mitspieler" if self._says_whether else "Spieler"]
         if trade == self._offered and partner != self._id and fields.get("Annehmen", True):
-            # The others may be thinking about it, too.
+            # The others may be deciding about it, too.
             self._plan(_DECISION_S / 2, lambda: self._deal(trade, partner))
 
     def _deal(self, trade: int, partner: int) -> None:
@@ -333,7 +333,7 @@ class CatanPlayer(Player):
             self._ask(Say("Handel abbrechen", {"Handel id": trade}))
 
     def _over(self, fields: Fields) -> None:
-        """A trade is done, or is offered no more."""
+        """Process the end of an offer."""
         if fields["Spieler"] == self._id:
             self._offered = None
             self._think()
@@ -345,7 +345,7 @@ _CARDS = {
     "Monopol": "Monopol",
     "Erfindung": "Erfindung",
 }
-"""Which card is played with which message."""
+"""The card that a message plays."""
 
 
 def _place(place: Place) -> dict[str, int]:

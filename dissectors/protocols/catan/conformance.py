@@ -1,4 +1,4 @@
-"""What the specification of Catan wants of peers that are sent something odd, and how rules are broken."""
+"""Catan's expected reactions to unusual messages, and ways to break its rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NO_ACTION = " ".join(
     for name in ("Hallo", "Chatnachricht_senden")
     for what in ("*/null", "*/other-type", "*/left-out", "*/negative", "*/fraction", "*/too-large")
 )
-"""A greeting is no action of a player; and whether a chat is one, is open to doubt."""
+"""A greeting is no action of a player, and it is unclear if a chat message is one."""
 
 _NOT_POSSIBLE = (
     "*/unknown */unknown-kind */other-type */null */negative */too-large */fraction */half"
@@ -64,7 +64,7 @@ _GOES_ON: tuple[tuple[Role, tuple[Reaction, ...]], ...] = (
 )
 
 DEMANDS = (
-    # A client need not accept an offer, nor say anything to what it is told.
+    # A client need not accept an offer, nor answer any notification.
     *(
         Demand("*/bytewise */in-two */slowly */joined", role, "must", right, _HINTS, _FRAGMENTS)
         for role, right in _GOES_ON
@@ -118,7 +118,7 @@ DEMANDS = (
         _CONFIRMED,
         answer=_OK,
     ),
-    # What may be left out; the server then names nobody.
+    # Optional items; without them the server names no player.
     Demand(
         "*/Ziel/left-out */Straße_2/left-out",
         "server",
@@ -127,7 +127,7 @@ DEMANDS = (
         "11.3 Räuber versetzen",
     ),
     Demand("Spieler/Name/left-out Spieler/Farbe/left-out", "server", "open", ("answers", "refuses"), None),
-    # A server that reads it all the same has carried the action out; to be silent is wrong in either case.
+    # A server that can read it has carried the action out; silence is wrong in either case.
     Demand("*/other-case", "server", "must", ("answers", "refuses"), _ANSWERS, _CONFIRMED, _ERROR),
     Demand(_NO_ACTION, "server", "should", ("refuses", "closes"), _ANSWERS, _MUST_REFUSE, _ERROR),
     Demand(
@@ -144,7 +144,7 @@ DEMANDS = (
 
 
 def _respelt(write: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
-    """The message read and written again; what is no JSON stays."""
+    """Return a function that decodes and encodes a message again; what is no JSON stays."""
 
     def respell(frame: bytes) -> bytes:
         try:
@@ -161,7 +161,7 @@ def _escaped(value: Any) -> bytes:
 
 
 def _escape(letter: str) -> str:
-    """A letter as JSON escapes it: one of four bytes in two halves."""
+    """Return a letter as JSON escapes it: one of four bytes as two surrogates."""
     units = letter.encode("utf-16-be")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
@@ -181,7 +181,10 @@ def _on_many_lines(value: Any) -> bytes:
 
 
 def _ascii(frame: bytes) -> bytes:
-    """Names and words without umlauts. Texts of players are changed, too: then it says something else."""
+    """Replace umlauts in names and words.
+
+    Texts of players are changed, too, so their content differs then.
+    """
     return in_ascii(frame.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
@@ -218,7 +221,7 @@ def _game(at: Situation) -> Mapping[str, Any]:
 
 
 def _own(at: Situation, what: str) -> Mapping[str, int]:
-    """How many of each our player has of `resources` or `cards`; raises NotHere if that is not known."""
+    """Return our player's `resources` or `cards` by kind. Raises NotHere if the numbers are unknown."""
     found = _game(at)["private"][at.player][what]
     if not all(isinstance(count, int) for count in found.values()):
         raise NotHere("it is not known what this player has")
@@ -255,7 +258,7 @@ def _one_for_one(fields: Fields, at: Situation) -> Fields:
 
 
 def _one_more(name: str) -> Callable[[Fields, Situation], Fields]:
-    """One more of the first kind in a field, or of the total."""
+    """Return a function that adds one to the first kind in a field, or to its total."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         counts = fields[name]
@@ -331,6 +334,6 @@ REACTIONS = Reactions(
         "road-through": "it needs a place on the board that is worked out from all that is built",
         "too-many-pieces": "it needs a player who has built all of one kind",
     },
-    # 7.5: all are told that a connection is lost, whoever's turn it is.
+    # 7.5: all clients are told that a connection is lost, whoever's turn it is.
     waits_for="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
 )

@@ -1,4 +1,4 @@
-"""A game of Catan as a server leads it: what each player may do now, and what comes of it."""
+"""A game of Catan on a simulated server: the allowed requests and their effects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Counts = Mapping[str, int]
 
 POINTS = 10
 _MOST_TURNS = 200
-"""Then the game is over, and who has most points has won."""
+"""Maximum number of turns in a game; then the player with most points has won."""
 
 _ARMY = 3
 _LONG_ROAD = 5
@@ -50,7 +50,7 @@ _DECK = (
 
 
 class Owner:
-    """What a player has."""
+    """A player's possessions."""
 
     def __init__(self) -> None:
         self.hand: Counter[str] = Counter()
@@ -61,7 +61,7 @@ class Owner:
 
 
 class HostedGame:
-    """One game, from its map on."""
+    """One game, from the creation of its map on."""
 
     def __init__(self, host: CatanHost, players: list[int]) -> None:
         self._host = host
@@ -83,23 +83,23 @@ class HostedGame:
         self._market = Market(host, self)
 
     def begin(self) -> None:
-        """The dice say who begins, with a village."""
+        """Send the dice that decide who begins; that player builds a village first."""
         for number, player in enumerate(self._order):
             self._host.tell("Würfelwurf", Spieler=player, Wurf=[6 - number, 1])
         self._host.statuses |= dict.fromkeys(self._order, WARTEN)
         self._host.statuses[self._founding[0]] = DORF_BAUEN
 
     def points(self, player: int) -> int:
-        """All points of a player, those that others do not see among them."""
+        """Return all points of a player, including those that others do not see."""
         return self.seen_points(player) + self.owners[player].cards["Siegpunkt"]
 
     def seen_points(self, player: int) -> int:
-        """What others see of them."""
+        """Return the points of a player that others see."""
         towns = len(self._island.owned(player, DORF)) + 2 * len(self._island.owned(player, STADT))
         return towns + 2 * (self.longest == player) + 2 * (self.army == player)
 
     def request(self, player: int, name: str, fields: Fields) -> None:
-        """A player asks for something. Raises Refused."""
+        """Carry out a player's request. Raises Refused."""
         if name in _REQUESTS:
             _REQUESTS[name](self, player, fields)
         elif name in TRADING:
@@ -108,38 +108,38 @@ class HostedGame:
             raise Refused(f"{name} geht jetzt nicht")
         self._judge(player)
 
-    # What is asked before something is done.
+    # Preconditions.
 
     def may(self, player: int, *statuses: str) -> None:
-        """Raises Refused unless the player is waited for like this."""
+        """Raise Refused unless the player has one of these statuses."""
         require(self._host.statuses[player] in statuses, "Du bist nicht an der Reihe")
 
     def _can_pay(self, player: int, counts: Counts) -> bool:
         return self.owners[player].hand >= Counter(counts)
 
     def afford(self, player: int, counts: Counts) -> None:
-        """Raises Refused unless the player can pay this."""
+        """Raise Refused unless the player can pay this."""
         require(self._can_pay(player, counts), "Zu wenig Rohstoffe")
 
     def left(self, kind: str) -> int:
-        """How many of a resource the bank has."""
+        """Return how many cards of a resource the bank has."""
         return BANK - sum(owner.hand[kind] for owner in self.owners.values())
 
     def rates(self, player: int) -> dict[str, int]:
-        """At which rates a player trades with the bank."""
+        """Return the rates at which a player trades with the bank."""
         return self._island.board.rates(self._island.towns(player))
 
-    # What comes of it.
+    # Effects.
 
     def gain(self, player: int, counts: Counts) -> None:
-        """A player gets resources, and all are told."""
+        """Give a player resources, and tell all clients."""
         counts = {kind: count for kind, count in counts.items() if count}
         if counts:
             self.owners[player].hand.update(counts)
             self._host.tell("Ertrag", Spieler=player, Rohstoffe=counts)
 
     def pay(self, player: int, counts: Counts, is_open: bool = True) -> None:
-        """A player pays; to others it is told how much in all, unless it is open."""
+        """Take resources from a player; other clients get only the total unless the payment is open."""
         self.owners[player].hand.subtract(counts)
         shown_to = None if is_open else [player]
         self._host.tell("Kosten", shown_to, Spieler=player, Rohstoffe=dict(counts))
@@ -150,7 +150,7 @@ class HostedGame:
         self._host.tell("Bauvorgang", **{"Gebäude": told})
 
     def _judge(self, player: int) -> None:
-        """Who has most may have changed, and the player may have won."""
+        """Update the longest road and the largest army, and check if the player has won."""
         lengths = {one: longest_road(self._island, self._island.board, one) or 0 for one in self.owners}
         best = max(lengths.values())
         ahead = [one for one, length in lengths.items() if length == best]
@@ -185,7 +185,10 @@ class HostedGame:
         self._robber_next()
 
     def _dues(self, number: int) -> dict[int, Counter[str]]:
-        """What a roll yields; of what the bank has too little, nobody gets any."""
+        """Return the yield of a roll by player.
+
+        If the bank has too little of a resource for all, it yields none of it.
+        """
         island = self._island
         dues: dict[int, Counter[str]] = {}
         for where, (owner, typ) in _towns(island):
@@ -303,7 +306,7 @@ class HostedGame:
         self._host.tell("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
 
     def _card(self, player: int, card: str) -> None:
-        """Whether a player may play this card now. Raises Refused if not."""
+        """Raise Refused unless a player may play this card now."""
         self.may(player, HANDELN_ODER_BAUEN, *([WÜRFELN] if card == "Ritter" else []))
         owner = self.owners[player]
         require(not self._played and owner.cards[card] > owner.new[card], "Diese Karte geht nicht")

@@ -1,4 +1,4 @@
-"""A simple Catan server: connections, the lobby and the chat; `simulated_game.py` has the game."""
+"""A simulated Catan server: connections, lobby and chat; its game is in `simulated_game.py`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _FEWEST, _MOST = 3, 4
 
 
 class CatanHost(Host):
-    """Begins once all who are there are ready, so many players at least."""
+    """A simulated Catan server that begins once all connected players, at least `players`, are ready."""
 
     def __init__(self, players: int = _FEWEST, seed: int = 1, games: int = 0) -> None:
         super().__init__(max(players, _FEWEST), seed, games)
         self.statuses: dict[int, str] = {}
         self._numbers_at: dict[int, int] = {}
-        """By connection the number of each player."""
+        """The number of each player, by connection."""
         self._ids = count(1)
         self._names: dict[int, str] = {}
         self._colours: dict[int, str] = {}
@@ -74,7 +74,7 @@ class CatanHost(Host):
             self._begin()
 
     def _request(self, player: int, name: str, fields: Fields) -> None:
-        """Do what a player asks for. Raises Refused."""
+        """Carry out a player's request. Raises Refused."""
         match name:
             case "Chatnachricht senden":
                 self.tell("Chatnachricht", Absender=player, Nachricht=fields["Nachricht"])
@@ -127,16 +127,16 @@ class CatanHost(Host):
         self.statuses = dict.fromkeys(self.statuses, SPIEL_STARTEN)
         self._update()
 
-    # What is said.
+    # Sending.
 
     def tell(self, name: str, shown_to: Collection[int] | None = None, /, **fields: Any) -> None:
-        """Tell everybody; where cards are hidden, they are shown to these alone."""
+        """Queue a message to all clients; hidden cards are shown only to the players `shown_to`."""
         for connection, player in self._numbers_at.items():
             is_open = shown_to is None or player in shown_to
             self._may(Say(name, fields if is_open else _hidden(fields), connection))
 
     def _update(self) -> None:
-        """Tell of each player who is another than before."""
+        """Send the status of each player that has changed."""
         for player in [*self.statuses]:
             now = self._spieler(player, is_open=True)
             if now != self._shown.get(player):
@@ -146,7 +146,7 @@ class CatanHost(Host):
                     self._tell(connection, "Statusupdate", Spieler=shown)
 
     def _spieler(self, player: int, is_open: bool) -> dict[str, Any]:
-        """A player as he is told: openly only to himself."""
+        """Return a player's status; it is complete only for the player itself."""
         shown: dict[str, Any] = {"id": player, "Status": self.statuses[player]}
         if player in self._names:
             shown |= {"Name": self._names[player], "Farbe": self._colours[player]}
@@ -166,7 +166,7 @@ class CatanHost(Host):
 
 
 def _hidden(fields: Fields) -> dict[str, Any]:
-    """The same with totals in place of cards."""
+    """Return the fields with totals in place of cards."""
     hidden = dict(fields)
     for key in ("Rohstoffe", "Entwicklungskarten"):
         if key in hidden:

@@ -1,4 +1,4 @@
-"""A simple CGML player: logs in, goes where it is sent, bids little, plays what the eleven steps allow."""
+"""A CGML bot: logs in, goes to the server named, bids low, and plays what the eleven steps allow."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kiebitz.dissectors.protocols.cgml.cards import COLOURS, LADDER, TALON, WITH
 
 _GAME = "licitovany_marias"
 _HIGHEST_BID = LADDER.index("B7")
-"""It bids no more by itself."""
+"""The highest bid that it chooses by itself."""
 
 _HIGHEST_FLEK = 16
 _PAIRS = 12
-"""So many pairs of cards are thought of for the talon."""
+"""Number of random pairs of cards to consider for the talon."""
 
 
 class CgmlPlayer(Player):
-    """One player, whose number follows from its name; a game is a hand."""
+    """A CGML bot, whose number is derived from its name; each hand counts as a game."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(name, seed, games)
@@ -112,7 +112,7 @@ class CgmlPlayer(Player):
         self._may(*(_played(pair, "talon") for pair in pairs))
 
     def _name_trumps(self, game: str) -> None:
-        """The game may be raised; by itself it is not."""
+        """Queue naming the trumps; the game may be raised, but not by default."""
         ways = []
         for named in LADDER[LADDER.index(game) :]:
             count = (1 + (named in WITH_TWO_SEVENS)) if has_trumps(named) else 0

@@ -1,7 +1,7 @@
-"""What the specification of CGML wants of peers that are sent something odd, and how rules are broken.
+"""CGML's expected reactions to unusual messages, and ways to break its rules.
 
-It says what messages mean, and hardly ever what is to be done with one that is none. A breach of the game's
-rules is told by <renonc>: that is what the message is there for, but no sentence makes it a duty.
+The specification explains its messages, and hardly says how to react to others. A violation of the game's
+rules is reported by <renonc>: that is the message's purpose, but no sentence requires it.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ _LAST: tuple[tuple[str, Role, str, str], ...] = (
 )
 
 DEMANDS = (
-    # After these a client goes elsewhere, or ends; and who has refused is told nothing.
+    # After these a client connects elsewhere, or ends; and a client that has refused receives nothing.
     *(
         Demand(_with_form(name), of, "must", ("answers", "ignores", "closes"), clause, quote)
         for name, of, clause, quote in _LAST
     ),
-    # What may be left out.
+    # Optional items.
     Demand(
         "connect.active/opponent/left-out connect.passive/opponent/left-out",
         "server",
@@ -132,7 +132,7 @@ _ATTRIBUTE = re.compile(rb'="([^"\']*)"')
 
 
 def _around(frame: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """The element changed, and what ends the message left as it is."""
+    """Change the element, but not the bytes that end the message."""
     body = frame.rstrip(b"\r\n")
     return change(body) + frame[len(body) :]
 
@@ -169,7 +169,7 @@ SPELLINGS = (
     ),
 )
 
-# What a player says.
+# Messages of a player.
 
 
 def _hand(at: Situation) -> Mapping[str, Any]:
@@ -238,7 +238,7 @@ def _renonc(fields: Fields, at: Situation) -> Fields:
 
 
 def _answer(*, was: Sequence[str], then: str) -> Callable[[Fields, Situation], Fields]:
-    """A bid of another kind than the one that was asked for."""
+    """Return a function that changes a bid to one of another kind than asked for."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         if fields["licite"] not in was:
@@ -268,7 +268,7 @@ def _with_trumps(fields: Fields, at: Situation) -> Fields:
 
 
 def _colours(*, second: bool) -> Callable[[Fields, Situation], Fields]:
-    """Trumps with a second colour where none belongs, or without one where one does."""
+    """Return a function that adds a second colour of trumps where there is none, or removes one."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         if (fields["licite"] in WITH_TWO_SEVENS) == second:
@@ -285,7 +285,7 @@ def _game_against(fields: Fields, at: Situation) -> Fields:
     return {**fields, "flek": "1:1"}
 
 
-# What a server tells.
+# Messages of a server.
 
 
 def _other_word(name: str, *words: str) -> Callable[[Fields, Situation], Fields]:
@@ -293,7 +293,7 @@ def _other_word(name: str, *words: str) -> Callable[[Fields, Situation], Fields]
 
 
 def _of_another(name: str) -> Callable[[Fields, Situation], Fields]:
-    """Another player's number."""
+    """Return a function that changes a field to another player's number."""
     return lambda fields, at: {
         **fields,
         name: next(int(each) for each in at.state["players"] if int(each) != fields[name]),
@@ -326,7 +326,7 @@ def _other_number(fields: Fields, at: Situation) -> Fields:
 def _outcome(
     change: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]],
 ) -> Callable[[Fields, Situation], Fields]:
-    """A result with other winners and losers."""
+    """Return a function that changes the winners and losers of a result."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         won, lost = change([*fields["winer"]], [*fields["loser"]])
@@ -390,7 +390,7 @@ REACTIONS = Reactions(
         "played-twice": "playcard.info/twice",
     },
     spares_others=False,
-    # 4 ABORT: the others are told of one who is gone.
+    # 4 ABORT: the others are told about a player who has left.
     waits_for="licite gametype flek playcard",
     unreachable={
         "wrong-player": "the talon goes to the client that it is sent to, and that is another one",

@@ -1,4 +1,4 @@
-"""A simple CGML server: three who log in at its first door play hand after hand at its second."""
+"""A simulated CGML server: three clients log in at its first address, and play at its second."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _TO_WIN = 50
 _PAUSE_S = 0.05
 
 _Waiting = Generator[None, Fields, Fields]
-"""Waits for what was asked for."""
+"""Waits for the answer to a question."""
 
 
 class _Broken(Exception):
-    """A player, by seat, has broken a rule of the game."""
+    """A player, given by seat, has broken a rule of the game."""
 
     def __init__(self, seat: int, why: str) -> None:
         super().__init__(why)
@@ -38,9 +38,9 @@ class _Broken(Exception):
 
 
 class CgmlHost(Host):
-    """Begins once three are logged in; a game is a hand.
+    """A simulated CGML server that begins once three players are logged in; each hand counts as a game.
 
-    At its first door (0) players log in; then they are sent to `url`, which has to be its second.
+    Players log in at its first address (0). They are then redirected to `url`, which must be its second.
     """
 
     doors = 2
@@ -50,9 +50,9 @@ class CgmlHost(Host):
         super().__init__(SEATS, seed, games)
         self._logged_in: dict[int, dict[str, Any]] = {}
         self._members: dict[int, dict[str, Any]] = {}
-        """By number the players of the group, as they have introduced themselves."""
+        """The players of the group by number, as they have introduced themselves."""
         self._at: dict[int, int] = {}
-        """By number the connection of each who has joined."""
+        """The connection of each joined player, by number."""
         self._order: list[int] = []
         self._ready: set[int] = set()
         self._hand: Generator[None, Fields, str | None] | None = None
@@ -61,10 +61,10 @@ class CgmlHost(Host):
         self._talon: list[str] = []
         self._tricks: list[tuple[int, list[str]]] = []
 
-    # Who is there.
+    # Connections and groups.
 
     def _came(self, connection: int, door: int) -> None:
-        """The client speaks first."""
+        """Wait: the client sends the first message."""
 
     def _hear(self, connection: int, name: str, fields: Fields) -> None:
         match name, fields.get("status") or fields.get("type"):
@@ -92,7 +92,7 @@ class CgmlHost(Host):
         self._leave(connection)
 
     def _leave(self, connection: int) -> None:
-        """Without one of them there is no group."""
+        """Remove a player; without one of them there is no group."""
         gone = next((number for number, at in self._at.items() if at == connection), None)
         if gone is None:
             return
@@ -137,7 +137,7 @@ class CgmlHost(Host):
             self._hand = self._one_hand()
             self._step(None)
 
-    # What is said.
+    # Sending.
 
     def _all(self, name: str, /, **fields: Any) -> None:
         for connection in self._at.values():
@@ -164,10 +164,10 @@ class CgmlHost(Host):
             self._step(answer)
 
     def _step(self, answer: Fields | None) -> None:
-        """Go on with the hand, and see whether it is over."""
+        """Continue the hand, and process its end."""
         assert self._hand is not None
         try:
-            # The first step takes nothing.
+            # A generator's first step takes no value.
             next(self._hand) if answer is None else self._hand.send(answer)
             return
         except StopIteration as end:
@@ -189,7 +189,7 @@ class CgmlHost(Host):
     # A hand.
 
     def _one_hand(self) -> Generator[None, Fields, str | None]:
-        """Why there was no game; None if there was one."""
+        """Play a hand; return the reason why there was no game, None if there was one."""
         self._deal()
         declarer, game = yield from self._bid()
         if game == LADDER[0]:
@@ -226,7 +226,7 @@ class CgmlHost(Host):
             self._to(seat, "dial", {"type": "cards", **talon})
 
     def _bid(self) -> Generator[None, Fields, tuple[int, str]]:
-        """Who has won the bidding, and with which game."""
+        """Return the winner of the bidding and the game."""
         holder, standing = 0, LADDER[0]
         for challenger in range(1, SEATS):
             while standing != LADDER[-1]:
@@ -271,7 +271,7 @@ class CgmlHost(Host):
         return named, trumf
 
     def _double(self, declarer: int) -> Generator[None, Fields, int]:
-        """The level at the end: the others may double, then the declarer, and so on."""
+        """Return the final level: the others may double, then the declarer, and so on."""
         level = 1
         others = [(declarer + step) % SEATS for step in range(1, SEATS)]
         for turn in range(2 * _HIGHEST_FLEK):
@@ -287,7 +287,7 @@ class CgmlHost(Host):
         return level
 
     def _trick(self, rules: Rules, leader: int) -> Generator[None, Fields, int]:
-        """Who wins the next trick."""
+        """Play the next trick and return its winner."""
         table: list[str] = []
         for step in range(SEATS):
             seat = (leader + step) % SEATS
@@ -305,7 +305,7 @@ class CgmlHost(Host):
         return winner
 
     def _told(self, number: int) -> dict[str, Any]:
-        """A trick, as it is told."""
+        """Return the fields of a message about a trick."""
         winner, table = self._tricks[number - 1]
         return {"number": number, "playerid": self._order[winner], "card": [*table]}
 

@@ -1,4 +1,4 @@
-"""A simple Mäxchen player: joins every round, rolls or sees, and bluffs where it must."""
+"""A Mäxchen bot: joins every round, rolls or sees, and bluffs if it must."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kiebitz.dissectors.conformance.bots import Aim, Fields, Player, Say
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats, rank
 
 _HARD_TO_BEAT = 14
-"""The place among the 21 rolls from which on an announcement is doubted."""
+"""Rank among the 21 rolls from which on it doubts an announcement."""
 
 
 class MaexchenPlayer(Player):
-    """One who plays; a game is a round."""
+    """A Mäxchen bot; each round counts as a game."""
 
     _to_beat: str | None = None
 
@@ -37,7 +37,7 @@ class MaexchenPlayer(Player):
     def _turn(self, token: Any) -> None:
         roll, see = (Say(name, {"token": token}) for name in ("ROLL", "SEE"))
         if self._to_beat is None:
-            # Before the first announcement there is nothing to be seen.
+            # Before the first announcement there is nothing to see.
             self._may(roll)
         elif (rank(self._to_beat) or 0) >= _HARD_TO_BEAT or self.random.random() < 0.1:
             self._may(see, roll)
@@ -47,7 +47,7 @@ class MaexchenPlayer(Player):
     def _announce(self, dice: str, token: Any) -> None:
         claim = dice
         if self._to_beat is not None and not beats(dice, self._to_beat):
-            # No announcement but the Mäxchen is higher than the last but one.
+            # Only the Mäxchen beats the second highest announcement.
             higher = [roll for roll in ROLLS if beats(roll, self._to_beat) and roll != MIA]
             claim = self.random.choice(higher) if higher else MIA
         self._say("ANNOUNCE", dice=claim, token=token)

@@ -1,4 +1,4 @@
-"""What the specification of Mäxchen wants of peers that are sent something odd, and how rules are broken."""
+"""Mäxchen's expected reactions to unusual messages, and ways to break its rules."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _KNOWN = (
 _LOST = (Refusal("PLAYER LOST"),)
 
 DEMANDS = (
-    # Who is rejected has nothing more to say.
+    # A rejected client has nothing more to send.
     Demand("REJECTED/whole", "client", "must", ("answers", "ignores", "closes"), _JOINING, _KNOWN),
-    # Anmelden. A client at the same address may take a name over; then the other's game is at its end.
+    # Anmelden. A client at the same address may take a name over; then the other's game is over.
     Demand("REGISTER/doubled", "server", "must", ("answers",), _JOINING, _KNOWN),
     Demand(
         "REGISTER/name/others-player REGISTER/from-other",
@@ -50,7 +50,7 @@ DEMANDS = (
         "Grundlagen",
         "Kommunikation zeilenweise per UDP (utf8-kodierte Strings)",
     ),
-    # A field too many that readers pass over makes no wrong answer.
+    # An extra field that readers ignore does not make the answer wrong.
     Demand(
         "*/token/doubled",
         "server",
@@ -59,7 +59,7 @@ DEMANDS = (
         _PLAY,
         refusals=_LOST,
     ),
-    # An answer that is missing, or has another token than the question's, is none in time.
+    # An answer that is missing, or has another token than the question, is not in time.
     Demand(
         "ROLL/lost SEE/lost ANNOUNCE/lost ROLL/late SEE/late ANNOUNCE/late"
         " ROLL/cut SEE/cut ANNOUNCE/cut ROLL/token/* SEE/token/* ANNOUNCE/token/*",
@@ -70,7 +70,7 @@ DEMANDS = (
         _IN_TIME,
         _LOST,
     ),
-    # Whether dice that there are not are "völlig falsch" is open to doubt.
+    # It is unclear if impossible dice are "völlig falsch".
     Demand(
         "ANNOUNCE/dice/* ANNOUNCE/rule/wrong-answer",
         "server",

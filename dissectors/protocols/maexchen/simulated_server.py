@@ -1,4 +1,4 @@
-"""A simple Mäxchen server: round after round, with all who are registered."""
+"""A simulated Mäxchen server: round after round, with all registered players."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kiebitz.dissectors.conformance.bots import Fields, Host, Say
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, beats, rank, written
 
 _WINDOW_S = 1.0
-"""So long an answer is waited for: longer than real servers do, as programs under test may be slow."""
+"""Timeout for an answer in seconds: longer than that of real servers, as programs under test may be slow."""
 
 _PAUSE_S = 0.05
 _MOST_TURNS = 40
-"""A round ends by then: each announcement beats the one before, and there are 21."""
+"""Maximum number of turns in a round: each announcement beats the one before, and there are 21."""
 
 
 class _Answer(NamedTuple):
@@ -26,28 +26,31 @@ class _Answer(NamedTuple):
 
 
 _Asking = Generator[None, _Answer | None, _Answer | None]
-"""Waits for an answer; None is silence."""
+"""Waits for an answer; receives None on timeout."""
 
 _Loss = tuple[list[str], str]
-"""Who has lost, and the reason's code."""
+"""The losers and the code of the reason."""
 
 
 class MaexchenHost(Host):
-    """Begins once enough are registered; a game is a round."""
+    """A simulated Mäxchen server that begins once enough players are registered.
+
+    Each round counts as a game.
+    """
 
     def __init__(self, players: int, seed: int = 1, games: int = 0) -> None:
         super().__init__(players, seed, games)
         self._at: dict[str, int] = {}
-        """By name the connection of each player."""
+        """The connection of each player, by name."""
         self._spectators: dict[str, int] = {}
         self._scores: dict[str, int] = {}
         self._asked: dict[str, tuple[str, tuple[str, ...]]] = {}
-        """By token who was asked, and what may be answered."""
+        """The player asked and the allowed answers, by token."""
         self._questions = 0
         self._round: Generator[None, _Answer | None, None] | None = None
 
     def _came(self, connection: int, door: int) -> None:
-        """Over UDP nobody is known before they register."""
+        """Ignore the connection: over UDP no client is known before it registers."""
 
     def _hear(self, connection: int, name: str, fields: Fields) -> None:
         match name:
@@ -70,7 +73,7 @@ class MaexchenHost(Host):
         (self._at if plays else self._spectators)[name] = connection
         if plays:
             self._scores.setdefault(name, 0)
-        # A server may refuse any name.
+        # A server may reject any name.
         self._may(Say("REGISTERED", {}, connection), Say("REJECTED", {}, connection))
         if self._round is None and len(self._at) >= self.players:
             self._round = self._rounds()
@@ -80,7 +83,7 @@ class MaexchenHost(Host):
         if said.name == "REJECTED":
             self._gone(said.to)
 
-    # What is said.
+    # Sending.
 
     def _all(self, name: str, /, **fields: object) -> None:
         for connection in dict.fromkeys((*self._at.values(), *self._spectators.values())):
@@ -102,11 +105,11 @@ class MaexchenHost(Host):
 
     def _go_on(self, answer: _Answer | None) -> None:
         if self._round is not None:
-            # After the last round nothing more is done.
+            # The generator ends after the last round.
             with suppress(StopIteration):
                 self._round.send(answer)
 
-    # The rounds.
+    # Rounds.
 
     def _rounds(self) -> Generator[None, _Answer | None, None]:
         number = 0

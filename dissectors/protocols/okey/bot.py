@@ -1,5 +1,4 @@
-"""A simple Okey player: asks and chats in the lobby, puts tiles at random, and cheats now and then, as the
-protocol lets it."""
+"""An Okey bot: uses the lobby and its chat, puts tiles at random, and sometimes cheats."""
 
 from __future__ import annotations
 
@@ -9,18 +8,18 @@ from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
 _LOBBY = 1
 _CHEATS = 0.02
 _OWN_STACK = 0.3
-"""How often it draws from its exchange stack, where there is a tile."""
+"""Probability of drawing from its exchange stack if there is a tile."""
 
 
 class OkeyPlayer(Player):
-    """One who plays in lobby 1."""
+    """An Okey bot that plays in lobby 1."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(name, seed, games)
         self._deck: list[str] = []
         self._seat = 0
         self._waits = False
-        """Whether a draw or put of its own is not answered yet."""
+        """True if a draw or put of its own is not answered yet."""
 
     def _begin(self) -> None:
         self._deck, self._waits = [], False
@@ -60,7 +59,7 @@ class OkeyPlayer(Player):
                 self._game_over()
 
     def _look_around(self) -> None:
-        """What can be asked before a game, in an order in which it makes sense."""
+        """Queue the requests that are possible before a game, in a sensible order."""
         self._say("PING")
         self._say("NAME", nickname=f"{self.name}_")
         self._say("LPLA")
@@ -84,7 +83,7 @@ class OkeyPlayer(Player):
             self._may(pile, own)
 
     def _put(self, may_cheat: bool = False) -> None:
-        """Put a tile; one with which it wins, if there is one."""
+        """Queue putting a tile, preferably one that wins."""
         kinds = sorted({*self._deck})
         wins = [tile for tile in kinds if is_won(self._without(tile))]
         first = wins or [self.random.choice(kinds)]
@@ -112,12 +111,12 @@ class OkeyPlayer(Player):
 
     def _leads(self, aim: Aim, way: Say) -> bool:
         if aim.name in ("EMPT", "+EMPT"):
-            # Nobody wins as long as nobody can, and who draws from the pile empties it.
+            # The pile runs empty if no player wins and all draw from it.
             is_safe = way.name == "PUTT" and not is_won(way.fields["deck"])
             return is_safe or way == Say("DRAW", {"drawstack": "m"})
         if aim.name in ("CATS", "+CATS"):
             return way.name == "CATC"
-        # Who wins by cheating ends the game soon.
+        # Winning by cheating ends the game soon.
         return aim.name in ("PWIN", "+PWIN", "LOGO", "+LOGO") and way.name == "WINC"
 
     def _game_over(self) -> None:

@@ -1,4 +1,4 @@
-"""What the specification of Okey wants of peers that are sent something odd, and how rules are broken."""
+"""Okey's expected reactions to unusual messages, and ways to break its rules."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ DEMANDS = (
         _SECOND_DRAW,
         _NO_TILE,
     ),
-    # Any joker may be meant, but to be told whether it is valid is a player's due.
+    # Any joker may be meant, but the player must be told if the move is valid.
     Demand(
         "PUTT/rule/joker-colour",
         "server",
@@ -89,7 +89,7 @@ DEMANDS = (
         "angibt, ob der spezifizierte Nickname existiert.",
         (Refusal("+CATC", "nicknameexists", False),),
     ),
-    # A peer that pings all the while has exchanged something, so this is no more than advice.
+    # A peer that keeps pinging has exchanged something, so this is merely a recommendation.
     *(
         Demand(
             "silence",
@@ -120,7 +120,7 @@ def _in_percent(frame: bytes) -> bytes:
 
 
 def _quoted(frame: bytes) -> bytes:
-    """The first argument in quotation marks where it needs none."""
+    """Put the first argument in quotation marks where it needs none."""
     name, blank, rest = frame.partition(b" ")
     first, _, others = rest.partition(b" ")
     if not blank or first[:1] == b'"' or first.endswith(b"\n"):
@@ -143,7 +143,7 @@ SPELLINGS = (
 
 
 def _deck(at: Situation) -> list[str]:
-    """The tiles that our player holds."""
+    """Return the tiles that our player holds."""
     for game in at.state["games"].values():
         if at.player in game["private"]:
             return tiles(game["private"][at.player]["deck"])

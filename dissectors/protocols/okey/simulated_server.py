@@ -1,4 +1,4 @@
-"""A simple Okey server: who is logged in, the lobbies, the chat, and a game in each lobby."""
+"""A simulated Okey server: logins, lobbies, chat, and a game in each lobby."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_LOBBIES = 64
 
 
 class OkeyHost(Host):
-    """A game begins in a lobby once its four players are ready."""
+    """A simulated Okey server; a game begins in a lobby once its four players are ready."""
 
     def __init__(self, players: int = SEATS, seed: int = 1, games: int = 0) -> None:
         super().__init__(SEATS, seed, games)
@@ -47,7 +47,7 @@ class OkeyHost(Host):
             lobby.leave(connection)
 
     def say(self, to: int, name: str, /, **fields: Any) -> None:
-        """Tell a client something."""
+        """Queue a message to a client."""
         self._tell(to, name, **fields)
 
     # Requests.
@@ -117,7 +117,7 @@ class OkeyHost(Host):
         self._tell(connection, "+CATC", **fields, **exists)
 
     def ended(self, lobby: int, winner: int | None) -> None:
-        """A game is over."""
+        """Count a finished game."""
         self.games += 1
         if winner is not None:
             self._finished[lobby] = self.names.get(winner, "")
@@ -126,16 +126,16 @@ class OkeyHost(Host):
                 self._may(Hang(connection))
 
     def deal(self, count: int) -> list[str]:
-        """So many tiles of the pack, in an order that chance makes."""
+        """Return a number of tiles of the pack in random order."""
         return self.random.sample(_PACK, count)
 
     def first(self) -> int:
-        """The seat that chance has begin."""
+        """Return a random seat for the first turn."""
         return self.random.randrange(SEATS)
 
 
 class _Lobby:
-    """Four seats, and the game there."""
+    """A lobby with four seats, and its game."""
 
     def __init__(self, host: OkeyHost, number: int) -> None:
         self.number = number
@@ -150,15 +150,15 @@ class _Lobby:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a free seat."""
+        """True if a seat is free."""
         return not self.is_on and len(self.seats) < SEATS
 
     def told(self) -> dict[str, Any]:
-        """As lists of lobbies have it."""
+        """Return the lobby's entry in lists of lobbies."""
         return {"lobby": self.number, "players": [self._host.names.get(one) for one in self.seats]}
 
     def leave(self, connection: int) -> None:
-        """A player is gone: without one of the four there is no game."""
+        """Remove a player: without one of the four there is no game."""
         self.seats.remove(connection)
         self._ready.discard(connection)
         if self.is_on:
@@ -166,7 +166,7 @@ class _Lobby:
             self._end(None)
 
     def asked(self, connection: int, name: str, fields: Fields) -> None:
-        """A player asks for something in the game."""
+        """Process a player's request in the game."""
         seat = self.seats.index(connection)
         match name:
             case "REDY":

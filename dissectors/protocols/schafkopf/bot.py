@@ -1,4 +1,4 @@
-"""A simple Schafkopf player: bids what the hand allows, and follows suit."""
+"""A Schafkopf bot: bids what the hand allows, and follows suit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY
 from kiebitz.dissectors.protocols.schafkopf.legal import HOCHZEIT, NICHTS, bids, playable
 
 _BOLD = 0.25
-"""So often it knocks, says Kontra, or takes a Hochzeit; twice as often it bids."""
+"""Probability of knocking, saying Kontra, or taking a Hochzeit; that of a bid is twice as high."""
 
 
 class SchafkopfPlayer(Player):
-    """One seat; a game is a round."""
+    """A Schafkopf bot for one seat; each round counts as a game."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(name, seed, games)
@@ -23,10 +23,10 @@ class SchafkopfPlayer(Player):
         self._rules: Mode = mode(NICHTS)
         self._hand: list[str] = []
         self._gives_later = False
-        """Whether the server is one to which the card of a Hochzeit is said in a message of its own."""
+        """True if the server expects the card of a Hochzeit in a message of its own."""
 
     def _begin(self) -> None:
-        """The server speaks first."""
+        """Wait: the server sends the first message."""
         self._gives_later = False
 
     def _hear(self, name: str, fields: Fields) -> None:
@@ -88,7 +88,7 @@ class SchafkopfPlayer(Player):
             return False
         if aim.name in (HOCHZEIT, "KARTE"):
             return bool(way.fields["modus"] == HOCHZEIT)
-        # Without a game nobody is asked for Kontra or for a card.
+        # Without a game no player is asked for Kontra or for a card.
         return aim.name in ("KONTRA", "MODEL") and way.fields["modus"] not in (NICHTS, HOCHZEIT)
 
     def _play(self, fields: Fields) -> None:

@@ -1,7 +1,7 @@
-"""What the specification of Schafkopf wants of peers that are sent something odd, and how rules are broken.
+"""Schafkopf's expected reactions to unusual messages, and ways to break its rules.
 
-It is a grammar and no more: it says which Pakete there are, and nothing of what is to be done with any other.
-So only what its productions allow is demanded.
+The specification is merely a grammar: it lists the Pakete, and does not say how to react to any other. So
+only what its productions allow is required.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STRING = "String = {Zeichen}; Zeichen = UTF_8"
 _ANY_TEXT = "{0}/empty {0}/too-long {0}/outside-ascii"
 
 DEMANDS = (
-    # After this nothing is said any more, by either side.
+    # After this message neither side sends anything.
     *(
         Demand(
             "BEENDEN/whole BEENDEN/bytewise BEENDEN/in-two BEENDEN/slowly BEENDEN/joined BEENDEN/spelling/*",
@@ -77,7 +77,7 @@ SPELLINGS = (
     ),
 )
 
-# What a client lays. Its MODEL shows the cards as they are after its move.
+# Messages of a client. Its MODEL shows the cards after its move.
 
 
 def _round(at: Situation) -> dict[str, object]:
@@ -102,7 +102,7 @@ def _seen(fields: Fields) -> set[str]:
 
 
 def _unseen(fields: Fields) -> str:
-    """A card that the message does not show."""
+    """Return a card that the message does not show."""
     return min(PACK - _seen(fields))
 
 
@@ -179,7 +179,7 @@ def _given(fields: Fields, at: Situation) -> Fields:
     return {"karte": min(PACK - {*private[at.player]["hand"]})}
 
 
-# What a server shows and tells.
+# Messages of a server.
 
 
 def _card_twice(fields: Fields, at: Situation) -> Fields:
@@ -227,7 +227,7 @@ def _other_leader(fields: Fields, at: Situation) -> Fields:
 
 
 def _next_seat(name: str) -> Callable[[Fields, Situation], Fields]:
-    """Another seat in a field; what says that it lost still says so."""
+    """Return a function that changes a field to another seat; a lost game stays marked as lost."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         lost = LOST if fields[name] >= LOST else 0

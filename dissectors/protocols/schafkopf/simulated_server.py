@@ -1,4 +1,4 @@
-"""A simple Schafkopf server with the short pack: round after round at one table of four."""
+"""A simulated Schafkopf server with the short pack: round after round at one table of four."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STAKE = 50
 _NONE: list[str | None] = [None] * SEATS
 
 _Waiting = Generator[None, Fields, Fields]
-"""Waits for what was asked for."""
+"""Waits for the answer to a question."""
 
 _Asking = Generator[None, Fields, None]
 
@@ -36,21 +36,24 @@ class _Trick(NamedTuple):
 
 
 class SchafkopfHost(Host):
-    """Begins once all four have told their names; a game is a round."""
+    """A simulated Schafkopf server that begins once all four have sent their names.
+
+    Each round counts as a game.
+    """
 
     def __init__(self, players: int = SEATS, seed: int = 1, games: int = 0) -> None:
         super().__init__(SEATS, seed, games)
         self._names: dict[int, str] = {}
-        """By connection, in the order in which they came."""
+        """The names by connection, in order of arrival."""
         self._money: dict[int, int] = {}
         self._round: _Asking | None = None
         self._wanted: tuple[int, str] | None = None
         self._seats: list[int] = []
-        """By seat the connection of who sits there in this round."""
+        """The connection of each seat in this round."""
         self._hands: list[list[str]] = []
         self._last: list[str | None] = _NONE
         self._played: list[tuple[int, str]] = []
-        """Which seat has played which card in this round."""
+        """Seat and card of each move in this round."""
 
     def _came(self, connection: int, door: int) -> None:
         self._tell(connection, "NAME", name=EMPTY)
@@ -74,7 +77,7 @@ class SchafkopfHost(Host):
         self._end()
 
     def _end(self) -> None:
-        """Without one of them, or when enough was played, it is over for all."""
+        """End the game for all, as a player has left or all rounds have been played."""
         if self._round is None:
             return
         self._round, self._wanted = None, None
@@ -82,7 +85,7 @@ class SchafkopfHost(Host):
             self._tell(other, "BEENDEN")
             self._may(Hang(other))
 
-    # What is said.
+    # Sending.
 
     def _to(self, seat: int, name: str, /, **fields: Any) -> None:
         self._may(Say(name, fields, self._seats[seat]))
@@ -175,7 +178,7 @@ class SchafkopfHost(Host):
         self._all("GEKLOPFT", geklopft=knocks)
 
     def _bid(self) -> Generator[None, Fields, tuple[str, int, str]]:
-        """What is played, who plays it, and in a Hochzeit the card that is offered."""
+        """Return the mode of the game, the bidder's seat, and the card offered in a Hochzeit."""
         best, bidder, given = NICHTS, 0, ""
         for seat in range(SEATS):
             self._all("DRAN", dran=seat)
@@ -190,7 +193,7 @@ class SchafkopfHost(Host):
         return best, bidder, given
 
     def _marry(self, bidder: int, given: str) -> Generator[None, Fields, int]:
-        """Who takes the Hochzeit; cards have changed hands then."""
+        """Offer the Hochzeit to the others, and return the seat that takes it, after exchanging the cards."""
         for step in range(1, SEATS):
             seat = (bidder + step) % SEATS
             self._all("DRAN", dran=seat)
@@ -198,7 +201,7 @@ class SchafkopfHost(Host):
             answer = yield from self._ask(seat, HOCHZEIT)
             if answer["nimmt"] == "NEIN":
                 continue
-            # Its card may stand in the answer, or come after it.
+            # The card may be in the answer, or follow in another message.
             card = answer.get("karte") or (yield from self._ask(seat, "KARTE"))["karte"]
             if card in self._hands[seat] and given in self._hands[bidder]:
                 for giver, taker, gift in ((bidder, seat, given), (seat, bidder, card)):

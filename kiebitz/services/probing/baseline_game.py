@@ -1,4 +1,4 @@
-"""A game without anything odd: what is wrong in what the program says by itself."""
+"""The baseline game: violations in the messages that the program sends in an undisturbed game."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from kiebitz.storage.read.message_queries import diagnostics, messages
 from kiebitz.storage.read.timeline import Timeline
 
 Wrong = Mapping[str, Mapping[str, Sequence[int]]]
-"""By message what is wrong in it, a sentence each, with the numbers of those of the session that have it."""
+"""Sentences about violations by message name, each with the numbers of the messages concerned."""
 
 OF_NO_MESSAGE = ""
-"""Stands for a message where a flaw belongs to none of the program's."""
+"""Stands for a message if a violation belongs to none of the program's."""
 
 
 class InPlay(msgspec.Struct, frozen=True):
-    """What was seen of a program in play.
+    """The observed behaviour of a program in play.
 
-    `lost` says why the game did not come to its end, `died` how the process has ended; `parted_at` is the
-    number of the line of the record up to which it went by that, None if it did to the end.
+    `lost` says why the game was not finished, `died` how the process ended; `parted_at` is the number of the
+    recorded line at which it departed from the record, None if it never did.
 
-    The rest is told by the recording (`with_findings`): `said` are the names of its messages, `flaws` is what
-    is wrong in them; `lapses` what only departs from the specification's words, as a dialect does. A client
-    `takes_part` if it says more than who it is.
+    The rest comes from the recording (`with_findings`): `said` are the names of its messages, `flaws` the
+    violations in them; `lapses` are mere departures from the specification's wording, as in a dialect. A
+    client `takes_part` if it sends more than its introduction.
     """
 
     lost: str | None
@@ -48,12 +48,13 @@ class InPlay(msgspec.Struct, frozen=True):
 
 
 class Game(Stage):
-    """Plays a game, or as much of one as there is time for."""
+    """An undisturbed game, or as much of one as there is time for."""
 
     async def run(self, limit_s: float, come_s: float) -> InPlay:
-        """Play for so many seconds at the most. A client that is not ours to start may come within `come_s`.
+        """Play for at most `limit_s` seconds.
 
-        Raises PeerError, ProgramError, RelayError and StorageError.
+        A client that Kiebitz does not start may connect within `come_s` seconds. Raises PeerError,
+        ProgramError, RelayError and StorageError.
         """
         started = time.monotonic()
         lost = parted_at = None
@@ -73,7 +74,7 @@ class Game(Stage):
                         lost = f"it said nothing in {limit_s:.3g} s"
                     elif not self._way.has_played:
                         lost = f"in {limit_s:g} s no game came to its end"
-                # While a newcomer is greeted, nobody goes by the record any more.
+                # While a newcomer is greeted, nothing follows the record any more.
                 parted_at = self._way.parted_at
                 self._witness.begin()
                 if self._conditions.side == "server" and self.is_heard:
@@ -92,7 +93,7 @@ def _now() -> float:
 
 
 def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
-    """The verdict on a case that is in play; None, and why, if it was not seen."""
+    """Return the verdict on a case in play; or None, and why it was not observed."""
     wrong = _wrong(case, game)
     if wrong is not None:
         return wrong[0], None
@@ -113,15 +114,17 @@ def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
 
 
 def wrong_messages(case: Case, game: InPlay) -> Sequence[int]:
-    """The numbers of the messages in which something is wrong by the verdict on a case that is in play."""
+    """Return the numbers of the messages that the verdict on a case in play is about."""
     wrong = _wrong(case, game)
     return () if wrong is None else wrong[1]
 
 
 def _wrong(case: Case, game: InPlay) -> tuple[Verdict, Sequence[int]] | None:
-    """The verdict on what is wrong in the messages that a case looks at, and their numbers; None if nothing
-    is."""
-    # What nobody can read is none of its messages.
+    """Return the verdict on violations in the messages that a case checks, with their numbers.
+
+    None if there are none.
+    """
+    # Unreadable bytes belong to none of its messages.
     names = (OF_NO_MESSAGE, UNREADABLE) if case.says is None else (case.says,)
     found: Mapping[Word, Wrong] = {"FAILED": game.flaws, "NON-STRICT": game.lapses}
     for word, by_name in found.items():
@@ -134,7 +137,7 @@ def _wrong(case: Case, game: InPlay) -> tuple[Verdict, Sequence[int]] | None:
 
 
 def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> InPlay:
-    """The same with what the recording tells of it."""
+    """Return the observations, complemented by those of the recording."""
     side, says = conditions.side, OPPOSITE[HEARS[conditions.side]]
     said = frozenset(row.name for row in messages(timeline) if row.direction == says)
     flaws: dict[str, dict[str, list[int]]] = {}
@@ -142,7 +145,7 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
     for flaw in diagnostics(timeline):
         if flaw.severity == "note" or flaw.blame != side:
             continue
-        # To a client we have said all that there is to know: then to break a rule is no doubtful thing.
+        # A client has got all information from us, so that a broken rule is no doubtful case.
         if flaw.severity == "error" or (side == "client" and flaw.group == "rule"):
             kind = flaws
         elif flaw.group != "rule":

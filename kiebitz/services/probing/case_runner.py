@@ -1,6 +1,6 @@
-"""One case, tried on a live server: the way to its place, its acts there, and what comes of them.
+"""The run of one test case on a live target: the route to its injection point, its actions, and the reaction.
 
-All of it is recorded as one session.
+Everything is recorded as one session.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from kiebitz.services.probing.program import Program
 from kiebitz.storage.recording.recorder import Recorder
 
 _LINGER_S = 0.05
-"""After the last answer so long is waited for an end."""
+"""Seconds to wait for the end of a connection after the last answer."""
 
 _DYING_S = 1.0
-"""So long a program may take to end once it serves nobody any more."""
+"""Maximum number of seconds for a program to exit after it stopped serving."""
 
 _UNREAD_S = 2.0
-"""So long a peer may leave unread what is sent."""
+"""Maximum number of seconds for which a target may leave sent data unread."""
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """What came of a case: the verdict, or `why_not` it could not be tried.
+    """The outcome of a case: its verdict, or the reason `why_not` it could not be tried.
 
-    Its messages are those of its session from `begun_ns` on; if it is in play, only those that are `wrong`,
-    by their numbers.
+    Its messages are those of its session from `begun_ns` on; for a case in play, only the `wrong` ones, by
+    number.
     """
 
     case: Case
@@ -49,14 +49,14 @@ class Attempt(msgspec.Struct, frozen=True):
     begun_ns: int
     seconds: float
     is_heard: bool
-    """Whether the peer has said anything at all."""
+    """True if the target has sent anything at all."""
     never: bool = False
-    """Whether the case's message never came up."""
+    """True if the case's message never came up."""
     wrong: Sequence[int] = ()
 
 
 class Trial(Stage):
-    """Tries a case once."""
+    """One attempt at a case."""
 
     def __init__(
         self, case: Case, way: Way, conditions: Conditions, recorder: Recorder, program: Program | None
@@ -65,16 +65,16 @@ class Trial(Stage):
         self._case = case
         self._senders: set[By] = set()
         self._used: dict[By, int] = {}
-        """By whom the acts were done, and on which connections."""
+        """The connections used by the actions, by sender."""
         self._gone: set[int] = set()
-        """Connections that we have ended."""
+        """Connections that we have closed."""
         self._said: tuple[Said, ...] | None = None
-        """What the peer had said by the time that it was clear how it reacts."""
+        """The target's messages up to the point where its reaction was clear."""
         self._is_unread = False
         self._begun_ns = 0
 
     async def run(self, limit_s: float) -> Attempt:
-        """Go there, in that many seconds at the most, do it, and watch.
+        """Reach the injection point within `limit_s` seconds, execute the actions, and observe.
 
         Raises PeerError, ProgramError, RelayError and StorageError.
         """
@@ -92,7 +92,7 @@ class Trial(Stage):
             except TimeoutError:
                 self._way.lost = "its place was not reached in time"
             except PeerError as error:
-                # A program that is ours to start is started again.
+                # A program that Kiebitz starts is restarted.
                 if self._program is None:
                     raise
                 self._way.lost = str(error)
@@ -107,10 +107,10 @@ class Trial(Stage):
             self._way.never,
         )
 
-    # The way there.
+    # The route.
 
     async def _reach(self) -> tuple[Place | None, tuple[Act, ...]]:
-        """Go to the first place where the case can be tried. Raises NotHere if there is none."""
+        """Go to the first point where the case can be injected. Raises NotHere if there is none."""
         reason: NotHere | None = None
         while True:
             await self._actor.play()
@@ -132,21 +132,21 @@ class Trial(Stage):
                 return place, acts
 
     def _check(self, acts: tuple[Act, ...], place: Place) -> None:
-        """Raise NotHere if there is nobody who would do these acts."""
+        """Raise NotHere if the sender of an action is missing."""
         senders = {act.by for act in acts if not isinstance(act, Pause)}
         if "other" in senders and not place.others:
             raise NotHere("no other player is there")
         if "stranger" in senders and self._case.role == "client":
             raise NotHere("to a client only its server speaks here")
 
-    # The acts, and what comes of them.
+    # The actions and their consequences.
 
     async def _try(self, place: Place, acts: tuple[Act, ...]) -> Seen:
         await self._settle(place)
         self._begun_ns = now_ns()
         self._witness.begin()
         self._used["self"] = place.connection
-        # An answer may come while the acts are done.
+        # An answer may arrive while the actions are executed.
         self._way.acted(self._case.uses)
         for act in acts:
             await self._do(act, place)
@@ -154,7 +154,7 @@ class Trial(Stage):
         return await self._seen(place)
 
     async def _settle(self, place: Place) -> None:
-        """Hear what is still on its way: it is no answer. A datagram's answer may have little time."""
+        """Receive what is still in transit, which is no answer. For datagrams there may be no time."""
         if place.role.transport == "tcp":
             await self._actor.hear_until(time.monotonic() + _LINGER_S)
 
@@ -179,14 +179,14 @@ class Trial(Stage):
 
     async def _send(self, act: Send, connection: int) -> None:
         if act.by == "self" and "stranger" in self._senders:
-            # To what a stranger has begun there is no answer.
+            # The target cannot answer an unfinished message of a new connection.
             self._way.forget()
         self._senders.add(act.by)
         if not self._peers.say(connection, act.data) and not self._is_unread:
             try:
                 await self._peers.flushed(connection, _UNREAD_S)
             except PeerError:
-                # A peer may stop to read; it is seen below what it does then.
+                # A target may stop reading; its reaction is observed below.
                 self._is_unread = True
 
     async def _connection(self, by: By, place: Place) -> int:
@@ -195,7 +195,7 @@ class Trial(Stage):
         return self._used[by]
 
     async def _watch(self, place: Place) -> None:
-        """Go on as recorded, and hear what comes, until it is clear how the peer reacts."""
+        """Continue the route and receive messages until the target's reaction is clear."""
         due = time.monotonic() + self._wait_s()
         self._listening.is_enough = lambda: self._is_clear(place)
         with suppress(TimeoutError):
@@ -206,23 +206,23 @@ class Trial(Stage):
 
     @property
     def _replies(self) -> tuple[Said, ...]:
-        """What the peer has said, since the acts began, to those who did them."""
+        """The target's messages since the actions began, on the connections they used."""
         return self._witness.said(*self._used.values())
 
     def _wait_s(self) -> float:
-        """How long an answer is waited for. Where none is sent, the specification may say so."""
+        """Return the timeout for an answer in seconds; if nothing is sent, the specification may name one."""
         name = self._case.message
         patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
         return max(self._conditions.wait_s, 2 * patience)
 
     def _is_clear(self, place: Place) -> bool:
-        """Whether nothing more is to be waited for."""
-        # Of two that were sent the first is answered in any case.
+        """Return True if nothing more needs to be awaited."""
+        # Of two messages sent, the first is answered in any case.
         is_second_due = self._case.kind == "twice" and "answers" not in self._case.demand.right
         is_as_usual = self._is_as_usual(place) and not self._is_untold(place) and not is_second_due
         is_answered = is_as_usual or self._is_refused()
         if is_answered and self._said is None:
-            # A refusal that comes later is one of something else.
+            # A later refusal is about another message.
             self._said = self._replies
         return is_answered or self._ending() is not None or self._died() is not None
 
@@ -230,7 +230,7 @@ class Trial(Stage):
         answer = self._case.demand.answer
         if answer and not any(said.message in answer for said in self._replies):
             return False
-        # Who has sent it is answered, though it was to be another.
+        # The actual sender is answered, even if another one should have sent the message.
         senders = [self._used[by] for by in self._senders - {"self"} if not self._is_company(by)]
         if self._way.is_as_usual or any(map(self._way.has_gone_on, senders)):
             return True
@@ -238,47 +238,50 @@ class Trial(Stage):
         if expected is None:
             return False
         said = self._witness.decode(expected.data)
-        # Who is called otherwise is spoken of otherwise; dice, cards and moves may be others than recorded.
+        # With another player name messages differ; dice, cards and moves may differ from the record, too.
         is_loose = self._renames() or self._case.harmless
         if is_loose and any(each.message == said.message for each in self._witness.said(place.connection)):
             return True
         return any(self._witness.has_said(said, connection) for connection in senders)
 
     def _is_untold(self, place: Place) -> bool:
-        """Whether the others are to be told of it, and are not."""
+        """Return True if the other clients should have received a message about it, and did not."""
         name = self._case.demand.others_hear
         innocent = self._innocent(place)
         if name is None or not innocent:
             return False
         told = [said for said in self._witness.said(*innocent) if said.message == name]
         own = [said for said in self._witness.said(place.connection) if said.message == name]
-        # Others may be told such a thing of somebody else.
+        # Others may receive such a message about another player.
         return not any(said in told for said in own) if own else not told
 
     def _innocent(self, place: Place) -> list[int]:
-        """The connections of those who are there and have done nothing."""
+        """Return the connected players' connections that no action used."""
         used = self._used.values()
         return [other for other in place.others if other not in used and not self._way.has_left(other)]
 
     @property
     def _spoilt(self) -> set[Handle]:
-        """What the field names that the case spoils."""
+        """The kinds of identifiers in the field that the case mutates."""
         fields = () if self._case.of is None else self._case.of.fields
         spoilt = (field for field in fields if field.name == self._case.field)
         return {handle for field in spoilt for handle in field.type.handles()}
 
     def _renames(self) -> bool:
-        """Whether the case changes what a player is called."""
+        """Return True if the case changes a player's name."""
         return any(handle.of_player for handle in self._spoilt)
 
     def _is_told_wrong(self) -> bool:
-        """Whether a client is told something wrong: what it says then follows from that."""
+        """Return True if a client receives false information: its later messages follow from that."""
         names = self._case.field is not None or "/rule/" in self._case.name
         return self._case.role == "client" and names
 
     def _known_flawed(self) -> set[str]:
-        """The messages of which nothing is held against it: those that are wrong in any case, and those in
-        which it says a name again that the case has spoilt."""
+        """Return the names of messages whose violations do not count.
+
+        Those are the messages that are wrong in undisturbed games, too, and those that may repeat an
+        identifier that the case has mutated.
+        """
         spoilt = self._spoilt
         return {*self._conditions.habits.flawed} | {
             said.name
@@ -295,11 +298,11 @@ class Trial(Stage):
         )
 
     def _is_company(self, by: By) -> bool:
-        """Whether a stranger is only there, while our player speaks."""
+        """Return True if a new connection only accompanies our player's message."""
         return by == "stranger" and "self" in self._senders
 
     def _ending(self) -> str | None:
-        """How the peer has ended a connection by which the acts were done."""
+        """Return how the target ended a connection that the actions used; None if it did not."""
         asked = [on for by, on in self._used.items() if not self._is_company(by)]
         still_ours = (connection for connection in asked if connection not in self._gone)
         ends = (self._listening.ends.get(connection) for connection in still_ours)
@@ -309,16 +312,17 @@ class Trial(Stage):
         how = self._ending()
         said = self._said if self._said is not None else self._replies
         flawed = () if self._is_told_wrong() else self._witness.flawed(self._known_flawed())
-        # Where nothing more is to come it is right to say nothing more.
+        # At the end of the record, silence is right.
         is_through = place.is_last and self._case.harmless
         is_as_usual = self._is_as_usual(place) or is_through
         answer, is_untold = self._answer(), self._is_untold(place)
         others_go_on, leaves_waiting = self._others_go_on(place), self._leaves_waiting(place)
-        # A newcomer is made room for: what comes then is no answer. A client lets nobody in.
+        # Our connections are closed for a newcomer: messages from then on are no answer. A client accepts
+        # nobody.
         lets_in = await self._newcomer(place) if self._case.role == "server" else None
         is_leaving = how is not None if self._case.role == "client" else lets_in is False
         died = await self._died_by_now() if is_leaving else self._died()
-        # That nobody is there any more is no ending of a connection, and after a game a client may leave.
+        # A missing listener is no end of a connection, and after a game a client may leave.
         has_left = self._case.role == "client" and self._way.has_played
         is_gone = has_left or (how is not None and how.startswith(NOBODY_LISTENS))
         return Seen(
@@ -336,34 +340,34 @@ class Trial(Stage):
         )
 
     def _is_beyond(self, place: Place) -> bool:
-        """Whether the program did not go on by then also where nothing odd was done."""
+        """Return True if the program had stopped by this point in the undisturbed game, too."""
         habits = self._conditions.habits
         if place.expected is None or habits.parted_at is None:
             return not habits.takes_part
         return place.expected.number >= habits.parted_at
 
     def _answer(self) -> str | None:
-        """A message that was said and answers the case's by the grammar."""
+        """Return the name of a received message that answers the case's message by the grammar, or None."""
         row = self._case.of
         answers = self._conditions.habits.answers_to(row) if row is not None else ()
         return next((each.message for each in self._replies if each.message in answers), None)
 
     async def _died_by_now(self) -> str | None:
-        """How the program has ended; one that has just closed all its sockets may not be gone yet."""
+        """Return how the program ended; one that has just closed all its sockets gets some time to exit."""
         end = time.monotonic() + _DYING_S
         while self._died() is None and self._program is not None and time.monotonic() < end:
             await asyncio.sleep(_LINGER_S)
         return self._died()
 
     def _others_go_on(self, place: Place) -> bool | None:
-        """Whether those who have done nothing are still served; None where there is nobody, or nothing."""
+        """Return True if the uninvolved players are still served; None without such players or messages."""
         innocent = self._innocent(place)
         if any(other in self._listening.ends for other in innocent):
             return False
         return True if any(self._witness.said(other) for other in innocent) else None
 
     def _leaves_waiting(self, place: Place) -> bool:
-        """Whether others have waited for one who is gone, and are told nothing."""
+        """Return True if other players waited for one that has left, and receive nothing about it."""
         row, about = self._case.of, self._conditions.dissector
         innocent = self._innocent(place)
         if not self._has_hung_up or not innocent or row is None or self._case.role == "client":
@@ -374,17 +378,17 @@ class Trial(Stage):
         return is_waited_for and next(told, None) is None
 
     async def _newcomer(self, place: Place) -> bool | None:
-        """Whether a new client gets in; None where it is accepted, but the server says nothing to it."""
+        """Return True if a new client is accepted; None if it can connect, but the server sends nothing."""
         ours = {place.connection, *place.others, *self._used.values()}
-        # Datagrams have no end, and what comes late is recorded, too.
+        # Datagrams have no end, and late ones are recorded, too.
         if self._is_unread and place.role.transport == "tcp":
             for connection in ours:
                 self._peers.reset(connection)
         if self._conditions.habits.greets:
-            # It says something to newcomers while others are there: that is to be so still.
+            # It usually sends newcomers a message while others are connected, and must still do so.
             return bool(await self._is_greeted())
         if not self._is_unread and place.role.transport == "tcp":
             await asyncio.gather(*map(self._peers.hang, ours))
         is_greeted = await self._is_greeted()
-        # Over TCP a server may well wait for more players before it says anything.
+        # Over TCP a server may wait for more players before it sends anything.
         return is_greeted or (False if place.role.transport == "udp" or is_greeted is None else None)

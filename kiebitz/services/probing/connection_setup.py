@@ -1,6 +1,6 @@
-"""Where a program is met: our connections to it, the way that is gone, and the recording of both.
+"""The setup shared by test cases and baseline games: connections to the target, the route, and the recording.
 
-What we say goes to the address that was given, and nowhere else.
+We send data to the given address and nowhere else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kiebitz.services.replay.peer_driver import Actor
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 _REACH_S = 5.0
-"""So long a peer may take for each thing on a recorded way."""
+"""Timeout in seconds for each step of a recorded route."""
 
 _LOOK_S = 0.25
 
@@ -38,9 +38,12 @@ _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """Where and how a program is probed: `side` is which it is, `script` a recorded game to go by, which
-    comes first if it `is_like` the program; an answer is waited for `wait_s` seconds. What is seen of the
-    program goes into `habits`."""
+    """The target and how it is probed.
+
+    `side` is the target's role, `script` a recorded game to follow, which is tried first if it `is_like` the
+    target's games; `wait_s` is the timeout for an answer in seconds. Observations of its usual behaviour are
+    added to `habits`.
+    """
 
     dissector: Dissector
     side: Side
@@ -52,13 +55,15 @@ class Conditions(msgspec.Struct, frozen=True):
 
     @property
     def decode_as(self) -> DecodeAs:
-        """The protocol of the program's ports, or of ours."""
+        """The protocol by port: the target's, or ours for a client."""
         return {(self.dissector.transport, self.address[1]): self.dissector}
 
 
 class Stage:
-    """What a case and a game have in common. What happens is recorded by `recorder`; `program` is the peer,
-    if it is ours to start."""
+    """The common base of a trial and a baseline game.
+
+    Everything is recorded by `recorder`; `program` is the target, if Kiebitz starts it.
+    """
 
     def __init__(self, way: Way, conditions: Conditions, recorder: Recorder, program: Program | None) -> None:
         plays = HEARS[conditions.side]
@@ -67,22 +72,22 @@ class Stage:
         self._recorder = recorder
         self._program = program
         self._has_hung_up = False
-        """Whether the one at whose place a case is tried says nothing any more."""
+        """True if the connection at whose injection point the case is tried has been closed for sending."""
         self._witness = Witness(conditions.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
         self._listening = Listening(way, self._awaits_anybody, self._why_nobody_comes)
         self._is_deserted = False
-        """Whether nobody listens any more where the server is to be."""
+        """True if the server's address has no listener any more."""
         self._actor = Actor(self._listening, self._peers, way.servers, 0.0, _REACH_S, self._on_divergence)
 
     @property
     def is_heard(self) -> bool:
-        """Whether the peer has said anything at all."""
+        """True if the target has sent anything at all."""
         return self._witness.is_heard
 
     @asynccontextmanager
     async def _recorded(self) -> AsyncIterator[None]:
-        """Write what happens from time to time; in the end all connections are over."""
+        """Write the recording periodically; at the end close all connections."""
         writing = asyncio.create_task(self._write())
         try:
             yield
@@ -97,7 +102,7 @@ class Stage:
         self._witness.feed(item)
 
     def _on_divergence(self, divergence: Divergence) -> None:
-        """The way itself takes note of it."""
+        """Ignore a divergence: the route keeps it itself."""
 
     def _gather(self) -> None:
         self._witness.take(self._recorder.gather())
@@ -109,11 +114,11 @@ class Stage:
             self._recorder.write()
 
     async def _open(self) -> None:
-        """Be the server for a client, which is started then if it is ours to start."""
+        """For a client: listen as its server, then start the client if Kiebitz is to start it."""
         if self._conditions.side == "server":
             return
         if self._program is not None:
-            # It would come back before it is started anew.
+            # It would reconnect before it is restarted.
             self._program.stop()
         for role, address in await self._actor.listen():
             self._way.moved(role, address)
@@ -121,38 +126,40 @@ class Stage:
             self._program.start()
 
     def _awaits_anybody(self) -> bool:
-        """Whether no client has come yet."""
+        """Return True if no client has connected yet."""
         return self._conditions.side == "client" and not self._peers.streams
 
     def _why_nobody_comes(self) -> str | None:
-        """Why it is of no use to wait for the client any longer; None if it is, or if it is there."""
+        """Return the reason why no client can be expected any more; None if one can, or is connected."""
         if not self._awaits_anybody() or self._program is None:
             return None
         died = self._program.died()
         return None if died is None else f"it has ended ({died}) and has not called"
 
     def _died(self) -> str | None:
-        """How the program has ended, if it was not to end."""
+        """Return how the program ended, if it should not have."""
         program = self._program
         if program is None:
             return "nobody listens at its address any more" if self._is_deserted else None
         if self._conditions.side == "server":
             return program.died()
-        # A client may well end: after its game, where it refuses, or where its server hangs up.
+        # A client may exit: after its game, when it refuses, or when its server disconnects.
         has_hung_up = self._has_hung_up or self._listening.has_hung_up
         is_crash = program.was_killed if has_hung_up else program.has_crashed
         return program.died() if is_crash else None
 
     async def _call(self, role: Role) -> int:
-        """A new connection to a role's server, which is nobody's."""
+        """Open a connection to a role's server that belongs to no player, and return its number."""
         servers = self._way.servers.items()
         host, port = next(place for known, place in servers if known.server_key == role.server_key)
         number: int = await _PEERS[role.transport].call(self._peers, host, port)
         return number
 
     async def _is_greeted(self) -> bool | None:
-        """Whether the server says to a new client what it has always said; None if it lets it not in, or
-        hangs up without a word."""
+        """Return True if the server sends a new client its usual messages.
+
+        None if it does not accept the client, or disconnects without a message.
+        """
         habits = self._conditions.habits
         connection = await self._newcomer_called()
         if connection is None:
@@ -165,7 +172,7 @@ class Stage:
         return None if connection in self._listening.ends and not self._names_said(connection) else False
 
     async def _learn_greeting(self) -> None:
-        """See what the server says to a new client, before and after that says something."""
+        """Learn what the server sends to a new client, before and after the client's first message."""
         habits = self._conditions.habits
         connection = await self._newcomer_called()
         if connection is None:
@@ -175,13 +182,13 @@ class Stage:
         opening = self._say_opening(connection)
         is_answered = await self._hear(connection, habits.welcomes)
         habits.greets = bool(self._names_said(connection))
-        # What is no answer to it may come by chance.
+        # A message that does not answer it may be a coincidence.
         decoded = [self._conditions.dissector.decode(data, "c2s") for data in opening[:1]]
         rows = [each.row for each in decoded if each.row is not None]
         habits.answers_newcomers = is_answered and any(map(habits.is_answered, rows))
 
     def _say_opening(self, connection: int) -> tuple[bytes, ...]:
-        """Say what a new client says first, and give it; a record may have nothing that can be said."""
+        """Send and return a new client's first messages; a record may have none."""
         opening = self._way.opening()
         for data in opening:
             self._peers.say(connection, data)
@@ -195,8 +202,7 @@ class Stage:
             return None
 
     async def _hear(self, connection: int, but: frozenset[str]) -> bool:
-        """Wait until the peer says something on a connection `but` for messages of these names; whether it
-        did."""
+        """Wait for a message on a connection that is not named in `but`; return True if one arrived."""
         heard = self._names_said
 
         def is_over() -> bool:
@@ -212,19 +218,19 @@ class Stage:
 
 
 class Listening:
-    """A way, of which it is kept how connections have ended; it is over as soon as it `is_enough`."""
+    """A wrapper of a route that keeps how connections ended, and stops the route once it `is_enough`."""
 
     def __init__(
         self, way: Way, awaits_anybody: Callable[[], bool], why_over: Callable[[], str | None]
     ) -> None:
         self.ends: dict[int, str] = {}
         self.has_hung_up = False
-        """Whether it was the way to hang up on somebody."""
+        """True if the route has closed a connection."""
         self.is_enough: Callable[[], bool] = lambda: False
         self.has_come = False
-        """Whether a client has come."""
+        """True if a client has connected."""
         self.on_first: Callable[[], None] = lambda: None
-        """What is to be done when the first one comes."""
+        """Called when the first client connects."""
         self._way = way
         self._awaits_anybody = awaits_anybody
         self._why_over = why_over
@@ -238,7 +244,7 @@ class Listening:
                 self._way.lost = lost
                 return
             if isinstance(action, Listen) and self._awaits_anybody():
-                # Meanwhile it is looked whether somebody still may come.
+                # Check regularly if a client can still be expected.
                 action = Rest(time.monotonic() + _LOOK_S)
             self.has_hung_up = self.has_hung_up or isinstance(action, Hang)
             yield action

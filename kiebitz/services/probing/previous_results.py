@@ -1,4 +1,4 @@
-"""Cases that were tried before: which came out how, from the sessions of a database."""
+"""The verdicts of earlier test runs, from the sessions of a database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(rf"probe (server|client) (\S+): ({'|'.join(map(re.escape, WOR
 
 
 def earlier(database: str, role: Role, verdict: str) -> Sequence[str]:
-    """The cases whose latest verdict was this one. Raises StorageError."""
+    """Return the cases whose latest verdict was this one. Raises StorageError."""
     if not recover(database):
         return ()
     latest: dict[str, str] = {}

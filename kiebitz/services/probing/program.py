@@ -1,4 +1,4 @@
-"""The program under test, where Kiebitz starts it itself: its output is kept, and all it started ends."""
+"""The program under test as started by Kiebitz; its output is kept, and all its processes are ended."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.standard_streams import warn
 
 START_S = 10.0
-"""So long it may take until it listens."""
+"""Maximum number of seconds until it listens."""
 
 _UNSEEN_START_S = 1.0
-"""So long it gets where the system does not tell who listens."""
+"""Seconds to wait for it if the system cannot list listening sockets."""
 
 _END_S = 2.0
-"""So long it may take to end before it is killed."""
+"""Seconds it may take to exit before it is killed."""
 
 _LOOK_S = 0.02
 
@@ -34,10 +34,10 @@ _UNCAUGHT = re.compile(
     r"Traceback \(most recent call last\)|Exception in thread|panicked at|Segmentation fault|core dumped"
     r"|[Uu]nhandled|[Uu]ncaught"
 )
-"""So interpreters and runtimes tell of an error that has ended a program."""
+"""Output of interpreters and runtimes about an error that ended a program."""
 
 MOST_OUTPUT = 1 << 16
-"""So much of its latest output is kept (bytes)."""
+"""Number of bytes of its latest output to keep."""
 
 
 class ProgramError(KiebitzError):
@@ -45,7 +45,7 @@ class ProgramError(KiebitzError):
 
 
 class Program:
-    """Runs a command, again and again. It is to listen at a port of this machine, if one is given."""
+    """A command that can be started repeatedly; if a port is given, it must listen there on this machine."""
 
     def __init__(self, command: str, transport: Transport, port: int | None = None) -> None:
         self._command = command
@@ -56,10 +56,10 @@ class Program:
         self._kept = 0
         self._reader: threading.Thread | None = None
         self.is_fresh = False
-        """Whether nothing was said to it since it was started."""
+        """True if nothing was sent to it since it was started."""
 
     def start(self) -> None:
-        """End what there is of it, start it, and wait until it listens. Raises ProgramError."""
+        """Stop it if it runs, start it, and wait until it listens. Raises ProgramError."""
         self.stop()
         try:
             words = shlex.split(self._command)
@@ -73,7 +73,7 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                # All that it starts is of its group, and ends with it.
+                # All its processes belong to its group, and end with it.
                 start_new_session=True,
             )
         except (OSError, IndexError) as error:
@@ -116,7 +116,7 @@ class Program:
 
     @property
     def output(self) -> str:
-        """The latest of what it has written since it was started."""
+        """Its latest output since it was started."""
         return b"".join([*self._output])[-MOST_OUTPUT:].decode("utf-8", "replace")
 
     def _last_words(self) -> str:
@@ -124,7 +124,7 @@ class Program:
         return f"; it says: {lines[-1][:200]}" if lines else ""
 
     def died(self) -> str | None:
-        """How it has ended; None while it runs."""
+        """Return how it ended; None while it runs."""
         status = self._status
         if status is None:
             return None
@@ -137,12 +137,12 @@ class Program:
 
     @property
     def was_killed(self) -> bool:
-        """Whether a signal has ended it."""
+        """True if a signal has ended it."""
         return self._status is not None and self._status < 0
 
     @property
     def has_crashed(self) -> bool:
-        """Whether a signal has ended it, or an error that nobody caught, as its output tells."""
+        """True if it was ended by a signal, or by an uncaught error according to its output."""
         return self.was_killed or (bool(self._status) and _UNCAUGHT.search(self.output) is not None)
 
     @property
@@ -151,30 +151,30 @@ class Program:
 
     @property
     def number(self) -> int | None:
-        """The number of its process, and of the group of all that it has started; None if it was not."""
+        """The process number, also of its process group; None if it was not started."""
         return None if self._process is None else self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """True if it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
-        """End it, with all that it has started."""
+        """Stop it, with all processes that it has started."""
         process, self._process = self._process, None
         if process is None:
             return
         self._signal(process, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_END_S)
-        # Whatever it has started, and whatever does not end by itself.
+        # This reaches its child processes and whatever ignores the first signal.
         self._signal(process, signal.SIGKILL)
         try:
             process.wait(_END_S)
         except subprocess.TimeoutExpired:
             warn(f"{self._command} does not end: its process number is {process.pid}")
         if self._reader is not None:
-            # What is no longer of its group may still hold the pipe.
+            # A process that left the group may still hold the pipe.
             self._reader.join(_END_S)
 
     def _signal(self, process: subprocess.Popen[bytes], number: int) -> None:

@@ -1,4 +1,4 @@
-"""The recorded games by which a case's place is reached: those that come with Kiebitz, or the user's own."""
+"""Recorded games used as routes to an injection point: those bundled with Kiebitz, or the user's own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kiebitz.storage.read.script import script_of
 
 
 def script_in(session: str, protocol: str | None = None) -> Script:
-    """The script of a session; of a protocol's streams only, if one is named.
+    """Return the script of a session, limited to one protocol's streams if one is named.
 
     Raises StorageError and CaptureError.
     """
@@ -38,13 +38,13 @@ def _packed(protocol: str) -> Traversable:
 
 
 def has_sample(protocol: str) -> bool:
-    """Whether a game of a protocol comes with Kiebitz."""
+    """Return True if a game of a protocol is bundled with Kiebitz."""
     return _packed(protocol).is_file()
 
 
 @contextmanager
 def sample_of(protocol: str) -> Iterator[str]:
-    """The path of the game of a protocol that comes with Kiebitz. Raises StorageError."""
+    """Provide the path of the bundled game of a protocol. Raises StorageError."""
     packed = _packed(protocol)
     if not packed.is_file():
         raise StorageError(

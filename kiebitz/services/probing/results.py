@@ -1,4 +1,4 @@
-"""What is told of a case that was tried, in a record: for programs as it is, and for the page."""
+"""The result of a test case as a record, for JSON output and for the report."""
 
 from __future__ import annotations
 
@@ -15,36 +15,37 @@ from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.message_detail import InFull, MessageInFull
 
-# Where cases are only listed, nothing that tries them is needed.
+# Listing cases needs nothing that runs them.
 if TYPE_CHECKING:
     from kiebitz.services.probing.case_runner import Attempt
 
 MOST_MESSAGES = 24
-"""So many messages of a case are told."""
+"""Maximum number of messages in a result."""
 
 _MOST_DRAWN = 8
-"""So many of them are drawn in full, beside those with a flaw: more make a report that no telephone opens."""
+"""Maximum number of rendered messages in addition to those with a violation: a larger report does not open on
+a phone."""
 
 _MOST_HEX = 4096
-"""So many of a message's bytes are told."""
+"""Maximum number of a message's bytes in a result."""
 
 _MOST_SENT = 64
-"""So many pieces of what was sent are told."""
+"""Maximum number of sent pieces in a result."""
 
 NOT_TRIED = "NOT TRIED"
-"""Stands for a verdict where a case's place was not reached, or is in no recorded game."""
+"""Stands for a verdict if a case's injection point was not reached, or is in no recorded game."""
 
 ANY_MESSAGE = "any message"
 
 IN_PLAY = "in play"
-"""Stands for a message where nothing odd is sent."""
+"""Stands for a message if nothing unusual is sent."""
 
 WORDS = ("FAILED", "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
-"""The verdicts, what matters most first."""
+"""The verdicts, most important first."""
 
 
 class Demanded(msgspec.Struct, frozen=True):
-    """What the specification says of a case."""
+    """The specification's expectation for a case."""
 
     level: str
     right: tuple[str, ...]
@@ -53,9 +54,9 @@ class Demanded(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A message of a case: its number in the session, which way it went, and its first bytes in hex.
+    """A message of a case: its number in the session, its direction, and its first bytes in hex.
 
-    `drawn` is the message in full, as the report has it; blank if there are many before it.
+    `drawn` is the message rendered for the report; empty if many messages precede it.
     """
 
     id: int
@@ -68,7 +69,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """Bytes that went to the program in one piece: the stream, when, and the first of them in hex."""
+    """Bytes sent to the program in one piece: the stream, the time, and the first bytes in hex."""
 
     stream: int
     time: float
@@ -77,13 +78,13 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A case and what came of it.
+    """A case and its outcome.
 
-    `verdict` is one of `WORDS`, `why` says why in a clause. `message` is what the case sends, None if that
-    may be any; it is summed up with its `group`. `sent` and `messages` are what was said from the acts on, by
-    all players, or in play what is wrong; `unread` are the bytes that became no message. `session` is where
-    it was recorded, None if it was not kept. `output` is what the program under test wrote, if Kiebitz has
-    started it. `command` tries the case again.
+    `verdict` is one of `WORDS`, `why` is the reason as a clause. `message` is the message that the case
+    sends, None for any; results are summed up by `group`. `sent` and `messages` are the traffic of all
+    players since the actions began; for a case in play, the violations. `unread` are the bytes that no
+    message was read from. `session` is where it was recorded, None if it was not kept. `output` is the output
+    of the program under test, if Kiebitz started it. `command` runs the case again.
     """
 
     case: str
@@ -108,11 +109,11 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def is_failed(self) -> bool:
-        """Whether the program does what it must not do."""
+        """True if the program does something that it must not do."""
         return self.verdict == "FAILED"
 
     def as_json(self) -> dict[str, Any]:
-        """The record for programs: what is drawn is for the report."""
+        """Return the record for JSON output, without what is rendered for the report."""
         told: dict[str, Any] = msgspec.to_builtins(self)
         del told["unread"], told["group"]
         for message in told["messages"]:
@@ -121,14 +122,14 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def group_of(case: Case) -> str:
-    """What a case is listed and summed up with: its message as its name has it, or what stands for one."""
+    """Return the group under which a case is listed and summed up: its message's label, or a substitute."""
     if case.is_in_play:
         return IN_PLAY
     return ANY_MESSAGE if case.of is None else case.name.split("/")[1]
 
 
 def demanded(case: Case) -> Demanded:
-    """What the specification says of a case."""
+    """Return the specification's expectation for a case."""
     demand = case.demand
     return Demanded(demand.level, tuple(demand.right), demand.clause, demand.quote)
 
@@ -152,7 +153,7 @@ def result_of(
     if verdict is not None and not case.is_in_play:
         rows = [*messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
         sent = _sent(timeline, attempt)
-    # Of what was said in play only what is wrong is told, and not the whole game.
+    # For a case in play, only the violations are reported, not the whole game.
     numbers = attempt.wrong if case.is_in_play else [row.id for row in rows]
     in_full = InFull(timeline)
     shown = [in_full.message(number) for number in numbers[:MOST_MESSAGES]]
@@ -184,7 +185,7 @@ def result_of(
 
 
 def untried(case: Case, why: str, command: str) -> Result:
-    """What is told of a case to whose place no way leads."""
+    """Return the result of a case whose injection point no route reaches."""
     about = (case.name, case.role, case.kind, group_of(case), case.message, case.field, case.sentence)
     return Result(*about, demanded(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command)
 
@@ -209,7 +210,7 @@ def _piece(chunk: ChunkRow, timeline: Timeline) -> Sent:
 
 
 def _sent(timeline: Timeline, attempt: Attempt) -> list[ChunkRow]:
-    """What we have sent from the acts on, in the pieces in which it went."""
+    """Return what we have sent since the actions began, in the pieces in which it was sent."""
     ours = HEARS[attempt.case.role]
     found = [
         chunk
@@ -221,10 +222,11 @@ def _sent(timeline: Timeline, attempt: Attempt) -> list[ChunkRow]:
 
 
 def no_message(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int, int, int]]) -> bytes:
-    """Of the bytes that were sent those in which no message was read.
+    """Return the sent bytes that no message was read from.
 
-    Each piece that was `sent` has its stream, its offset there and its bytes, each message its stream, its
-    offset and its length.
+    Args:
+        sent: The stream, offset and bytes of each piece.
+        read: The stream, offset and length of each message.
     """
     messages: dict[int, list[tuple[int, int]]] = {}
     for stream, offset, length in read:
@@ -240,7 +242,7 @@ def no_message(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int,
 
 
 def right_words(result: Result) -> str:
-    """What the specification says of it, in words."""
+    """Describe the specification's expectation."""
     demand = result.demand
     if demand.right == ANY_REACTION:
         return f"{demand.level}: any reaction is right, as long as it lives on"
@@ -248,17 +250,17 @@ def right_words(result: Result) -> str:
 
 
 def key_of(verdict: str) -> str:
-    """A verdict as options, the style sheet of the report and its addresses have it: `not-tried`."""
+    """Return a verdict as used in options, CSS classes and anchors: `not-tried`."""
     return verdict.lower().replace(" ", "-")
 
 
 def by_verdict(count: Counter[str]) -> Iterator[tuple[str, int]]:
-    """How many there are of each verdict that was given, what matters most first."""
+    """Yield each verdict that occurs and its count, most important first."""
     for word in WORDS:
         if count[word]:
             yield word, count[word]
 
 
 def in_words(count: Counter[str]) -> str:
-    """The same in a line."""
+    """Return the counts in one line."""
     return ", ".join(f"{number:,} {word}" for word, number in by_verdict(count)) or "no case was tried"

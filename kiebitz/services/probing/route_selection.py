@@ -1,4 +1,4 @@
-"""Which ways lead to a case's place: simple players first, or a recorded game, whichever knows it better."""
+"""The choice of routes to a case's injection point: simulated peers or a recorded game."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NAMES = ("Anna", "Bert", "Cleo", "Dora")
 _STRANGER = "Emil"
 
 _GAMES = 8
-"""So many games are played if there is time: not each has all that can happen."""
+"""Maximum number of games to play: not every game has everything that can happen."""
 
 Making = Callable[[int], Way]
-"""Makes a way; of another number it plays otherwise."""
+"""Creates a route; its argument is a seed that varies the play."""
 
 
 def ways_to(case: Case, conditions: Conditions) -> Sequence[Making]:
-    """The ways to a case's place, what is tried first coming first; empty if there is none."""
+    """Return the routes to a case's injection point in the order to try them; empty if there are none."""
     goal = Goal(case.aim(conditions.dissector), case.at_start, case.harmless, case.is_cut)
     played = [lambda seed: _played(conditions, goal, seed, 0)] if _may_be_played(conditions, goal) else []
     recorded = (
@@ -38,12 +38,12 @@ def ways_to(case: Case, conditions: Conditions) -> Sequence[Making]:
         if conditions.script is not None
         else []
     )
-    # A record has what is said first in it; else players come further.
+    # A record contains the first messages of a conversation; for others, simulated peers get further.
     return [*recorded, *played] if conditions.is_like or case.at_start else [*played, *recorded]
 
 
 def way_of_game(conditions: Conditions, seed: int) -> Way:
-    """A way on which a game is played, and nothing odd is done."""
+    """Return a route that plays a game without any case."""
     if _may_be_played(conditions, Goal()):
         return _played(conditions, Goal(), seed, _GAMES)
     return _recorded(conditions, None)
@@ -53,7 +53,7 @@ def _may_be_played(conditions: Conditions, goal: Goal) -> bool:
     about = conditions.dissector
     if conditions.side == "server":
         return about.player is not None
-    # A host says something first only if it is the protocol's way.
+    # A server sends the first message only if the protocol has it so.
     return about.player is not None and about.host is not None and not goal.early
 
 

@@ -1,4 +1,4 @@
-"""Many cases, one after the other: how many, how fast and how long, and a program that is started anew."""
+"""A test run: many cases one after the other, with limits on number, rate and time, and program restarts."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ from kiebitz.storage.recording.disk_space import Room
 from kiebitz.storage.recording.recorder import Recorder
 
 GAME_S = 10.0
-"""So long games may take in which the program's own messages are looked at."""
+"""Maximum duration in seconds of the games in which the program's own messages are checked."""
 
 SHORT_GAME_S = 3.0
-"""The same where that is not asked for."""
+"""The same limit if no case asks for that check."""
 
 _Seen = TypeVar("_Seen")
 
 _Key = tuple[int, bool, MessageType | None]
-"""A way, by its number; whether it leads to the start of a conversation; and a message."""
+"""A route's number; True if it leads to the start of a conversation; and a message."""
 
 PROBE = "probe"
-"""With this word the names of sessions of cases begin: `probe server maexchen/JOIN/lost: OK`."""
+"""The first word of the names of cases' sessions: `probe server maexchen/JOIN/lost: OK`."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """At most so many cases, so many begun in a second, and for so long altogether (seconds)."""
+    """The limits of a test run: maximum number of cases, cases per second, and total seconds."""
 
     most: int
     rate: float
@@ -58,11 +58,11 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Series:
-    """Tries cases, each in a session of its own.
+    """A test run, with a session for each case.
 
-    `command` is the beginning of the shell command that tries one again. `database` keeps the sessions,
-    `keep` is a folder for the captures of those that failed; None keeps nothing. `left` says, when it is
-    over, why cases were left out, if some were. `render` draws messages for the report.
+    `command` is the beginning of the shell command that runs a case again. `database` keeps the sessions,
+    `keep` is a folder for the captures of failed cases; None keeps nothing. Afterwards `left` says why cases
+    were left out, if any were. `render` renders messages for the report.
     """
 
     def __init__(
@@ -84,20 +84,20 @@ class Series:
         self._database = database
         self._keep = keep
         if keep is not None and os.path.lexists(keep):
-            # Refused before cases run, not at the first that fails.
+            # Fail before cases run, not at the first that fails.
             make_folder(keep)
         self._room = Room(None)
         self._was_heard = False
         self._hopeless: dict[_Key, str] = {}
-        """Of a way and a message why it never came up."""
+        """The reason why a message never came up, by route and message."""
         self._is_over = False
-        """Whether the server lets nobody in any more, and nobody starts it again."""
+        """True if the server accepts nobody any more, and Kiebitz cannot restart it."""
         self.left: str | None = None
 
     def run(self, cases: Sequence[Case]) -> Iterator[Result]:
-        """Try one after the other, and tell what came of each.
+        """Run the cases one after the other and yield their results.
 
-        Raises PeerError, ProgramError, RelayError and StorageError; the program is ended in any case.
+        Raises PeerError, ProgramError, RelayError and StorageError; the program is stopped in any case.
         """
         begun = time.monotonic()
         wanted = cases[: self._bounds.most]
@@ -116,7 +116,7 @@ class Series:
                 try:
                     result = self._tried(case, left_s)
                 except PeerError as error:
-                    # What is known by then is told.
+                    # The results so far are kept.
                     if not self._was_heard:
                         raise
                     self._leave(len(cases) - number, str(error))
@@ -132,14 +132,14 @@ class Series:
                 self._program.stop()
 
     def _leave(self, count: int, why: str) -> None:
-        """Note that so many cases are left out."""
+        """Note that a number of cases is left out."""
         if count:
             self.left = f"{counted(count, 'case')}: {why}"
 
     def _play(self, cases: Sequence[Case], left_s: float) -> Iterator[Result]:
-        """Play a game without anything odd, and tell what came of these cases.
+        """Play an undisturbed game and yield the results of the cases about it.
 
-        It is played also where none is asked for: by what the program does then its reactions are known.
+        The game is played even without such cases: it shows the program's usual behaviour.
         """
         side = self._conditions.side
         name = f"{PROBE} {side} {self._conditions.dissector.protocol}/game"
@@ -156,7 +156,7 @@ class Series:
             for case in cases:
                 verdict, why_not = verdict_of(case, game)
                 verdicts.append(verdict.word if verdict is not None else NOT_TRIED)
-                # One game is for all of them.
+                # One game serves all of them.
                 seconds = game.seconds if case.says is None else 0.0
                 wrong = wrong_messages(case, game)
                 attempt = Attempt(case, verdict, why_not, None, begun_ns, seconds, game.is_heard, wrong=wrong)
@@ -171,9 +171,11 @@ class Series:
         return self._run(game.run(limit_s, come_s), recorder)
 
     def _tried(self, case: Case, left_s: float) -> Result:
-        """Try a case, for so many seconds at the most, by one way after the other until its place is reached;
-        with the server started anew, if it was only in no state for it. A client is started anew for each
-        case."""
+        """Try a case for at most `left_s` seconds, on one route after the other until it can be injected.
+
+        The server is restarted if its state may be the reason for a bad result. A client is restarted for
+        each case.
+        """
         result = None
         reasons: list[str] = []
         for number, make in enumerate(ways_to(case, self._conditions)):
@@ -187,7 +189,7 @@ class Series:
             reasons.append(result.why)
         if result is None:
             return untried(case, reasons[0] if reasons else "no game leads there", self._again(case))
-        # The first way is the better one, and what is in its way tells more.
+        # The first route is the better one, and its obstacle says more.
         return msgspec.structs.replace(result, why=reasons[0])
 
     def _on_a_way(self, case: Case, make: Making, left_s: float, key: _Key) -> Result:
@@ -199,12 +201,12 @@ class Series:
         was_fresh = case.role == "server" and program.is_fresh
         result = self._once(case, make(1), left_s, key)
         is_doubtful = result.verdict in ("FAILED", "NON-STRICT") or (
-            # A client is started anew in any case.
+            # A client is restarted in any case.
             result.verdict == NOT_TRIED and case.role == "server"
         )
         if was_fresh or not is_doubtful:
             return result
-        # What earlier cases have left behind may be the reason, or a game in which there was nothing to say.
+        # The reason may be the state left by earlier cases, or a game in which the message was not due.
         if case.role == "server":
             program.start()
         return self._once(case, make(2), left_s, key)
@@ -228,7 +230,7 @@ class Series:
 
     @contextmanager
     def _session(self, name: str, source: str) -> Iterator[Recorder]:
-        """A session of its own for what is done."""
+        """Provide the recorder of a new session."""
         refuse_if_unfinished(self._database or MEMORY)
         recorder = Recorder(
             self._database or MEMORY,
@@ -242,7 +244,7 @@ class Series:
             yield recorder
         finally:
             recorder.release()
-            # One in memory is still open.
+            # A database in memory is still open.
             recorder.connection.close()
 
     def _run(self, doing: Coroutine[None, None, _Seen], recorder: Recorder) -> _Seen:
@@ -269,7 +271,7 @@ class Series:
         return f"{self._command} --only {shlex.quote(case.name)}"
 
     def _look(self, side: Side, is_heard: bool) -> None:
-        """See whether there is anybody to go on with. Raises PeerError if nobody has ever answered."""
+        """Check that there is a target to continue with. Raises PeerError if none has ever answered."""
         if self._program is None and side == "server" and not is_heard and not self._was_heard:
             about = self._conditions.dissector
             raise PeerError(

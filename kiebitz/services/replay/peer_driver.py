@@ -1,4 +1,4 @@
-"""Plays a part to live peers: does what it says, tells it what they do, and records both."""
+"""The driver of a replay to live peers: carries out actions, reports the peers' input, and records both."""
 
 from __future__ import annotations
 
@@ -16,39 +16,40 @@ from kiebitz.proxy.peers.connections import Came, Happening, Peers, Said
 from kiebitz.services.server_addresses import Place
 
 APART_SECONDS = 0.003
-"""Between messages on different streams, so that they arrive in the order in which they are sent: whoever
-reads them together, as a relay does, would see no order in what came within one turn of his loop."""
+"""Seconds between messages on different streams, so that they arrive in the order in which they are sent.
+
+A receiver that reads both streams in one turn of its event loop, as a relay does, would see no order."""
 
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
 class Playable(Protocol):
-    """What an actor needs of a part, or of what else says what is to be done; see `Part`."""
+    """The interface of a replay or route to its driver; see `Part`."""
 
     def actions(self) -> Iterator[Action]:
-        """What is to be done next."""
+        """Yield the next actions."""
 
     def accepted(self, connection: int, server: Role) -> None:
-        """A client has come."""
+        """Report a client's connection."""
 
     def connected(self, connection: int, role: Role) -> None:
-        """A call has been taken."""
+        """Report that our connection for a role is established."""
 
     def heard(self, connection: int, data: bytes) -> Reaction:
-        """The peer has sent bytes."""
+        """Process bytes from the peer."""
 
     def ended(self, connection: int, how: str) -> Reaction:
-        """The peer says nothing more."""
+        """Report that the peer sends nothing more."""
 
     def overdue(self, listened: Listen) -> Reaction:
-        """What was listened for has not come in time."""
+        """Report that an awaited line or client did not arrive in time."""
 
 
 class Actor:
-    """Plays `part` by the pace of the record times `speed`, or, if that is 0, as fast as the peer.
+    """A driver of `part` at the recorded pace times `speed`, or, if that is 0, as fast as the peer.
 
-    Each server, by the first role that it has, is at its place of `places`. `patience_s` is how long the peer
-    may take. `on_divergence` is told what it does that is not in the record.
+    `places` has the address of each server, by the first role that it has. `patience_s` is the peer's timeout
+    in seconds. `on_divergence` is called for each difference from the record.
     """
 
     def __init__(
@@ -67,14 +68,14 @@ class Actor:
         self._patience_s = patience_s
         self._on_divergence = on_divergence
         self._anybody = peers.plays == "c2s"
-        """Whether there is a peer yet; a server waits for its first client as long as it takes."""
+        """True once there is a peer; a server waits for its first client without a timeout."""
         self._last = time.monotonic()
         self._listened: Listen | None = None
         self._deadline: float | None = None
-        """When what is listened for is overdue."""
+        """The time at which the awaited input is overdue."""
 
     async def listen(self) -> list[tuple[Role, str]]:
-        """Open the servers; gives each with its address. Raises RelayError."""
+        """Open the servers; return each with its address. Raises RelayError."""
         opened = []
         for role, (host, port) in self._places.items():
             listen = _PEERS[role.transport].listen
@@ -82,7 +83,7 @@ class Actor:
         return opened
 
     async def play(self) -> None:
-        """Go through the part, to its end or to where it stops. Raises PeerError and RelayError."""
+        """Carry out the actions to the end, or to where they stop. Raises PeerError and RelayError."""
         for action in self._part.actions():
             if isinstance(action, Listen):
                 await self._listen(action)
@@ -95,12 +96,12 @@ class Actor:
             self._last = time.monotonic()
 
     async def _pace(self, since_ns: int, apart: bool) -> None:
-        """Wait until an action is due, and hear meanwhile."""
+        """Wait until an action is due, and process input meanwhile."""
         wait_s = since_ns / 1e9 / self._speed if self._speed else 0.0
         await self.hear_until(self._last + max(wait_s, APART_SECONDS if apart else 0.0))
 
     async def hear_until(self, due: float, is_enough: Callable[[], bool] = lambda: False) -> None:
-        """Hear what the peers do until a moment of the monotonic clock, or until it is enough."""
+        """Process input until a time of the monotonic clock, or until `is_enough` returns True."""
         while not is_enough() and (left := due - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
@@ -119,7 +120,7 @@ class Actor:
             await self._meanwhile(self._peers.flushed(said.connection, self._patience_s))
 
     async def _meanwhile(self, doing: Coroutine[Any, Any, None]) -> None:
-        """Hear what the peers do until something is done: else it would pile up."""
+        """Process input while a coroutine runs: otherwise the input would pile up."""
         task = asyncio.create_task(doing)
         while not task.done():
             happening = asyncio.create_task(self._peers.happened.get())
@@ -135,11 +136,11 @@ class Actor:
         self._part.connected(await _PEERS[role.transport].call(self._peers, host, port), role)
 
     def _server(self, key: str) -> Role:
-        """The first role of a server; a part may get to know more of them as it goes."""
+        """Return the first role of a server; a replay may learn of further ones as it goes."""
         return next(role for role in self._places if role.server_key == key)
 
     async def _listen(self, listened: Listen) -> None:
-        """Wait for the peer to do something, as long as it may take to do what is listened for."""
+        """Wait for input from the peer, at most until the awaited input is overdue."""
         if listened != self._listened:
             self._listened = listened
             self._deadline = time.monotonic() + self._patience_s
