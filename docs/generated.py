@@ -114,7 +114,7 @@ def cases_page(dissector: Dissector) -> str:
     return "\n".join([*lines, *_meanings(dissector)]) + "\n"
 
 
-_IN_PLAY = "In a game without anything odd"
+_IN_PLAY = "In an undisturbed game"
 
 
 class _Row(NamedTuple):

@@ -138,7 +138,7 @@ def test_each_protocol_has_a_page_with_all_its_cases(generated: ModuleType) -> N
                 _, *names = case.name.split("/")
                 group = names.pop(0).replace("_", r"\_") if case.of is not None else "Not of one message"
                 if case.is_in_play:
-                    group = "In a game without anything odd"
+                    group = "In an undisturbed game"
                 is_of_field = case.field is not None or case.is_in_play
                 kind = names.pop() if is_of_field else "/".join(names)
                 row = ("/".join(names) if is_of_field else "", kind, case.demand.level)

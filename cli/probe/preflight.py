@@ -48,7 +48,7 @@ def recognised(place: Place) -> Dissector:
         pass
     known = ", ".join(installed().dissectors)
     raise click.UsageError(
-        f"it is not known what {host}:{port} speaks, and nothing is sent before that is clear: say"
+        f"the protocol of {host}:{port} is not known, and nothing is sent before it is: name it with"
         f" -d PROTOCOL, one of {known}"
     )
 
@@ -69,7 +69,8 @@ def ask_first(place: Place, dissector: Dissector, is_agreed: bool) -> None:
         return
     if not has_keyboard():
         raise click.UsageError(
-            f"{host} is another machine: probe only what is yours or what you may probe, and say so: --yes"
+            f"{host} is another machine: probe only servers that are yours or that you may probe, and"
+            " confirm that with --yes"
         )
-    if not confirmed(f"{host} is another machine. Is it yours, or may you send it what is wrong on purpose?"):
+    if not confirmed(f"{host} is another machine. Is it yours, or may you send it invalid messages?"):
         raise click.Abort

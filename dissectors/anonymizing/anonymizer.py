@@ -169,7 +169,7 @@ class _Conversation:
         """Return a fault without names: the text about a divergence quotes both messages and is replaced."""
         other = msgspec.structs.replace(fault, stream=self.stream)
         if fault.code == DIVERGENCE:
-            other.text, other.expected = "the peer says something else than in the record", None
+            other.text, other.expected = "the peer departs from the record", None
         return other
 
     def finish(self, found: list[Item]) -> None:

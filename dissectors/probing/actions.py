@@ -173,7 +173,7 @@ def only(*done: Act) -> Callable[[Situation], Acts]:
 def half(at: Situation) -> bytes:
     """Return the first half of a message, which is never all of it."""
     if len(at.frame) < 2:
-        raise NotHere("the message has no two halves")
+        raise NotHere("the message is too short to halve")
     return at.frame[: len(at.frame) // 2]
 
 
@@ -181,7 +181,7 @@ def line_end(frame: bytes) -> bytes:
     """Return the line end of a message without the message. Raises NotHere if it has none."""
     end = frame[len(frame.rstrip(b"\r\n")) :]
     if not end:
-        raise NotHere("the message ends with no line end")
+        raise NotHere("the message has no line end")
     return end
 
 
@@ -194,9 +194,9 @@ def other_line_ends(frame: bytes) -> bytes:
 
 def _following(at: Situation, waits: bool) -> bytes:
     if at.following is None:
-        raise NotHere("nothing is to be sent after it")
+        raise NotHere("no message follows it")
     if at.waits != waits:
         raise NotHere(
-            "what is to be sent next " + ("waits for the peer" if at.waits else "waits for nothing")
+            "the next message " + ("waits for the target" if at.waits else "does not wait for the target")
         )
     return at.following

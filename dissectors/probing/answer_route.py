@@ -101,9 +101,9 @@ class AnsweringWay(WayOfRecord):
 
     def actions(self) -> Iterator[Action]:
         if self._early is None:
-            self.lost = "the record has no place for it"
+            self.lost = "the record has no point to inject it"
         elif self._passed > MOST_PLACES:
-            self.lost = f"it can be tried at none of {self._passed} places"
+            self.lost = f"it can be injected at none of {self._passed} points"
         held, self._held = self._held, None
         if held is not None:
             yield held
@@ -200,7 +200,7 @@ class AnsweringWay(WayOfRecord):
 
     def overdue(self, listened: Listen) -> Reaction:
         if not self._has_acted:
-            self.lost = "the server does not ask for it in time"
+            self.lost = "the server did not ask for it in time"
         return Reaction()
 
     def _compare(self, connection: int, live: Heard) -> None:

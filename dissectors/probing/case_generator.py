@@ -50,7 +50,7 @@ def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
             if any(fnmatchcase(case, f"{dissector.protocol}/{pattern}") for pattern in patterns)
         )
         found[rule] = tuple(dict.fromkeys(breakers)) or reactions.unreachable.get(
-            rule, "its protocol does not say how it is broken"
+            rule, "its protocol declares no way to break it"
         )
     return found
 
@@ -96,7 +96,7 @@ class _Maker:
             f"{self._dissector.protocol}/game",
             self._role,
             "game",
-            "a game in which nothing odd is done",
+            "an undisturbed game",
             game,
             acts.only(),
             is_in_play=True,
@@ -108,7 +108,7 @@ class _Maker:
                 f"{self._dissector.protocol}/{label}",
                 self._role,
                 "said",
-                f"{name}: as the program says it in a game in which nothing odd is done",
+                f"{name}: as the program sends it in an undisturbed game",
                 Demand(label, self._role, "must", ("answers",), row.clause),
                 acts.only(),
                 is_in_play=True,
@@ -121,7 +121,7 @@ class _Maker:
         spoiler = self._spoiler
         yield self._case(
             "unknown-message",
-            "a message that nobody knows",
+            "a message with an unknown name",
             acts.instead(spoiler.renamed),
             uses=0,
         )
@@ -144,16 +144,16 @@ class _Maker:
                 ("reset", acts.Reset("stranger")),
             )
             for word, end in ends if self._role == "server" else ():
-                sentence = f"somebody comes, and goes without a word ({word})"
+                sentence = f"a client connects and leaves without a message ({word})"
                 yield self._case(f"come-and-go/{word}", sentence, acts.only(end), uses=0)
             if self._role == "server":
-                sentence = "a message as it is, while half of somebody's who has come has arrived"
+                sentence = "a message as it is, after half a message of another new client"
                 yield self._case("come-and-stay", sentence, acts.beside_half, harmless=True)
         silence_s = self._reactions.silence_s
         if silence_s is not None:
             yield self._case(
                 "silence",
-                f"nothing for more than {silence_s:g} s",
+                f"no message for more than {silence_s:g} s",
                 acts.only(acts.Pause(silence_s + 1)),
                 uses=0,
             )
@@ -164,7 +164,8 @@ class _Maker:
         for form in forms_of(row, self._dissector, self._role):
             yield self._message_case(row, f"{label}/{form.kind}", form.sentence, form.make, form)
         if row.name not in self._dissector.introductions:
-            yield self._message_case(row, f"{label}/first", "before anything else", acts.whole, at_start=True)
+            sentence = "before any other message"
+            yield self._message_case(row, f"{label}/first", sentence, acts.whole, at_start=True)
 
     def _of_spellings(self, row: MessageType, label: str) -> Iterator[Case]:
         known = self._reactions.spellings
@@ -188,7 +189,7 @@ class _Maker:
             yield self._message_case(
                 row,
                 f"{label}/cut",
-                "the first half as all of the datagram",
+                "only its first half as a datagram",
                 acts.instead(spoiler.halved),
             )
         yield self._message_case(row, f"{label}/utf-16", "in UTF-16", acts.instead(spoiler.in_utf_16))
@@ -207,8 +208,8 @@ class _Maker:
             return self._message_case(row, name, sentence, acts.instead(written), of=of)
 
         yield case(f"{at_field}/left-out", "it is left out", partial(spoiler.left_out, of))
-        yield case(f"{at_field}/doubled", "it stands there twice", partial(spoiler.doubled, of))
-        yield case(f"{at_field}/latin-1", "a byte in it is no UTF-8", partial(spoiler.in_latin_1, of))
+        yield case(f"{at_field}/doubled", "it occurs twice", partial(spoiler.doubled, of))
+        yield case(f"{at_field}/latin-1", "a byte in it is not valid UTF-8", partial(spoiler.in_latin_1, of))
         out_of_range = False
         for wrong in of.type.wrong_values():
             if of.optional and wrong.kind == "null":
@@ -226,7 +227,7 @@ class _Maker:
         for handle in dict.fromkeys(each for each in of.type.handles() if not each.of_server):
             for is_others in (True, False) if not out_of_range else (True,):
                 whose = "others" if is_others else "nobodys"
-                sentence = f"another's {handle.title}" if is_others else f"a {handle.title} that there is not"
+                sentence = f"another's {handle.title}" if is_others else f"an unknown {handle.title}"
                 make = acts.made(partial(spoiler.naming, of, handle, is_others))
                 name = f"{at_field}/{whose}-{as_name(handle.title)}"
                 yield self._message_case(row, name, sentence, make, of=of)
@@ -245,7 +246,7 @@ class _Maker:
                 yield self._message_case(
                     row,
                     f"{label}/rule/{breach.rule}",
-                    f"against the rule: {rule.text}",
+                    f"violates the rule: {rule.text}",
                     acts.made(partial(self._spoiler.breached, breach)),
                 )
 

@@ -117,7 +117,7 @@ class PlayersWay(PlayedWay):
             try:
                 address = self._address[0], port_of(step.url)
             except ValueError:
-                self.lost = f"the server sends its players to {step.url}, which is no address"
+                self.lost = f"the server redirects players to {step.url}, which is not a valid address"
                 return
             seat.role = self._role(seat.role.number, address)
             self._places[seat.role] = address

@@ -31,10 +31,10 @@ _IN_A_STREAM = (
     Form("in-two", "in two pieces, a second apart", acts.in_two, harmless=True),
     Form("slowly", "a byte a second, at first", acts.slowly, harmless=True),
     Form("joined", "in one piece with the next message", acts.joined, 2, harmless=True),
-    Form("cut/silence", "half of it, and then nothing", acts.half_then()),
-    Form("cut/half-close", "half of it, and then no more is sent", acts.half_then(acts.HalfClose())),
-    Form("cut/close", "half of it, and then the connection is closed", acts.half_then(acts.Close())),
-    Form("cut/reset", "half of it, and then the connection is reset", acts.half_then(acts.Reset())),
+    Form("cut/silence", "half of it, then nothing", acts.half_then()),
+    Form("cut/half-close", "half of it, then a half-close", acts.half_then(acts.HalfClose())),
+    Form("cut/close", "half of it, then the connection is closed", acts.half_then(acts.Close())),
+    Form("cut/reset", "half of it, then the connection is reset", acts.half_then(acts.Reset())),
     Form("twice", "twice", acts.twice),
     Form("early", "the message after it comes first", acts.early, 2),
 )
@@ -45,7 +45,7 @@ _IN_DATAGRAMS = (
     Form("early", "the answer after it comes first", acts.early, 2),
 )
 _FROM_OTHER = Form("from-other", "another player sends it", acts.by("other"))
-_FROM_STRANGER = Form("from-stranger", "somebody sends it who has said nothing else", acts.by("stranger"))
+_FROM_STRANGER = Form("from-stranger", "a new client sends it without any other message", acts.by("stranger"))
 
 
 def forms_of(row: MessageType, dissector: Dissector, role: Role) -> Sequence[Form]:

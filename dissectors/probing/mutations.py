@@ -37,22 +37,22 @@ class Spoiler:
         with_field, decoded, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(with_field, row, field.name)
         if place is None:
-            raise NotHere(f"it is not known which bytes are its {field.name}")
+            raise NotHere(f"the position of its {field.name} is unknown")
         value = decoded.fields[field.name]
         # Of a list of values, the first one is mutated.
         stood = value[0] if isinstance(value, list) and not _is_of_type(field, value) else value
         try:
             text = self._dissector.codec.as_text(with_field, row, field, wrong.of(stood))
         except LookupError as error:
-            raise NotHere(f"its {field.name} lacks the part that would be wrong") from error
+            raise NotHere(f"its {field.name} lacks the part to make invalid") from error
         except UNWRITABLE as error:
-            raise NotHere(f"its {field.name} cannot be spoilt so: {error}") from error
+            raise NotHere(f"its {field.name} cannot be made invalid in this way: {error}") from error
         return self._spoilt(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
 
     def left_out(self, field: Field, frame: bytes) -> bytes:
         """Remove a field. Raises NotHere."""
         if field.name not in self._read(frame)[0].fields:
-            raise NotHere(f"there is no {field.name} in it to be left out")
+            raise NotHere(f"it has no {field.name} to leave out")
         frame, place = self._whole(field, frame)
         return self._spoilt(frame, replaced(frame, {place: b""}), must_be_flawed=False)
 
@@ -68,7 +68,7 @@ class Spoiler:
         frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(frame, row, field.name)
         if place is None:
-            raise NotHere(f"it is not known which bytes are its {field.name}")
+            raise NotHere(f"the position of its {field.name} is unknown")
         middle = place[0] + (place[1] + 1) // 2
         return self._spoilt(frame, frame[:middle] + _NO_UTF_8 + frame[middle:], must_be_flawed=False)
 
@@ -98,13 +98,13 @@ class Spoiler:
         try:
             fields = breach.fields(decoded.fields, at)
         except (*UNWRITABLE, StopIteration) as error:
-            raise NotHere("it is not known what would break the rule here") from error
+            raise NotHere("the table's state does not show what would break the rule here") from error
         if breach.says is None:
             return self._rewritten(at.frame, fields)
         try:
             return self._dissector.encode(breach.says, self._direction, fields)
         except UNWRITABLE as error:
-            raise NotHere(f"such a message cannot be written: {error}") from error
+            raise NotHere(f"such a message cannot be encoded: {error}") from error
 
     def dialect(self, row: MessageType, frame: bytes) -> bytes:
         """Return the same message in the form of a dialect's row. Raises NotHere.
@@ -128,7 +128,7 @@ class Spoiler:
             again = self._dissector.decode(written, self._direction)
             if again.row is row and again.sound:
                 return written
-        raise NotHere("no message of this dialect can be made of it")
+        raise NotHere("it cannot be converted to this dialect")
 
     def spelt(self, spelling: Spelling, frame: bytes) -> bytes:
         """Return the same message in another spelling with the same content. Raises NotHere."""
@@ -136,7 +136,7 @@ class Spoiler:
         written = spelling.frame(frame)
         again = self._dissector.decode(written, self._direction)
         if written == frame or again.fields_json != decoded.fields_json or not again.sound:
-            raise NotHere("it has nothing that would be written otherwise")
+            raise NotHere("nothing in it would be spelt differently")
         return written
 
     def in_utf_16(self, frame: bytes) -> bytes:
@@ -157,7 +157,7 @@ class Spoiler:
         _, row = self._read(frame)
         written = frame.replace(row.name.encode(), NOBODY.upper().encode())
         if self._dissector.decode(written, self._direction).row is not None:
-            raise NotHere("its name does not stand in it as it is")
+            raise NotHere("its name does not occur literally in its bytes")
         return self._spoilt(frame, written, must_be_flawed=False)
 
     def _whole(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
@@ -165,7 +165,7 @@ class Spoiler:
         frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.whole_place(frame, row, field.name)
         if place is None or not place[1]:
-            raise NotHere(f"it is not known which bytes are its {field.name}")
+            raise NotHere(f"the position of its {field.name} is unknown")
         return frame, place
 
     def _with_field(self, field: Field, frame: bytes) -> tuple[bytes, Decoded, MessageType]:
@@ -181,19 +181,19 @@ class Spoiler:
                 again, _ = self._read(written)
                 if again.row is row and field.name in again.fields:
                     return written, again, row
-        raise NotHere(f"there is no {field.name} in it")
+        raise NotHere(f"it has no {field.name}")
 
     def _read(self, frame: bytes) -> tuple[Decoded, MessageType]:
         decoded = self._dissector.decode(frame, self._direction)
         if decoded.row is None or not decoded.sound:
-            raise NotHere("the message is not sound as it is")
+            raise NotHere("the message is invalid before any change")
         return decoded, decoded.row
 
     def _rewritten(self, frame: bytes, fields: Mapping[str, Any]) -> bytes:
         try:
             written = self._dissector.rewrite(frame, self._direction, fields)
         except UNWRITABLE as error:
-            raise NotHere(f"such a message cannot be written: {error}") from error
+            raise NotHere(f"such a message cannot be encoded: {error}") from error
         return self._spoilt(frame, written, must_be_flawed=False)
 
     def _spoilt(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
@@ -202,10 +202,10 @@ class Spoiler:
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
         if must_be_flawed and after.sound and not is_dialect:
-            raise NotHere("it is sound all the same")
+            raise NotHere("it is still valid")
         says_the_same = after.row is before.row and after.fields_json == before.fields_json
         if says_the_same and after.sound and _codes(after) <= _codes(before):
-            raise NotHere("it says the same")
+            raise NotHere("its content is unchanged")
         return written
 
 

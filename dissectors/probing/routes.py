@@ -274,7 +274,7 @@ class RecordedWay(WayOfRecord):
     def _why_none(self) -> str | None:
         if self._is_game:
             return None
-        return f"the record has no {'other ' if self._has_passed else ''}place for it"
+        return f"the record has no {'other ' if self._has_passed else ''}point to inject it"
 
     def _is_mute(self, action: Action) -> bool:
         """Return True if an action would continue where a message was cut."""

@@ -44,8 +44,8 @@ _LOOK_S = 0.25
 class Goal(msgspec.Struct, frozen=True):
     """The target message to reach; without one, all peers play until they have played enough.
 
-    `early` means that a new client sends it before anything else; `harmless` that the target should continue
-    as usual after it; `cut` that nothing can be sent after it.
+    `early` means that a new client sends it before any other message; `harmless` that the target should
+    continue as usual after it; `cut` that nothing can be sent after it.
     """
 
     aim: Aim | None = None
@@ -141,13 +141,13 @@ class PlayedWay(Way):
             return None
         now = self._clock()
         if self._passed > _MOST_PLACES:
-            return f"it can be tried at none of {self._passed} places"
+            return f"it can be injected at none of {self._passed} points"
         quiet_s = now - max(self._heard_at, self._begun)
         if self._goal.aim is None or (now < self._begun + REACH_S and quiet_s < _QUIET_S):
             return None
         self.never = self._passed == 0
-        after = f"{REACH_S:g} s of play" if quiet_s < _QUIET_S else f"{_QUIET_S:g} s in which nobody spoke"
-        return f"its message did not come up; that was given up after {after}"
+        after = f"{REACH_S:g} s of play" if quiet_s < _QUIET_S else f"{_QUIET_S:g} s without any message"
+        return f"its message did not come up in {after}"
 
     @abstractmethod
     def _moves(self) -> Iterator[Action | Place]:

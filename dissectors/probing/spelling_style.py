@@ -39,7 +39,7 @@ class Manner:
             plain = self._dissector.encode(row.name, row.direction, message.fields)
             for spelling in self._dissector.reactions.spellings:
                 if spelling.level == "open" and spelling.frame(plain) != plain:
-                    # A message in this spelling already does not change.
+                    # A message that is already in this spelling does not change.
                     self._is_used[spelling.word] = spelling.frame(frame) == frame
             with suppress(NotHere):
                 ends = line_end(frame), line_end(plain)

@@ -99,7 +99,7 @@ def judged(case: Case, seen: Seen) -> Verdict:
         return Verdict("FAILED", broken, reactions)
     demand = case.demand
     if seen.untold and demand.level == "must":
-        return Verdict("FAILED", f"it does not tell the others: {demand.others_hear}", reactions)
+        return Verdict("FAILED", f"it does not send the others {demand.others_hear}", reactions)
     did = " and ".join(_DID[each] for each in reactions)
     if reactions == ("ignores",) and seen.answer is not None:
         did = f"answers it with {seen.answer}"
@@ -109,7 +109,7 @@ def judged(case: Case, seen: Seen) -> Verdict:
     if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
         return Verdict("OK", f"it {did}", reactions)
     if case.harmless and seen.is_beyond and reactions == ("ignores",):
-        why = f"it {did}, and does not go on here where nothing odd is done, either"
+        why = f"it {did}, as it does at this point of an undisturbed game"
         return Verdict("INFORMATIONAL", why, reactions)
     wanted = " or ".join(_RIGHT[each] for each in demand.right)
     word: Word = "FAILED" if demand.level == "must" else "NON-STRICT"
@@ -123,11 +123,11 @@ def _always_demanded(case: Case, seen: Seen) -> str | None:
     if seen.died is not None and not (may_end and seen.died.startswith(EXIT_STATUS)):
         return f"it has ended: {seen.died}"
     if seen.lets_in is False:
-        return "a new client does not get in any more"
+        return "it accepts no new client any more"
     if seen.others_go_on is False and case.demand.spares_others:
-        return "the game of the others does not go on"
+        return "the other players' game does not go on"
     if seen.leaves_waiting:
-        return "the others wait for one who is gone"
+        return "the other players wait for one that has left"
     if seen.flawed:
-        return f"it says what the grammar does not allow: {seen.flawed[0]}"
+        return f"it sends what the grammar does not allow: {seen.flawed[0]}"
     return None

@@ -31,7 +31,7 @@ def contrast(live: Decoded, recorded: Decoded, expected: Mapping[str, Any]) -> s
         return f"{quoted(live)}, where the record has {quoted(recorded)}"
     names = [name for name in {**expected, **live.fields} if expected.get(name) != live.fields.get(name)]
     if not names:
-        return f"{quoted(live)}, where the record has the same with a flaw, or without one"
+        return f"{quoted(live)}, where the record has the same, but one of the two is malformed"
     parts = [f"{name} {_value(live.fields, name)} for {_value(expected, name)}" for name in names[:_FIELDS]]
     more = f" and {len(names) - _FIELDS} more" if len(names) > _FIELDS else ""
     return f"{live.row.name} with {', '.join(parts)}{more}"

@@ -287,7 +287,7 @@ class Part:
         played = self._played[listened.role.number]
         line = listened.line
         if line is None:
-            text = f"nobody has come for the conversation that {played.role.client} had"
+            text = f"no client has connected for the recorded conversation of {played.role.client}"
             if self._policy == "skip":
                 played.absent = True
                 played.cues.give_all_up()

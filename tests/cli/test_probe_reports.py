@@ -183,7 +183,7 @@ def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.Captu
             result("p/GIVE/odd", "FAILED", "it ignores it, and must refuse it", messages=messages),
             result("p/TAKE/odd", "NON-STRICT", "it is lax", session="probe.db:7"),
             *(result(f"p/TAKE/{number}", "NOT TRIED", "nobody is there") for number in range(3)),
-            result("p/rubbish", "NOT TRIED", "its place is not reached"),
+            result("p/rubbish", "NOT TRIED", "its injection point was not reached"),
         ]
     )
     out = capsys.readouterr().out
@@ -205,7 +205,7 @@ def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.Captu
     # No column without a number in it.
     assert "INFORMATIONAL" not in out
     assert re.search(r"3 +nobody is there \(TAKE 3\)", out)
-    assert re.search(r"1 +its place is not reached \(any message 1\)", out)
+    assert re.search(r"1 +its injection point was not reached \(any message 1\)", out)
 
 
 def test_what_is_no_message_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -383,19 +383,19 @@ def test_which_bytes_are_spoilt(dissector: Dissector, name: str, frame: str, exp
 def test_a_text_that_is_right_is_not_passed_off_as_wrong() -> None:
     row = NOUGHTS.grammar.rows_named("c2s", "HELLO")[0]
     spoiler = Spoiler(NOUGHTS, "c2s")
-    with pytest.raises(NotHere, match="sound all the same"):
+    with pytest.raises(NotHere, match="it is still valid"):
         spoiler.with_text(row.fields[0], Wrong("unknown", "a name", "bob"), b"HELLO alice\r\n")
-    with pytest.raises(NotHere, match="it says the same"):
+    with pytest.raises(NotHere, match="its content is unchanged"):
         spoiler.with_text(row.fields[0], Wrong("odd", "a name", "alice", allowed=True), b"HELLO alice\r\n")
 
 
 @pytest.mark.parametrize(
     ("name", "at", "reason"),
     [
-        ("PUT/joined", Situation(b"PUT 5\r\n"), "nothing is to be sent after it"),
-        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n", True), "waits for the peer"),
-        ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n"), "waits for nothing"),
-        ("PUT/square/unknown", Situation(b"PUT 10\r\n"), "not sound as it is"),
+        ("PUT/joined", Situation(b"PUT 5\r\n"), "no message follows it"),
+        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n", True), "waits for the target"),
+        ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n"), "does not wait for the target"),
+        ("PUT/square/unknown", Situation(b"PUT 10\r\n"), "the message is invalid before any change"),
     ],
 )
 def test_a_case_that_cannot_be_tried_says_why(name: str, at: Situation, reason: str) -> None:
@@ -502,7 +502,7 @@ def test_each_rule_is_broken_by_a_case_or_the_reason_is_told(dissector: Dissecto
 
 def test_a_plug_ins_rules_are_listed() -> None:
     assert breaking(NOUGHTS) == dict.fromkeys(
-        ("out-of-turn", "square-taken"), "its protocol does not say how it is broken"
+        ("out-of-turn", "square-taken"), "its protocol declares no way to break it"
     )
 
 

@@ -130,7 +130,7 @@ def test_where_the_server_gives_other_dice_a_record_leads_nowhere() -> None:
 def test_a_record_without_such_a_message_has_no_place() -> None:
     walk = Walk(recorded(MAEXCHEN, "REGISTER_SPECTATOR"), bench_of("maexchen"))
     assert walk.go() is None
-    assert walk.way.lost == "the record has no place for it"
+    assert walk.way.lost == "the record has no point to inject it"
 
 
 @pytest.mark.parametrize("protocol", ["schafkopf", "catan", "okey", "cgml"])

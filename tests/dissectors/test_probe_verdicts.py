@@ -97,12 +97,12 @@ def test_a_verdict(dissector: Dissector, role: Role, name: str, seen: Seen, word
     ("seen", "why"),
     [
         (Seen(died="signal 11"), "it has ended: signal 11"),
-        (Seen(lets_in=False), "a new client does not get in any more"),
-        (Seen(others_go_on=False), "the game of the others does not go on"),
-        (Seen(leaves_waiting=True), "the others wait for one who is gone"),
+        (Seen(lets_in=False), "it accepts no new client any more"),
+        (Seen(others_go_on=False), "the other players' game does not go on"),
+        (Seen(leaves_waiting=True), "the other players wait for one that has left"),
         (
             Seen(flawed=("MARK has no square",)),
-            "it says what the grammar does not allow: MARK has no square",
+            "it sends what the grammar does not allow: MARK has no square",
         ),
     ],
 )
@@ -141,11 +141,11 @@ def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
         assert verdict is not None
         words.append((verdict.word, verdict.why))
     assert words == [
-        ("OK", "it says it as the specification has it"),
-        ("NON-STRICT", "in a game without anything odd: it has one field"),
-        ("FAILED", "in a game without anything odd: it has three fields; and 1 more"),
+        ("OK", "it sends it as specified"),
+        ("NON-STRICT", "in an undisturbed game: it has one field"),
+        ("FAILED", "in an undisturbed game: it has three fields; and 1 more"),
     ]
-    assert verdict_of(case, replace(game, said=frozenset())) == (None, "it did not say this in the game")
+    assert verdict_of(case, replace(game, said=frozenset())) == (None, "it did not send this in the game")
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_nothing_is_sent_before_the_protocol_is_known() -> None:
         silent.setblocking(False)
         done = kiebitz("probe", "server", str(port))
         assert done.status == 2
-        assert "nothing is sent before that is clear" in done.err
+        assert "nothing is sent before it is" in done.err
         with pytest.raises(BlockingIOError):
             silent.recv(100)
 
@@ -218,7 +218,7 @@ def test_a_server_that_is_not_there_is_told() -> None:
 
 def test_a_program_that_does_not_listen_is_told() -> None:
     port = free_port("udp")
-    with pytest.raises(ProgramError, match=r"it has ended \(exit status 7\).*it says: no such table"):
+    with pytest.raises(ProgramError, match=r"it has ended \(exit status 7\).*its last output: no such table"):
         Program("sh -c 'echo no such table; sleep 0.2; exit 7'", "udp", port).start()
     with pytest.raises(ProgramError, match="No such file or directory"):
         Program("/nowhere/server", "udp", port).start()

@@ -191,7 +191,7 @@ def _ascii(frame: bytes) -> bytes:
 SPELLINGS = (
     Spelling(
         "other-order",
-        "with its attributes the other way round",
+        "with its attributes in reverse order",
         _respelt(lambda value: msgspec.json.encode(_reversed(value))),
         "must",
         _GROUNDS,
@@ -204,13 +204,13 @@ SPELLINGS = (
     Spelling("many-lines", "on several lines", _respelt(_on_many_lines), "should", _GROUNDS, _TOLERANT),
     Spelling(
         "no-line-feed",
-        "without the line feed behind it",
+        "without the line feed at its end",
         lambda frame: frame.rstrip(b"\r\n"),
         "should",
         _HINTS,
         _WHOLE_OBJECT,
     ),
-    Spelling("ascii", "with ae for ä, as some programs have it", _ascii),
+    Spelling("ascii", "with ae for ä, as some programs write it", _ascii),
 )
 
 
@@ -224,7 +224,7 @@ def _own(at: Situation, what: str) -> Mapping[str, int]:
     """Return our player's `resources` or `cards` by kind. Raises NotHere if the numbers are unknown."""
     found = _game(at)["private"][at.player][what]
     if not all(isinstance(count, int) for count in found.values()):
-        raise NotHere("it is not known what this player has")
+        raise NotHere("this player's possessions are not known")
     return dict(found)
 
 
@@ -305,7 +305,7 @@ BREACHES = (
     Breach("total-mismatch", "Statusupdate", "client", _other_total),
 )
 
-_UNSENT = "it is broken by what is not sent, and no client can know that it was to come"
+_UNSENT = "a missing message breaks it, and no client can know that it was due"
 
 REACTIONS = Reactions(
     DEMANDS,
@@ -330,8 +330,8 @@ REACTIONS = Reactions(
         "missing-yield": _UNSENT,
         "missing-cost": _UNSENT,
         "no-start-yield": _UNSENT,
-        "out-of-turn/build": "what another player builds must stand beside their roads: another flaw",
-        "road-through": "it needs a place on the board that is worked out from all that is built",
+        "out-of-turn/build": "another player's building must adjoin their roads, else it breaks another rule",
+        "road-through": "it needs a place on the board that depends on everything built",
         "too-many-pieces": "it needs a player who has built all of one kind",
     },
     # 7.5: all clients are told that a connection is lost, whoever's turn it is.

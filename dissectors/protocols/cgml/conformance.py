@@ -186,7 +186,7 @@ def _number(at: Situation) -> str:
 def _held(at: Situation) -> list[str]:
     held = _hand(at)["private"][_number(at)]["hand"]
     if not held:
-        raise NotHere("it is not known what this player holds")
+        raise NotHere("this player's hand is not known")
     return list(held)
 
 
@@ -242,7 +242,7 @@ def _answer(*, was: Sequence[str], then: str) -> Callable[[Fields, Situation], F
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         if fields["licite"] not in was:
-            raise NotHere("something else was asked here")
+            raise NotHere("another kind of answer was asked for here")
         return {**fields, "licite": then}
 
     return fields_with
@@ -251,13 +251,13 @@ def _answer(*, was: Sequence[str], then: str) -> Callable[[Fields, Situation], F
 def _lower_bid(fields: Fields, at: Situation) -> Fields:
     bids = [LADDER.index(each["call"]) for each in _hand(at)["bidding"] if each["call"] != "PASS"]
     if fields["licite"] not in LADDER or max(bids) < 1:
-        raise NotHere("no bid stands that a lower one could be made than")
+        raise NotHere("there is no bid yet that could be undercut")
     return {**fields, "licite": LADDER[max(bids)]}
 
 
 def _without_trumps(fields: Fields, at: Situation) -> Fields:
     if "trumf" not in fields or not has_trumps(fields["licite"]):
-        raise NotHere("no trumps are named here")
+        raise NotHere("this answer names no trumps")
     return {name: value for name, value in fields.items() if name != "trumf"}
 
 
@@ -393,7 +393,7 @@ REACTIONS = Reactions(
     # 4 ABORT: the others are told about a player who has left.
     waits_for="licite gametype flek playcard",
     unreachable={
-        "wrong-player": "the talon goes to the client that it is sent to, and that is another one",
-        "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",
+        "wrong-player": "the talon is sent to its client, so it cannot go to another one",
+        "wrong-server": "it needs two servers, and a probe connects to only one",
     },
 )

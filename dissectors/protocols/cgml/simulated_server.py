@@ -279,7 +279,7 @@ class CgmlHost(Host):
             for seat in others if turn % 2 == 0 else [declarer]:
                 answer = (yield from self._ask(seat, "flek", flek=str(level)))["flek"]
                 if answer not in (str(level), str(min(2 * level, _HIGHEST_FLEK))):
-                    raise _Broken(seat, f"you must say {level}, or the double of it")
+                    raise _Broken(seat, f"you must say {level}, or double it")
                 level = int(answer)
                 self._all("flek", type="info", flek=answer, playerid=self._order[seat])
             if level == before:

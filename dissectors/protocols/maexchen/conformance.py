@@ -98,7 +98,7 @@ def _blanks_in_dice(frame: bytes) -> bytes:
 _WITH_DICE = "ANNOUNCE ROLLED ANNOUNCED ACTUAL_DICE"
 
 SPELLINGS = (
-    Spelling("surplus-field", "with a field more, which real servers ignore", _surplus),
+    Spelling("surplus-field", "with an extra field, which real servers ignore", _surplus),
     Spelling("lower-die-first", "with the lower die first", _lower_die_first, messages=_WITH_DICE),
     Spelling("blanks-in-dice", "with blanks around the dice", _blanks_in_dice, messages=_WITH_DICE),
 )
@@ -157,7 +157,7 @@ REACTIONS = Reactions(
         alone("other-dice/announced"): "ANNOUNCED/rule/other-dice/announced",
     },
     unreachable={
-        "answer-ignored": "it is about what a server makes of an answer that came in time",
-        "restarted": "it is broken by starting a server anew, and not by a message",
+        "answer-ignored": "it concerns a server's treatment of an answer that came in time",
+        "restarted": "a server's restart breaks it, not a message",
     },
 )

@@ -131,14 +131,14 @@ def _quoted(frame: bytes) -> bytes:
 SPELLINGS = (
     Spelling(
         "debug-message",
-        "with a debug message behind it, as each request may have one",
+        "with a debug message at its end, which every request may have",
         _with_debug_message,
         "must",
         _FORM,
         "```<commandname> <arg_1> <arg_2> ... [<optionalarg_1> ...] [<debugmessage>]```",
     ),
     Spelling("quoted", "with quotation marks where none are needed", _quoted),
-    Spelling("percent", "padded with % in place of a blank, as the last dialect has it", _in_percent),
+    Spelling("percent", "padded with % in place of a blank, as the latest dialect writes it", _in_percent),
 )
 
 
@@ -147,7 +147,7 @@ def _deck(at: Situation) -> list[str]:
     for game in at.state["games"].values():
         if at.player in game["private"]:
             return tiles(game["private"][at.player]["deck"])
-    raise NotHere("no game of this player is on")
+    raise NotHere("this player is in no running game")
 
 
 def _not_held(fields: Fields, at: Situation) -> Fields:
@@ -239,8 +239,8 @@ REACTIONS = Reactions(
         "not-held/none": "PUTT/tile/empty",
     },
     unreachable={
-        "wrong-deal/second": "it shows beside the decks of other players, which no client is told",
-        "wrong-deal/pack": "it shows beside the decks of other players, which no client is told",
+        "wrong-deal/second": "it shows only in comparison with other players' decks, which no client knows",
+        "wrong-deal/pack": "it shows only in comparison with other players' decks, which no client knows",
     },
     waits_for="DRAW PUTT",
     silence_s=15,

@@ -62,7 +62,7 @@ _WITH_CARDS = "MODEL KARTE HOCHZEIT* NAME"
 SPELLINGS = (
     Spelling(
         "windows",
-        f"with {EMPTY} in Windows-1252, as the oldest release has it",
+        f"with {EMPTY} in Windows-1252, as the oldest release writes it",
         _spelt(b"\xa7"),
         messages=_WITH_CARDS,
     ),
@@ -71,7 +71,7 @@ SPELLINGS = (
     ),
     Spelling(
         "surplus-line",
-        "with a line more before !END, which real peers ignore",
+        "with an extra line before !END, which real peers ignore",
         _with_surplus,
         messages="[!M]* MITSPIELER MODUS",
     ),
@@ -212,7 +212,7 @@ def _other_card_shown(fields: Fields, at: Situation) -> Fields:
     assert isinstance(shown, dict)
     seat = next((int(seat) for seat, card in shown.items() if card == fields["tisch"][int(seat)]), None)
     if seat is None:
-        raise NotHere("no card lies on the table that was shown before")
+        raise NotHere("no card on the table was shown before")
     table = [*fields["tisch"]]
     table[seat] = _unseen(fields)
     return {**fields, "tisch": table}
@@ -294,8 +294,8 @@ REACTIONS = Reactions(
         "wrong-player/refused": "SIEGER/rule/wrong-player",
     },
     unreachable={
-        "told-otherwise": "it shows beside what another player is told",
-        "suit-not-followed/earlier": "it shows by what is played later, when the rule was broken",
+        "told-otherwise": "it shows only in comparison with another player's messages",
+        "suit-not-followed/earlier": "it shows only later, after the rule was broken",
     },
     waits_for="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
 )

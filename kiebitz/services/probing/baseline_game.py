@@ -69,11 +69,11 @@ class Game(Stage):
                         await self._actor.play()
                 except TimeoutError:
                     if is_awaited and not self._listening.has_come:
-                        lost = f"nobody came in {come_s:.3g} s"
+                        lost = f"no client connected in {come_s:.3g} s"
                     elif not self.is_heard:
-                        lost = f"it said nothing in {limit_s:.3g} s"
+                        lost = f"it sent nothing in {limit_s:.3g} s"
                     elif not self._way.has_played:
-                        lost = f"in {limit_s:g} s no game came to its end"
+                        lost = f"no game was finished in {limit_s:g} s"
                 # While a newcomer is greeted, nothing follows the record any more.
                 parted_at = self._way.parted_at
                 self._witness.begin()
@@ -101,7 +101,7 @@ def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
         if game.died is not None:
             return Verdict("FAILED", f"it has ended: {game.died}", ("ignores",)), None
         if game.said and not game.takes_part:
-            why = f"it says nothing but {' and '.join(sorted(game.said))}: others play, and it takes no part"
+            why = f"it says nothing but {' and '.join(sorted(game.said))}: it takes no part in the game"
             return Verdict("INFORMATIONAL", why, ("ignores",)), None
         if game.lost is not None:
             return (
@@ -109,8 +109,8 @@ def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
             )
         return Verdict("OK", "it plays a game to its end", ("answers",)), None
     if case.says not in game.said:
-        return None, "it did not say this in the game"
-    return Verdict("OK", "it says it as the specification has it", ("answers",)), None
+        return None, "it did not send this in the game"
+    return Verdict("OK", "it sends it as specified", ("answers",)), None
 
 
 def wrong_messages(case: Case, game: InPlay) -> Sequence[int]:
@@ -131,7 +131,7 @@ def _wrong(case: Case, game: InPlay) -> tuple[Verdict, Sequence[int]] | None:
         flaws = [flaw for name in names for flaw in by_name.get(name, {}).items()]
         if flaws:
             more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
-            verdict = Verdict(word, f"in a game without anything odd: {flaws[0][0]}{more}", ("answers",))
+            verdict = Verdict(word, f"in an undisturbed game: {flaws[0][0]}{more}", ("answers",))
             return verdict, sorted({number for _, numbers in flaws for number in numbers})
     return None
 

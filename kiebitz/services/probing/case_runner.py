@@ -90,7 +90,7 @@ class Trial(Stage):
             except NotHere as reason:
                 self._way.lost = str(reason)
             except TimeoutError:
-                self._way.lost = "its place was not reached in time"
+                self._way.lost = "its injection point was not reached in time"
             except PeerError as error:
                 # A program that Kiebitz starts is restarted.
                 if self._program is None:
@@ -135,9 +135,9 @@ class Trial(Stage):
         """Raise NotHere if the sender of an action is missing."""
         senders = {act.by for act in acts if not isinstance(act, Pause)}
         if "other" in senders and not place.others:
-            raise NotHere("no other player is there")
+            raise NotHere("no other player is connected")
         if "stranger" in senders and self._case.role == "client":
-            raise NotHere("to a client only its server speaks here")
+            raise NotHere("over TCP only its server can send to a client")
 
     # The actions and their consequences.
 
@@ -154,7 +154,7 @@ class Trial(Stage):
         return await self._seen(place)
 
     async def _settle(self, place: Place) -> None:
-        """Receive what is still in transit, which is no answer. For datagrams there may be no time."""
+        """Receive what is still in transit, which is no answer; over TCP only, as datagrams may be urgent."""
         if place.role.transport == "tcp":
             await self._actor.hear_until(time.monotonic() + _LINGER_S)
 

@@ -134,13 +134,13 @@ class Stage:
         if not self._awaits_anybody() or self._program is None:
             return None
         died = self._program.died()
-        return None if died is None else f"it has ended ({died}) and has not called"
+        return None if died is None else f"it has ended ({died}) and has not connected"
 
     def _died(self) -> str | None:
         """Return how the program ended, if it should not have."""
         program = self._program
         if program is None:
-            return "nobody listens at its address any more" if self._is_deserted else None
+            return "its address has no listener any more" if self._is_deserted else None
         if self._conditions.side == "server":
             return program.died()
         # A client may exit: after its game, when it refuses, or when its server disconnects.

@@ -77,7 +77,7 @@ class Program:
                 start_new_session=True,
             )
         except (OSError, IndexError) as error:
-            reason = getattr(error, "strerror", None) or "there is no command"
+            reason = getattr(error, "strerror", None) or "the command is empty"
             raise ProgramError(f"--restart {self._command}: {reason}") from error
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True)
@@ -101,8 +101,8 @@ class Program:
                 )
             if time.monotonic() > end:
                 raise ProgramError(
-                    f"--restart {self._command}: after {START_S:g} s nobody listens at {self._transport} port"
-                    f" {self._port}: is that the address it listens at?{self._last_words()}"
+                    f"--restart {self._command}: after {START_S:g} s the program does not listen at"
+                    f" {self._transport} port {self._port}: is that the right address?{self._last_words()}"
                 )
             time.sleep(_LOOK_S)
 
@@ -121,7 +121,7 @@ class Program:
 
     def _last_words(self) -> str:
         lines = self.output.strip().splitlines()
-        return f"; it says: {lines[-1][:200]}" if lines else ""
+        return f"; its last output: {lines[-1][:200]}" if lines else ""
 
     def died(self) -> str | None:
         """Return how it ended; None while it runs."""
@@ -172,7 +172,7 @@ class Program:
         try:
             process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            warn(f"{self._command} does not end: its process number is {process.pid}")
+            warn(f"{self._command} does not end; its process number is {process.pid}")
         if self._reader is not None:
             # A process that left the group may still hold the pipe.
             self._reader.join(_END_S)

@@ -29,7 +29,7 @@ def script_in(session: str, protocol: str | None = None) -> Script:
         script = script.only({role.number for role in script.roles if role.protocol == protocol})
     if not script.steps:
         of = "game" if protocol is None else f"game of {protocol}"
-        raise StorageError(f"{session}: no {of} was recognised in it, so it leads to no case's place")
+        raise StorageError(f"{session}: no {of} was recognised in it, so it reaches no injection point")
     return script
 
 
@@ -48,7 +48,7 @@ def sample_of(protocol: str) -> Iterator[str]:
     packed = _packed(protocol)
     if not packed.is_file():
         raise StorageError(
-            f"no game of {protocol} comes with Kiebitz: name a capture of one with --like CAPTURE"
+            f"no game of {protocol} is bundled with Kiebitz: name a capture of one with --like CAPTURE"
         )
     with as_file(packed) as path:
         yield str(path)

@@ -171,7 +171,7 @@ def result_of(
         case.sentence,
         demanded(case),
         NOT_TRIED if verdict is None else verdict.word,
-        (attempt.why_not or "its place is not reached") if verdict is None else verdict.why,
+        (attempt.why_not or "its injection point was not reached") if verdict is None else verdict.why,
         () if verdict is None else tuple(verdict.reactions),
         tuple(_piece(chunk, timeline) for chunk in sent[:_MOST_SENT]),
         unread[:_MOST_HEX],
@@ -245,7 +245,7 @@ def right_words(result: Result) -> str:
     """Describe the specification's expectation."""
     demand = result.demand
     if demand.right == ANY_REACTION:
-        return f"{demand.level}: any reaction is right, as long as it lives on"
+        return f"{demand.level}: any reaction is right, as long as the program keeps running"
     return f"{demand.level}: {' or '.join(demand.right)}"
 
 

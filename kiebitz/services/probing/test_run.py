@@ -123,7 +123,7 @@ class Series:
                     return
                 yield result
                 if self._is_over:
-                    why = "nobody gets in any more. Start the server anew, or say how with --restart"
+                    why = "the server accepts no clients any more: restart it, or use --restart COMMAND"
                     self._leave(len(cases) - number - 1, why)
                     return
             self._leave(len(cases) - len(wanted), f"no more than {self._bounds.most} are tried (--most)")
@@ -144,7 +144,7 @@ class Series:
         side = self._conditions.side
         name = f"{PROBE} {side} {self._conditions.dissector.protocol}/game"
         begun_ns = now_ns()
-        with self._session(name, "a game without anything odd") as recorder:
+        with self._session(name, "an undisturbed game") as recorder:
             game = self._seen_in_play(recorder, min(left_s, GAME_S if cases else SHORT_GAME_S), left_s)
             timeline = self._timeline(recorder)
             game = with_findings(game, timeline, self._conditions)
@@ -188,7 +188,8 @@ class Series:
                 return result
             reasons.append(result.why)
         if result is None:
-            return untried(case, reasons[0] if reasons else "no game leads there", self._again(case))
+            why = reasons[0] if reasons else "no game reaches its injection point"
+            return untried(case, why, self._again(case))
         # The first route is the better one, and its obstacle says more.
         return msgspec.structs.replace(result, why=reasons[0])
 
@@ -276,7 +277,7 @@ class Series:
             about = self._conditions.dissector
             raise PeerError(
                 f"{about.transport} {endpoint(*self._conditions.address)} does not answer. Start the server"
-                f" first, or name another address; is it {about.grammar.title} that it speaks?"
+                f" first, or name another address; does it speak {about.grammar.title}?"
             )
         self._was_heard = True
 
