@@ -82,7 +82,7 @@ class Demand(msgspec.Struct, frozen=True):
     """
 
     cases: str
-    of: Role
+    role: Role
     level: Level
     right: tuple[Reaction, ...]
     clause: str | None
@@ -94,7 +94,7 @@ class Demand(msgspec.Struct, frozen=True):
 
     def is_for(self, role: Role, name: str) -> bool:
         """Return True if the row applies to a case."""
-        return role == self.of and any(fnmatchcase(name, pattern) for pattern in self.cases.split())
+        return role == self.role and any(fnmatchcase(name, pattern) for pattern in self.cases.split())
 
 
 class Spelling(msgspec.Struct, frozen=True):
@@ -124,7 +124,7 @@ class Breach(msgspec.Struct, frozen=True):
 
     rule: str
     message: str
-    of: Role
+    role: Role
     fields: Callable[[Fields, Situation], Fields]
     says: str | None = None
 

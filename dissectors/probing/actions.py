@@ -38,7 +38,7 @@ class Send(msgspec.Struct, frozen=True):
     """Send bytes: a piece of a stream, or a datagram."""
 
     data: bytes
-    by: By = "self"
+    sender: By = "self"
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -50,19 +50,19 @@ class Pause(msgspec.Struct, frozen=True):
 class HalfClose(msgspec.Struct, frozen=True):
     """Shut down a connection for sending, but keep receiving."""
 
-    by: By = "self"
+    sender: By = "self"
 
 
 class Close(msgspec.Struct, frozen=True):
     """Close a connection."""
 
-    by: By = "self"
+    sender: By = "self"
 
 
 class Reset(msgspec.Struct, frozen=True):
     """Abort a connection (RST), as if its machine were gone."""
 
-    by: By = "self"
+    sender: By = "self"
 
 
 Act = Send | Pause | HalfClose | Close | Reset

@@ -241,7 +241,7 @@ class _Maker:
 
     def _of_rules(self, row: MessageType, label: str) -> Iterator[Case]:
         for breach in self._reactions.breaches:
-            if (breach.of, as_name(breach.message)) == (self._role, label):
+            if (breach.role, as_name(breach.message)) == (self._role, label):
                 rule = self._dissector.grammar.rules[breach.rule]
                 yield self._message_case(
                     row,

@@ -34,7 +34,7 @@ class HostWay(PlayedWay):
         self._company = company
         host, port = address
         self._doors = [self._role(number, (host, port + number)) for number in range(company.host.doors)]
-        self.servers = {door: (host, port + number) for number, door in enumerate(self._doors)}
+        self.servers = {role: (host, port + number) for number, role in enumerate(self._doors)}
         self._door_of: dict[int, Role] = {}
 
     @property
@@ -86,10 +86,10 @@ class HostWay(PlayedWay):
     def accepted(self, connection: int, server: Role) -> None:
         if self._begun is None:
             self._begun = self._clock()
-        door = next(number for number, role in enumerate(self._doors) if role.server_key == server.server_key)
+        index = next(number for number, role in enumerate(self._doors) if role.server_key == server.server_key)
         self._lines[connection] = Line(self._dissector, "c2s")
-        self._door_of[connection] = self._doors[door]
-        self._company.came(connection, self._clock(), door)
+        self._door_of[connection] = self._doors[index]
+        self._company.came(connection, self._clock(), index)
 
     def connected(self, connection: int, role: Role) -> None:
         """Ignore the call: a server opens no connections."""

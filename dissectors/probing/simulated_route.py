@@ -249,7 +249,7 @@ class PlayedWay(Way):
         replies: list[Say] = []
         for message in line.hear(data):
             row = message.row
-            self._manner.heard(message)
+            self._manner.learn(message)
             if row.heartbeat and not self._is_aimed_at_answer(row):
                 replies += self._heartbeat(connection, row)
                 is_asked = self._has_acted and self._row is not None and self._row.heartbeat

@@ -29,7 +29,7 @@ class Manner:
         self._has_other_ends = False
         self._heard: Counter[str] = Counter()
 
-    def heard(self, message: Heard) -> None:
+    def learn(self, message: Heard) -> None:
         """Learn from a message of the target."""
         frame, row = message.frame, message.row
         if self._heard[row.name] >= _ENOUGH:

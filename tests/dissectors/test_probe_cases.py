@@ -438,12 +438,12 @@ def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) ->
     names = {role: [case.name for case in cases_of(dissector, role)] for role in ROLES}
     for demand in dissector.reactions.demands:
         for pattern in demand.cases.split():
-            of = [name for name in names[demand.of] if fnmatchcase(name, f"{dissector.protocol}/{pattern}")]
-            assert of, f"{demand.of}: no case is called {pattern}"
+            of = [name for name in names[demand.role] if fnmatchcase(name, f"{dissector.protocol}/{pattern}")]
+            assert of, f"{demand.role}: no case is called {pattern}"
         assert demand.level == "open" or (demand.clause and demand.quote), demand
         assert demand.right
         assert "refuses" not in demand.right or demand.level == "open" or demand.refusals, demand
-        away: Direction = "s2c" if demand.of == "server" else "c2s"
+        away: Direction = "s2c" if demand.role == "server" else "c2s"
         for refusal in demand.refusals:
             rows = dissector.grammar.rows_named(away, refusal.message)
             assert rows, refusal

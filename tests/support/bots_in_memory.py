@@ -39,7 +39,7 @@ class Seated(Program):
 
     def hear(self, data: bytes) -> None:
         for message in self._ear.hear(data):
-            self._manner.heard(message)
+            self._manner.learn(message)
             self.simple.hear(message.row.name, message.fields, self.now)
         self._go_on()
 
@@ -101,7 +101,7 @@ class Hosting(Server):
                 return
             self.greet(link)
         for message in self._ears[link].hear(data):
-            self._manner.heard(message)
+            self._manner.learn(message)
             self.host.hear(link.number, message.row.name, message.fields, self.now)
         self._go_on()
 

@@ -138,8 +138,9 @@ def _wrong(case: Case, game: InPlay) -> tuple[Verdict, Sequence[int]] | None:
 
 def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> InPlay:
     """Return the observations, complemented by those of the recording."""
-    side, says = conditions.side, OPPOSITE[HEARS[conditions.side]]
-    said = frozenset(row.name for row in messages(timeline) if row.direction == says)
+    side = conditions.side
+    sent_by_program = OPPOSITE[HEARS[side]]
+    said = frozenset(row.name for row in messages(timeline) if row.direction == sent_by_program)
     flaws: dict[str, dict[str, list[int]]] = {}
     lapses: dict[str, dict[str, list[int]]] = {}
     for flaw in diagnostics(timeline):
@@ -152,7 +153,7 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
             kind = lapses
         else:
             continue
-        name = flaw.message if flaw.direction == says else None
+        name = flaw.message if flaw.direction == sent_by_program else None
         numbers = kind.setdefault(name or OF_NO_MESSAGE, {}).setdefault(flaw.text, [])
         if flaw.message_id is not None:
             numbers.append(flaw.message_id)

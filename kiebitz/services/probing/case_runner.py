@@ -133,7 +133,7 @@ class Trial(Stage):
 
     def _check(self, acts: tuple[Act, ...], place: Place) -> None:
         """Raise NotHere if the sender of an action is missing."""
-        senders = {act.by for act in acts if not isinstance(act, Pause)}
+        senders = {act.sender for act in acts if not isinstance(act, Pause)}
         if "other" in senders and not place.others:
             raise NotHere("no other player is connected")
         if "stranger" in senders and self._case.role == "client":
@@ -162,7 +162,7 @@ class Trial(Stage):
         if isinstance(act, Pause):
             await self._actor.hear_until(time.monotonic() + act.seconds)
             return
-        connection = await self._connection(act.by, place)
+        connection = await self._connection(act.sender, place)
         match act:
             case Send():
                 await self._send(act, connection)
@@ -175,13 +175,13 @@ class Trial(Stage):
             case Reset():
                 self._gone.add(connection)
                 self._peers.reset(connection)
-        self._has_hung_up = self._has_hung_up or act.by == "self"
+        self._has_hung_up = self._has_hung_up or act.sender == "self"
 
     async def _send(self, act: Send, connection: int) -> None:
-        if act.by == "self" and "stranger" in self._senders:
+        if act.sender == "self" and "stranger" in self._senders:
             # The target cannot answer an unfinished message of a new connection.
             self._way.forget()
-        self._senders.add(act.by)
+        self._senders.add(act.sender)
         if not self._peers.say(connection, act.data) and not self._is_unread:
             try:
                 await self._peers.flushed(connection, _UNREAD_S)

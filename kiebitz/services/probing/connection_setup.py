@@ -26,7 +26,7 @@ from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
 from kiebitz.proxy.peers.connections import NOBODY_LISTENS, PeerError, Peers
 from kiebitz.services.probing.program import Program
-from kiebitz.services.replay.peer_driver import Actor
+from kiebitz.services.replay.peer_driver import Actor, Playable
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 _REACH_S = 5.0
@@ -217,7 +217,7 @@ class Stage:
         return frozenset(said.message for said in self._witness.said(connection))
 
 
-class Listening:
+class Listening(Playable):
     """A wrapper of a route that keeps how connections ended, and stops the route once it `is_enough`."""
 
     def __init__(
