@@ -9,10 +9,10 @@ from itertools import groupby, zip_longest
 from kiebitz.cli.terminal.console import Styled, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.output import show
 from kiebitz.cli.terminal.table import Column, Row, batches
-from kiebitz.dissectors.conformance.expectations import Level
+from kiebitz.dissectors.conformance.expectations import RequirementLevel
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.services.probing.results import ANY_MESSAGE, IN_PLAY, demanded, group_of
+from kiebitz.services.probing.results import ANY_MESSAGE, IN_PLAY, group_of, stated_expectation
 from kiebitz.services.standard_streams import tell
 
 _CASES = (
@@ -27,19 +27,19 @@ _CASES = (
     Column("quote"),
 )
 
-_LEVELS: tuple[Level, ...] = ("must", "should", "open")
+_LEVELS: tuple[RequirementLevel, ...] = ("must", "should", "open")
 
 _GAP = "  "
 
-_MOST_OF_NAME = 0.4
+_MAX_NAME_SHARE = 0.4
 """Maximum share of a line for names; a longer name gets a line of its own."""
 
-_WITH_CLAUSE = 110
+_CLAUSE_COLUMNS = 110
 """Minimum number of terminal columns to show clauses."""
 
-_CLAUSE = 34
+_CLAUSE_WIDTH = 34
 
-_LEAST = 20
+_MIN_SENTENCE_WIDTH = 20
 """Minimum width of a sentence in columns."""
 
 
@@ -55,7 +55,7 @@ def show_cases(cases: Sequence[Case], as_json: bool) -> None:
 
 
 def _row(case: Case) -> Row:
-    demand = demanded(case)
+    demand = stated_expectation(case)
     told = (case.name, case.kind, case.message, case.field, case.sentence, demand.level)
     return (*told, list(demand.right), demand.clause, demand.quote)
 
@@ -71,17 +71,21 @@ def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:
     for line in wrapped(about, columns, _GAP, _GAP) if not is_beside else ():
         show_line(line)
     names = [case.name.removeprefix(start) for case in cases]
-    of_names = max((cell_len(name) for name in names if cell_len(name) <= _MOST_OF_NAME * columns), default=0)
+    of_names = max(
+        (cell_len(name) for name in names if cell_len(name) <= _MAX_NAME_SHARE * columns), default=0
+    )
     of_levels = max(map(len, _LEVELS))
-    of_clauses = _CLAUSE if columns >= _WITH_CLAUSE else 0
+    of_clauses = _CLAUSE_WIDTH if columns >= _CLAUSE_COLUMNS else 0
     room = columns - of_names - of_levels - of_clauses - 4 * len(_GAP)
     for name, case in zip(names, cases, strict=True):
-        level: str = case.demand.level
+        level: str = case.expectation.level
         if cell_len(name) > of_names:
             show_line(_GAP, name)
             name = ""
-        beside = wrapped(case.demand.clause or "", of_clauses) if of_clauses else []
-        for said, clause in zip_longest(wrapped(_sentence(case), max(room, _LEAST)), beside, fillvalue=""):
+        beside = wrapped(case.expectation.clause or "", of_clauses) if of_clauses else []
+        for said, clause in zip_longest(
+            wrapped(_sentence(case), max(room, _MIN_SENTENCE_WIDTH)), beside, fillvalue=""
+        ):
             show_line(
                 _GAP + _filled(name, of_names),
                 Styled(f"{_GAP}{level:{of_levels}}{_GAP}", bold=level == "must"),
@@ -99,12 +103,12 @@ def _filled(text: str, cells: int) -> str:
 def _sentence(case: Case) -> str:
     """Return a case's sentence without the leading names of message and field."""
     sentence = case.sentence
-    for name in (case.message, case.says, case.field):
+    for name in (case.message, case.checked_message, case.field):
         sentence = sentence.removeprefix(f"{name}: ")
     return sentence
 
 
 def _counted(cases: Sequence[Case]) -> str:
     """Return the number of cases by level, as in `3 must, 1 should, 20 open`."""
-    count = Counter(case.demand.level for case in cases)
+    count = Counter(case.expectation.level for case in cases)
     return ", ".join(f"{count[level]} {level}" for level in _LEVELS if count[level]) or "no case"

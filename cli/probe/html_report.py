@@ -11,31 +11,39 @@ from html import escape
 from importlib.resources import files
 from typing import BinaryIO
 
-from kiebitz.cli.probe.message_html import drawn_bytes
+from kiebitz.cli.probe.message_html import render_bytes
 from kiebitz.cli.render.svg.theme import page_style
-from kiebitz.dissectors.conformance.expectations import HEARS
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.escaping import field_words, printable
 from kiebitz.dissectors.grammar.grammar import shortened
-from kiebitz.services.probing.results import NOT_TRIED, WORDS, Result, Told, by_verdict, key_of, right_words
-from kiebitz.services.probing.totals import tally_of
+from kiebitz.services.probing.results import (
+    NOT_TRIED,
+    WORDS,
+    ReportedMessage,
+    Result,
+    by_verdict,
+    expectation_in_words,
+    key_of,
+)
+from kiebitz.services.probing.totals import totals_of
 from kiebitz.services.wording import counted
 
 _IN_FULL = ("FAILED", "NON-STRICT")
 """The verdicts whose cases are listed one by one; the others are grouped by message."""
 
-_MOST_OPEN = 5
+_MAX_OPEN = 5
 """Maximum number of failed cases that are open initially."""
 
-_MOST_DRAWN = 4_000_000
+_MAX_RENDERED = 4_000_000
 """Maximum number of characters of rendered messages: a larger page does not open on a phone."""
 
-_SHOWN = 200
+_MAX_FIELDS_LENGTH = 200
 """Maximum number of characters shown of the fields of a message that is not rendered."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """The content security policy: no requests, no scripts."""
 
-_MOST_OUTPUT = 4_000
+_MAX_OUTPUT = 4_000
 """Maximum number of characters shown of a program's output in a case that did not fail."""
 
 
@@ -50,8 +58,8 @@ class _Page:
 
     def __init__(self, title: str, results: Sequence[Result], left: str | None) -> None:
         self._title, self._results, self._left = title, results, left
-        self._tally = tally_of(results)
-        self._room = _MOST_DRAWN
+        self._tally = totals_of(results)
+        self._room = _MAX_RENDERED
 
     def pieces(self) -> Iterator[str]:
         """Yield the whole page."""
@@ -114,7 +122,7 @@ class _Page:
         if found:
             yield _heading(word, len(found))
             for result in found:
-                yield from self._case(result, result.is_failed and len(found) <= _MOST_OPEN)
+                yield from self._case(result, result.is_failed and len(found) <= _MAX_OPEN)
             yield "</section>\n"
 
     def _together(self, word: str) -> Iterator[str]:
@@ -150,7 +158,7 @@ class _Page:
         yield f'<details class="case {key_of(result.verdict)}" id="{name}"{" open" if is_open else ""}>\n'
         yield f"<summary><b>{result.verdict}</b> <code>{name}</code>"
         yield f" <span>{_text(result.sentence)}</span> <span>{_text(result.why)}</span></summary>\n"
-        yield f"<p>{_text(right_words(result))}"
+        yield f"<p>{_text(expectation_in_words(result))}"
         demand = result.demand
         if demand.clause is not None:
             yield f"<br>{_text(demand.clause)}"
@@ -165,10 +173,10 @@ class _Page:
         yield "</details>\n"
 
     def _said(self, result: Result) -> Iterator[str]:
-        ours = HEARS[result.role]
+        ours = INPUT_DIRECTION[result.role]
         yield '<h4>What was said</h4>\n<div class="said">\n'
         if result.unread:
-            yield self._drawn("sent", drawn_bytes(result.unread, "no message was read in it"), "")
+            yield self._drawn("sent", render_bytes(result.unread, "no message was read in it"), "")
         for message in result.messages:
             yield self._drawn(
                 "sent" if message.direction == ours else "got", message.drawn, _in_a_line(message)
@@ -190,8 +198,8 @@ class _Page:
         if not result.output:
             return
         output = result.output
-        if not result.is_failed and len(output) > _MOST_OUTPUT:
-            output = f"…{output[-_MOST_OUTPUT:]}"
+        if not result.is_failed and len(output) > _MAX_OUTPUT:
+            output = f"…{output[-_MAX_OUTPUT:]}"
         lines = "\n".join(map(_text, output.splitlines()))
         yield f'<h4>What the program wrote</h4>\n<pre class="output" tabindex="0">{lines}</pre>\n'
 
@@ -200,8 +208,10 @@ def _heading(word: str, count: int) -> str:
     return f'<section id="{key_of(word)}">\n<h2 class="{key_of(word)}">{count:,} {word}</h2>\n'
 
 
-def _in_a_line(message: Told) -> str:
-    return f"#{message.id} {message.name} {shortened(field_words(message.fields), _SHOWN)}".rstrip()
+def _in_a_line(message: ReportedMessage) -> str:
+    return (
+        f"#{message.id} {message.name} {shortened(field_words(message.fields), _MAX_FIELDS_LENGTH)}".rstrip()
+    )
 
 
 def _text(text: str) -> str:

@@ -18,39 +18,37 @@ from kiebitz.storage.session.message_detail import MessageInFull
 COLUMNS = 44
 """Width of a phone's screen in columns."""
 
-_MOST_LINES = 80
+_MAX_LINES = 80
 """Maximum number of lines per message."""
 
 _CONSOLE = Console(width=COLUMNS)
 
 
-def drawn_message(shown: MessageInFull) -> str:
+def render_message(shown: MessageInFull) -> str:
     """Render a message: its header, its annotated bytes with diagnostics, and its event."""
-    return _drawn(message_lines(shown, COLUMNS))
+    return _render_lines(message_lines(shown, COLUMNS))
 
 
-def drawn_bytes(data: bytes, about: str) -> str:
+def render_bytes(data: bytes, about: str) -> str:
     """Render bytes that are no message, with a remark about them."""
     rows = ByteRows(data, [Piece(0, len(data), 0, "markup", about)], (), COLUMNS)
-    return _drawn([*rows.lines()])
+    return _render_lines([*rows.lines()])
 
 
-def _drawn(lines: Sequence[Text]) -> str:
-    kept = [_in_markup(line) for line in lines[:_MOST_LINES]]
-    if len(lines) > _MOST_LINES:
-        kept.append(f"… and {len(lines) - _MOST_LINES} lines more")
+def _render_lines(lines: Sequence[Text]) -> str:
+    kept = [_in_markup(line) for line in lines[:_MAX_LINES]]
+    if len(lines) > _MAX_LINES:
+        kept.append(f"… and {len(lines) - _MAX_LINES} lines more")
     return "\n".join(kept)
 
 
 def _in_markup(line: Text) -> str:
     # Rich leaves the style of a whole text to its console.
     around = _CONSOLE.get_style(line.style)
-    return "".join(
-        _marked(segment.text, segment.style or around) for segment in line.render(_CONSOLE, end="")
-    )
+    return "".join(_span(segment.text, segment.style or around) for segment in line.render(_CONSOLE, end=""))
 
 
-def _marked(raw: str, style: Style) -> str:
+def _span(raw: str, style: Style) -> str:
     text = escape(raw)
     if not text.strip():
         return text

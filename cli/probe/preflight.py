@@ -15,13 +15,13 @@ from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.relay.endpoints import is_local, resolve
 from kiebitz.services.server_addresses import Place
 
-_LISTEN_S = 2.0
+_LISTEN_TIMEOUT_S = 2.0
 """Timeout in seconds for a server's unsolicited messages."""
 
-_MOST = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
-def recognised(place: Place) -> Dissector:
+def recognise_protocol(place: Place) -> Dissector:
     """Return the protocol of a server that sends something to every client; nothing is sent to it.
 
     Raises click.UsageError if none is recognised, RelayError for a name that is not found.
@@ -29,12 +29,12 @@ def recognised(place: Place) -> Dissector:
     host, port = place
     said = b""
     family, address = resolve(host, port, "tcp")
-    end = time.monotonic() + _LISTEN_S
+    end = time.monotonic() + _LISTEN_TIMEOUT_S
     try:
         with socket.socket(family, socket.SOCK_STREAM) as sock:
-            sock.settimeout(_LISTEN_S)
+            sock.settimeout(_LISTEN_TIMEOUT_S)
             sock.connect(address)
-            while (left := end - time.monotonic()) > 0 and len(said) < _MOST:
+            while (left := end - time.monotonic()) > 0 and len(said) < _MAX_BYTES:
                 sock.settimeout(left)
                 data = sock.recv(4096)
                 if not data:
@@ -58,7 +58,7 @@ def _certain(found: Iterable[tuple[Dissector, str, str]]) -> Dissector | None:
     return certain[0] if len(certain) == 1 else None
 
 
-def ask_first(place: Place, dissector: Dissector, is_agreed: bool) -> None:
+def confirm_target(place: Place, dissector: Dissector, is_agreed: bool) -> None:
     """Ask for permission to probe a server on another machine.
 
     Raises click.UsageError if there is no keyboard to answer with, and click.Abort if the answer is no.

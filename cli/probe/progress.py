@@ -18,21 +18,21 @@ from kiebitz.cli.terminal.screen import (
     Text,
 )
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.services.probing.results import WORDS, Result, in_words
-from kiebitz.services.probing.totals import Tally
+from kiebitz.services.probing.results import WORDS, Result, counts_in_words
+from kiebitz.services.probing.totals import Totals
 
 COLOURS = {"FAILED": "red", "NON-STRICT": "yellow", "OK": "green"}
 
-_LATEST = 4
+_MAX_FAILED = 4
 """Maximum number of failed cases shown."""
 
-_AROUND = 5
+_OTHER_LINES = 5
 """Number of lines besides messages and failures: progress, titles, totals, the current case, the cursor."""
 
-_LEAST = 3
+_MIN_ROWS = 3
 """Minimum number of messages shown, however low the terminal is."""
 
-_COMFORT = 76
+_WIDE_COLUMNS = 76
 """Number of columns below which titles take two lines."""
 
 _TITLES = {
@@ -42,20 +42,20 @@ _TITLES = {
 }
 """Titles on two lines."""
 
-_LEAST_COLUMNS = 48
+_MIN_COLUMNS = 48
 """Number of columns below which there is no table."""
 
-_OF_COUNT = 4
+_MIN_COUNT_WIDTH = 4
 """Minimum width of a count."""
 
 
-class Watching:
+class ProgressView:
     """A view of the results of `cases` so far, rendered again at each refresh."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._cases = cases
-        self._tally = Tally(cases)
-        self._failed: deque[Result] = deque(maxlen=_LATEST)
+        self._tally = Totals(cases)
+        self._failed: deque[Result] = deque(maxlen=_MAX_FAILED)
         self._begun = time.monotonic()
         self._done = 0
 
@@ -71,11 +71,11 @@ class Watching:
         width = options.max_width
         failed = [*self._failed]
         yield self._how_far(width)
-        if width < _LEAST_COLUMNS:
-            yield _line(Text(in_words(self._tally.total)))
+        if width < _MIN_COLUMNS:
+            yield _line(Text(counts_in_words(self._tally.total)))
         else:
-            room = console.size.height - _AROUND - len(failed) - (width < _COMFORT)
-            yield self._table(width, max(room, _LEAST))
+            room = console.size.height - _OTHER_LINES - len(failed) - (width < _WIDE_COLUMNS)
+            yield self._table(width, max(room, _MIN_ROWS))
         if self._done < len(self._cases):
             yield _line(Text.assemble(("now ", "dim"), self._cases[self._done].name))
         for result in failed:
@@ -94,14 +94,14 @@ class Watching:
         return row
 
     def _table(self, width: int, room: int) -> RenderableType:
-        is_wide = width >= _COMFORT
+        is_wide = width >= _WIDE_COLUMNS
         table = Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), header_style="bold", pad_edge=False)
         table.add_column("message", vertical="bottom")
         for word in (*WORDS, "left"):
             lines = (word,) if is_wide else _TITLES.get(word, (word,))
             title = LINE_BREAK.join(map(Text, lines))
             table.add_column(
-                title, justify="right", vertical="bottom", width=max(*map(len, lines), _OF_COUNT)
+                title, justify="right", vertical="bottom", width=max(*map(len, lines), _MIN_COUNT_WIDTH)
             )
         for group, above in _window(self._tally.groups, self._place(), room):
             if group is None:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from kiebitz.cli.probe.progress import COLOURS
 from kiebitz.cli.terminal.console import Styled, ellipsis, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.table import Column, show_table
-from kiebitz.dissectors.conformance.expectations import HEARS
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
 from kiebitz.services.evidence.excerpt import shown_bytes
-from kiebitz.services.probing.results import NOT_TRIED, WORDS, Result, Told, right_words
-from kiebitz.services.probing.totals import Tally, tally_of
+from kiebitz.services.probing.results import NOT_TRIED, WORDS, ReportedMessage, Result, expectation_in_words
+from kiebitz.services.probing.totals import Totals, totals_of
 from kiebitz.services.wording import counted
 
 _IN_FULL = ("NON-STRICT", "FAILED")
@@ -23,19 +23,19 @@ _COLUMNS = 100
 
 _INDENT = "  "
 
-_MOST_MESSAGES = 6
+_MAX_MESSAGES = 6
 """Maximum number of messages shown per case."""
 
-_MOST_LINES = 3
+_MAX_LINES = 3
 """Maximum number of the program's last output lines to show."""
 
-_SHOWN = 120
+_MAX_FIELDS_LENGTH = 120
 """Maximum number of characters shown of a message's fields."""
 
-_SHOWN_BYTES = 64
+_MAX_BYTES = 64
 """Maximum number of unreadable bytes to show."""
 
-_MOST_GROUPS = 4
+_MAX_GROUPS = 4
 """Maximum number of messages named for a reason."""
 
 
@@ -43,7 +43,7 @@ def _in_colour(colour: str | None) -> Callable[[int | None], str | None]:
     return lambda count: colour if count else None
 
 
-def tell_results(results: Sequence[Result]) -> None:
+def print_results(results: Sequence[Result]) -> None:
     """Print the results on stdout."""
     for word in _IN_FULL:
         for result in results:
@@ -51,12 +51,12 @@ def tell_results(results: Sequence[Result]) -> None:
                 _show_in_full(result)
     if not results:
         return
-    tally = tally_of(results)
+    tally = totals_of(results)
     _show_sums(tally)
     _show_reasons(tally)
 
 
-def _show_sums(tally: Tally) -> None:
+def _show_sums(tally: Totals) -> None:
     """Print the number of results by message and verdict; a verdict that does not occur has no column."""
     words = [word for word in WORDS if tally.total[word]]
     columns = [
@@ -69,15 +69,15 @@ def _show_sums(tally: Tally) -> None:
     show_table(columns, [[(group, *(count[word] or None for word in words)) for group, count in rows]])
 
 
-def _show_reasons(tally: Tally) -> None:
+def _show_reasons(tally: Totals) -> None:
     """Print why cases could not be tried."""
     reasons = [*tally.reasons()]
     if reasons:
         show_line()
         show_line(Styled(NOT_TRIED, bold=True), " because")
     for why, groups in reasons:
-        named = [f"{group} {count}" for group, count in groups.most_common(_MOST_GROUPS)]
-        if len(groups) > _MOST_GROUPS:
+        named = [f"{group} {count}" for group, count in groups.most_common(_MAX_GROUPS)]
+        if len(groups) > _MAX_GROUPS:
             named.append(ellipsis())
         _show(f"{groups.total():>5}  ", f"{why} ({', '.join(named)})")
 
@@ -90,17 +90,17 @@ def _show_in_full(result: Result) -> None:
     demand = result.demand
     if demand.clause is not None:
         quote = "" if demand.quote is None else f': "{demand.quote}"'
-        _show(_INDENT, f"{right_words(result)}; {demand.clause}{quote}")
+        _show(_INDENT, f"{expectation_in_words(result)}; {demand.clause}{quote}")
     if result.unread:
-        _show(f"{_INDENT}sent  ", shown_bytes(result.unread[:_SHOWN_BYTES]))
-    ours = HEARS[result.role]
-    for message in result.messages[:_MOST_MESSAGES]:
+        _show(f"{_INDENT}sent  ", shown_bytes(result.unread[:_MAX_BYTES]))
+    ours = INPUT_DIRECTION[result.role]
+    for message in result.messages[:_MAX_MESSAGES]:
         _show(_INDENT + ("sent  " if message.direction == ours else "got   "), _words(message))
-    more = len(result.messages) + result.left_out - _MOST_MESSAGES
+    more = len(result.messages) + result.left_out - _MAX_MESSAGES
     if more > 0:
         _show(_INDENT, f"{ellipsis()} {counted(more, 'message')} more")
-    for line in (result.output or "").strip().splitlines()[-_MOST_LINES:]:
-        _show(f"{_INDENT}wrote ", shortened(line, _SHOWN))
+    for line in (result.output or "").strip().splitlines()[-_MAX_LINES:]:
+        _show(f"{_INDENT}wrote ", shortened(line, _MAX_FIELDS_LENGTH))
     if result.session is not None:
         _show(_INDENT, f"recorded as {result.session}")
     # Neither cut nor wrapped, so that it can be copied.
@@ -108,10 +108,10 @@ def _show_in_full(result: Result) -> None:
     show_line()
 
 
-def _words(message: Told) -> str:
+def _words(message: ReportedMessage) -> str:
     if message.name == UNREADABLE:
-        return f"{message.name} {shown_bytes(bytes.fromhex(message.hex)[:_SHOWN_BYTES])}"
-    return f"{message.name} {shortened(field_words(message.fields), _SHOWN)}".rstrip()
+        return f"{message.name} {shown_bytes(bytes.fromhex(message.hex)[:_MAX_BYTES])}"
+    return f"{message.name} {shortened(field_words(message.fields), _MAX_FIELDS_LENGTH)}".rstrip()
 
 
 def _show(start: str, text: str) -> None:

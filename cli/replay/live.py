@@ -17,13 +17,13 @@ from kiebitz.dissectors.inspection.inspector import DIVERGENCE
 from kiebitz.dissectors.model import Direction, Fault, Item
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.dissectors.replay.participants import names_of_roles
-from kiebitz.dissectors.replay.replay_peer import Divergence, Part, Policy
-from kiebitz.dissectors.replay.script import Line, Script
+from kiebitz.dissectors.replay.replay_peer import Divergence, DivergencePolicy, ReplayPeer
+from kiebitz.dissectors.replay.script import RecordedLine, Script
 from kiebitz.proxy.peers.connections import Peers
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
-from kiebitz.services.replay.peer_driver import Actor
+from kiebitz.services.replay.peer_driver import PeerDriver
 from kiebitz.services.server_addresses import places_of
 from kiebitz.services.standard_streams import tell, warn
 from kiebitz.storage.database.schema import MEMORY, StorageError
@@ -49,7 +49,7 @@ class LiveReplay:
         given: Sequence[str],
         *,
         player: str | None,
-        policy: Policy,
+        policy: DivergencePolicy,
         speed: float,
         patience_s: float,
         database: str | None,
@@ -65,7 +65,7 @@ class LiveReplay:
         self._plays: Direction = plays
         self._script = script
         self._places = places_of(given, script.servers)
-        self._part = Part(script, plays, self._dissectors, policy)
+        self._peer = ReplayPeer(script, plays, self._dissectors, policy)
         self._speed = speed
         self._patience_s = patience_s
         self._room = Room(max_size)
@@ -108,8 +108,8 @@ class LiveReplay:
         return FAILED if self._is_full else 0
 
     async def _play(self) -> None:
-        actor = Actor(
-            self._part, self._peers, self._places, self._speed, self._patience_s, self._on_divergence
+        actor = PeerDriver(
+            self._peer, self._peers, self._places, self._speed, self._patience_s, self._on_divergence
         )
         task = asyncio.current_task()
         assert task is not None
@@ -119,7 +119,7 @@ class LiveReplay:
         try:
             if self._plays == "s2c":
                 for role, address in await actor.listen():
-                    self._part.moved(role, address)
+                    self._peer.server_moved(role, address)
                     tell(f"playing {role.protocol} server {role.server} on {address}")
             await actor.play()
         finally:
@@ -173,12 +173,12 @@ class LiveReplay:
 
     def _outcome(self) -> str:
         """Return how far the replay went, and with which divergences."""
-        total = sum(isinstance(step, Line) for step in self._script.steps)
+        total = sum(isinstance(step, RecordedLine) for step in self._script.steps)
         if not self._divergences:
             return f"all {total} messages went as recorded"
         first = self._divergences[0].text
-        if self._part.stopped:
-            return f"stopped after {self._part.lines} of {total} messages: {first}"
+        if self._peer.stopped:
+            return f"stopped after {self._peer.lines} of {total} messages: {first}"
         count = len(self._divergences)
         if count == 1:
             return f"{total} messages, 1 divergence: {first}"

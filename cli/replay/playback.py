@@ -16,7 +16,7 @@ from kiebitz.storage.read.seek import Step
 from kiebitz.storage.read.timeline import GameRow, Timeline
 
 
-class Timing(ABC):
+class Pacing(ABC):
     """The pace of a replay."""
 
     @abstractmethod
@@ -24,7 +24,7 @@ class Timing(ABC):
         """Wait until the next step is due; return False to end the replay."""
 
 
-class Recorded(Timing):
+class RecordedPace(Pacing):
     """The recorded pace, times `speed`; 0 never waits.
 
     Each time is computed from the first, so that rendering times do not add up.
@@ -45,7 +45,7 @@ class Recorded(Timing):
         return True
 
 
-class Lines(Timing):
+class LinePace(Pacing):
     """Single steps: each line of stdin advances, a q or the end of stdin ends the replay."""
 
     def wait(self, step: Step) -> bool:
@@ -55,7 +55,7 @@ class Lines(Timing):
         return line != "" and line.strip().lower() != "q"
 
 
-class Paper:
+class PipeOutput:
     """Output that only moves forward: a line for each event, then the table."""
 
     def __init__(self, timeline: Timeline, onlooker: Onlooker, game: GameRow | None) -> None:
@@ -85,7 +85,7 @@ class Paper:
         return self._onlooker.svg(table_id, step.state, self._recent[table_id], self._game)
 
 
-def play(steps: Iterable[Step], paper: Paper, timing: Timing) -> Step | None:
+def play(steps: Iterable[Step], paper: PipeOutput, timing: Pacing) -> Step | None:
     """Write the steps, each when it is due; return the last one, None if there is none."""
     last: Step | None = None
     for step in steps:

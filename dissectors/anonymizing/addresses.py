@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from itertools import count, product
 
-_MOST = 1 << 17
+_MAX_ADDRESSES = 1 << 17
 """Maximum number of remembered addresses; then the oldest is evicted, as clients can invent any number."""
 
 _LONGEST_IPV4 = len("255.255.255.255")
@@ -22,7 +22,7 @@ _DOCUMENTATION = ("192.0.2.", "198.51.100.", "203.0.113.")
 _LOCAL_NAME = "localhost"
 
 
-class Addresses:
+class AddressPseudonyms:
     """A one-to-one mapping of addresses to pseudonyms."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Addresses:
         self._free: dict[tuple[int, int], Iterator[str]] = {}
         """Unused pseudonyms, by IP version and length."""
 
-    def stand_in(self, address: str) -> str | None:
+    def pseudonym(self, address: str) -> str | None:
         """Return the pseudonym of an address; a loopback address itself; None if the text is no address."""
         known = self._found.get(address)
         if known is not None:
@@ -41,7 +41,7 @@ class Addresses:
             return address if address == _LOCAL_NAME else None
         if ip.is_loopback or ip.is_unspecified:
             return address
-        if len(self._found) >= _MOST:
+        if len(self._found) >= _MAX_ADDRESSES:
             del self._found[next(iter(self._found))]
         self._found[address] = other = self._next(ip.version, len(address))
         return other

@@ -13,12 +13,12 @@ from typing import get_args
 import msgspec
 
 from kiebitz.dissectors.anonymizing.frames import anonymized, blank, masked, words_as_bytes
-from kiebitz.dissectors.anonymizing.protocol_detection import Recognition
-from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+from kiebitz.dissectors.anonymizing.protocol_detection import ProtocolDetection
+from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.inspection.inspector import DIVERGENCE, DecodeAs
-from kiebitz.dissectors.inspection.memo import Lately
+from kiebitz.dissectors.inspection.memo import BoundedCache
 from kiebitz.dissectors.model import (
     OPPOSITE,
     Action,
@@ -32,14 +32,14 @@ from kiebitz.dissectors.model import (
     Stream,
 )
 
-_MOST_HELD = 2 * FRAME_LIMIT
+_MAX_HELD = 2 * FRAME_LIMIT
 """Maximum number of bytes of one direction that wait for the end of their message; then they are processed
 without it."""
 
-_MOST_REMEMBERED, _LONGEST_REMEMBERED = 4096, 512
+_MAX_CACHED, _MAX_CACHED_SIZE = 4096, 512
 """Maximum number of cached messages with their replacements, and the maximum size of each in bytes."""
 
-_OF_RULES = (
+_RULE_WORDS = (
     *get_args(Action),
     *("jitter", "rate", "hook"),
     *("msg", "dir", "c2s", "s2c", "player", "client", "server", "stream", "game", "and", "or", "not", "in"),
@@ -47,28 +47,28 @@ _OF_RULES = (
 )
 """The words used in alteration rules, in addition to those of the protocols."""
 
-_Memo = Lately[tuple[str, Direction, bytes], bytes]
+_Memo = BoundedCache[tuple[str, Direction, bytes], bytes]
 """Replacements of earlier messages, by protocol and direction: a server sends the same to each client."""
 
 
 class Anonymizer:
     """A transformation of the items of one session.
 
-    Pseudonyms are created as they are needed; two sessions that share `stand_ins` get the same ones.
+    Pseudonyms are created as they are needed; two sessions that share `pseudonyms` get the same ones.
     """
 
     def __init__(
         self,
         dissectors: Collection[Dissector],
         decode_as: DecodeAs,
-        stand_ins: StandIns,
+        pseudonyms: Pseudonyms,
     ) -> None:
         words = [word for dissector in dissectors for word in dissector.grammar.words]
-        self._stand_ins = stand_ins
-        self._recognition = Recognition(dissectors, decode_as)
+        self._pseudonyms = pseudonyms
+        self._recognition = ProtocolDetection(dissectors, decode_as)
         self._conversations: dict[int, _Conversation] = {}
-        self._memo: _Memo = Lately(_MOST_REMEMBERED, _LONGEST_REMEMBERED)
-        self._words = words_as_bytes((*words, *_OF_RULES))
+        self._memo: _Memo = BoundedCache(_MAX_CACHED, _MAX_CACHED_SIZE)
+        self._words = words_as_bytes((*words, *_RULE_WORDS))
 
     def feed(self, item: Item) -> list[Item]:
         """Process the next item; return the items that are ready, in the order of their stream."""
@@ -89,7 +89,7 @@ class Anonymizer:
     def _take(self, item: Item, dissector: Dissector | None, found: list[Item]) -> None:
         conversation = self._conversations.get(item.stream.id)
         if conversation is None:
-            conversation = _Conversation(item.stream, dissector, self._stand_ins, self._memo)
+            conversation = _Conversation(item.stream, dissector, self._pseudonyms, self._memo)
             self._conversations[item.stream.id] = conversation
         if isinstance(item, Chunk):
             conversation.chunk(item, found)
@@ -108,17 +108,19 @@ class Anonymizer:
 class _Conversation:
     """A stream with replaced addresses, and its items that wait for the end of a message."""
 
-    def __init__(self, stream: Stream, dissector: Dissector | None, stand_ins: StandIns, memo: _Memo) -> None:
+    def __init__(
+        self, stream: Stream, dissector: Dissector | None, pseudonyms: Pseudonyms, memo: _Memo
+    ) -> None:
         self.stream = msgspec.structs.replace(
             stream,
-            client=stand_ins.endpoint(stream.client),
-            server=stand_ins.endpoint(stream.server),
+            client=pseudonyms.endpoint(stream.client),
+            server=pseudonyms.endpoint(stream.server),
             protocol=None,
         )
         self.dissector = dissector
         self._memo = memo
-        self._stand_ins = stand_ins
-        self._ways: dict[Direction, _Way] = {}
+        self._pseudonyms = pseudonyms
+        self._buffers: dict[Direction, _DirectionBuffer] = {}
 
     def chunk(self, chunk: Chunk, found: list[Item]) -> None:
         """Process bytes."""
@@ -126,21 +128,21 @@ class _Conversation:
             found.append(msgspec.structs.replace(chunk, stream=self.stream, data=blank(chunk.data)))
             return
         # As in the inspector, data from one side completes pending frames of the other.
-        across = self._ways.get(OPPOSITE[chunk.direction])
+        across = self._buffers.get(OPPOSITE[chunk.direction])
         if across is not None:
             across.settle(found)
-        way = self._ways.get(chunk.direction)
-        if way is None:
-            way = self._ways[chunk.direction] = _Way(self, self.dissector, chunk.direction)
-        way.chunk(chunk, found)
+        buffer = self._buffers.get(chunk.direction)
+        if buffer is None:
+            buffer = self._buffers[chunk.direction] = _DirectionBuffer(self, self.dissector, chunk.direction)
+        buffer.chunk(chunk, found)
 
     def gap(self, gap: Gap, found: list[Item]) -> None:
         """Process missing bytes."""
-        way = self._ways.get(gap.direction)
-        if way is None and self.dissector is not None:
-            way = self._ways[gap.direction] = _Way(self, self.dissector, gap.direction)
-        if way is not None:
-            way.gap(gap, found)
+        buffer = self._buffers.get(gap.direction)
+        if buffer is None and self.dissector is not None:
+            buffer = self._buffers[gap.direction] = _DirectionBuffer(self, self.dissector, gap.direction)
+        if buffer is not None:
+            buffer.gap(gap, found)
         found.append(msgspec.structs.replace(gap, stream=self.stream))
 
     def altered(self, item: Altered, words: frozenset[bytes], found: list[Item]) -> None:
@@ -148,7 +150,7 @@ class _Conversation:
         other = msgspec.structs.replace(
             item,
             stream=self.stream,
-            rule=masked(item.rule.encode(), words, self._stand_ins).decode("utf-8", "replace"),
+            rule=masked(item.rule.encode(), words, self._pseudonyms).decode("utf-8", "replace"),
         )
         if item.original is not None:
             other.original, other.fields_json = blank(item.original), None
@@ -159,11 +161,11 @@ class _Conversation:
                     other.fields_json = decoded.fields_json
         if self.dissector is None or item.name not in self.dissector.grammar.words:
             other.name = None
-        way = self._ways.get(item.direction)
-        if way is None:
+        buffer = self._buffers.get(item.direction)
+        if buffer is None:
             found.append(other)
         else:
-            way.altered(other, found)
+            buffer.altered(other, found)
 
     def fault(self, fault: Fault) -> Fault:
         """Return a fault without names: the text about a divergence quotes both messages and is replaced."""
@@ -174,8 +176,8 @@ class _Conversation:
 
     def finish(self, found: list[Item]) -> None:
         """Process the end of both directions."""
-        for way in self._ways.values():
-            way.end(found)
+        for buffer in self._buffers.values():
+            buffer.end(found)
 
     def anonymized(self, data: bytes, direction: Direction) -> bytes:
         """Return the replacement of a message; its protocol must be known."""
@@ -183,12 +185,12 @@ class _Conversation:
         key = self.dissector.protocol, direction, data
         found = self._memo.get(key)
         if found is None:
-            found = anonymized(data, direction, self.dissector, self._stand_ins)
+            found = anonymized(data, direction, self.dissector, self._pseudonyms)
             self._memo.keep(key, found, len(data))
         return found
 
 
-class _Way:
+class _DirectionBuffer:
     """One direction: the waiting items and their bytes, of which those before `_done` are replaced."""
 
     def __init__(self, conversation: _Conversation, dissector: Dissector, direction: Direction) -> None:
@@ -213,7 +215,7 @@ class _Way:
             self._blank(chunk.offset + len(chunk.data))
         else:
             self._frames(self._framer.feed(chunk.offset, chunk.data))
-        if self._start + len(self._held) - self._done > _MOST_HELD:
+        if self._start + len(self._held) - self._done > _MAX_HELD:
             self._blank(self._start + len(self._held))
         self._release(found)
 

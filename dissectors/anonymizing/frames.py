@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.model import Direction
 
@@ -30,25 +30,25 @@ _MARKS = re.compile(rb"(\A(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf))|[0-9A-Za-z\x80-\xf
 """A byte order mark, and the bytes to replace in an unreadable message."""
 _ENTITY = re.compile(rb"&#(x?)([0-9A-Fa-f]+);", re.IGNORECASE)
 _XML_OWN = frozenset((b"&amp;", b"&lt;", b"&gt;", b"&quot;", b"&apos;"))
-_SHORT = 3
+_MAX_SHORT_DIGITS = 3
 """Maximum number of digits of a number that identifies nobody."""
 
 _JSON_WORDS = ("true", "false", "null")
 
 
-def anonymized(frame: bytes, direction: Direction, dissector: Dissector, stand_ins: StandIns) -> bytes:
+def anonymized(frame: bytes, direction: Direction, dissector: Dissector, pseudonyms: Pseudonyms) -> bytes:
     """Return the replacement of a message, or of bytes that should be one. Never raises."""
     decoded = dissector.decode(frame, direction)
     row, written = decoded.row, frame
     known = _own_words(dissector)
     if row is not None:
-        fields = dissector.anonymized(row, decoded.fields, stand_ins.text, stand_ins.rename)
+        fields = dissector.anonymized(row, decoded.fields, pseudonyms.text, pseudonyms.rename)
         known = known | words_as_bytes(_texts(fields))
         written = _rewritten(frame, direction, dissector, decoded.fields, fields)
     elif b"\0" in frame:
         # As in UTF-16: words cannot be recognised in single letters.
         return _MARKS.sub(lambda found: found[1] or b"x", frame)
-    return masked(written, known, stand_ins)
+    return masked(written, known, pseudonyms)
 
 
 def _rewritten(
@@ -72,7 +72,7 @@ def _rewritten(
     return written
 
 
-def masked(data: bytes, known: frozenset[bytes], stand_ins: StandIns) -> bytes:
+def masked(data: bytes, known: frozenset[bytes], pseudonyms: Pseudonyms) -> bytes:
     """Replace each word that is not in `known`, and each long number, by a pseudonym."""
 
     def other(found: re.Match[bytes]) -> bytes:
@@ -82,10 +82,10 @@ def masked(data: bytes, known: frozenset[bytes], stand_ins: StandIns) -> bytes:
         if found.lastgroup == "escape":
             return rb"\u0078"
         if found.lastgroup == "entity":
-            return _other_entity(token, known, stand_ins)
-        if found.lastgroup == "number" and len(token) <= _SHORT:
+            return _other_entity(token, known, pseudonyms)
+        if found.lastgroup == "number" and len(token) <= _MAX_SHORT_DIGITS:
             return token
-        return _other_word(token, stand_ins)
+        return _other_word(token, pseudonyms)
 
     return _TOKEN.sub(other, data)
 
@@ -95,12 +95,12 @@ def blank(data: bytes) -> bytes:
     return re.sub(rb"[^\r\n]", b"?", data)
 
 
-def _other_word(token: bytes, stand_ins: StandIns) -> bytes:
+def _other_word(token: bytes, pseudonyms: Pseudonyms) -> bytes:
     """Return the pseudonym of a word; bytes that are not UTF-8 get bytes that are not UTF-8 either."""
     is_utf_8 = _is_utf_8(token)
     for charset in _CHARSETS if not is_utf_8 else _CHARSETS[:1]:
         with suppress(UnicodeError):
-            other = stand_ins.text(token.decode(charset)).encode(charset)
+            other = pseudonyms.text(token.decode(charset)).encode(charset)
             if len(other) == len(token) and _is_utf_8(other) == is_utf_8:
                 return other
     return (b"x" if is_utf_8 else b"\xff") * len(token)
@@ -114,13 +114,13 @@ def _is_utf_8(data: bytes) -> bool:
     return True
 
 
-def _other_entity(token: bytes, known: frozenset[bytes], stand_ins: StandIns) -> bytes:
+def _other_entity(token: bytes, known: frozenset[bytes], pseudonyms: Pseudonyms) -> bytes:
     """Replace a character reference of XML by one for an x, in as many bytes."""
     if token in _XML_OWN:
         return token
     found = _ENTITY.fullmatch(token)
     if found is None:
-        return b"&" + masked(token[1:], known, stand_ins)
+        return b"&" + masked(token[1:], known, pseudonyms)
     mark, number = found[1], found[2]
     # One digit encodes only blanks, and two digits no letters but capitals.
     other = b"78" if mark else b"120" if len(number) > 2 else b"88"

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspection.inspector import MOST_SERVERS, UNDECIDED_BYTES, DecodeAs, Inspector
+from kiebitz.dissectors.inspection.inspector import MAX_IDLE_SERVERS, MAX_UNDECIDED_BYTES, DecodeAs, Inspector
 from kiebitz.dissectors.model import Chunk, End, Ids, Item, Stream, port_of
 
-Read = tuple[Item, Dissector | None]
+DetectedItem = tuple[Item, Dissector | None]
 """An item and the dissector of its server; None without a known protocol."""
 
 
@@ -31,7 +31,7 @@ class _Server(msgspec.Struct, eq=False):
     open_streams: set[int] = msgspec.field(default_factory=set)
 
 
-class Recognition:
+class ProtocolDetection:
     """A filter that holds each server's items until its protocol is known or given up."""
 
     def __init__(self, dissectors: Collection[Dissector], decode_as: DecodeAs) -> None:
@@ -42,7 +42,7 @@ class Recognition:
         """The servers without open streams, the one idle for longest first."""
         self._waiting_bytes = 0
 
-    def feed(self, item: Item) -> Iterator[Read]:
+    def feed(self, item: Item) -> Iterator[DetectedItem]:
         """Process the next item; yield the items that need not wait, in order."""
         stream = item.stream
         key = (stream.transport, stream.server)
@@ -61,11 +61,11 @@ class Recognition:
             self._idle.pop(key, None)
         else:
             self._idle[key] = None
-        if len(self._idle) > MOST_SERVERS:
+        if len(self._idle) > MAX_IDLE_SERVERS:
             oldest, _ = self._idle.popitem(last=False)
             yield from self._given_up(self._servers.pop(oldest))
 
-    def finish(self) -> Iterator[Read]:
+    def finish(self) -> Iterator[DetectedItem]:
         """Process the end of all input: decide what is undecided."""
         for server in self._servers.values():
             yield from self._given_up(server)
@@ -76,7 +76,7 @@ class Recognition:
             return _Server(dissector=self._decode_as[port])
         return _Server(inspector=Inspector(self._dissectors, Ids()))
 
-    def _ask(self, server: _Server, inspector: Inspector, item: Item) -> Iterator[Read]:
+    def _ask(self, server: _Server, inspector: Inspector, item: Item) -> Iterator[DetectedItem]:
         """Feed an item to the inspector; it waits until the server's protocol is decided."""
         server.waiting.append(item)
         if isinstance(item, Chunk):
@@ -86,18 +86,18 @@ class Recognition:
         inspector.feed(msgspec.structs.replace(item, stream=copy))
         if isinstance(item, End):
             del server.copies[item.stream.id]
-        if self._waiting_bytes > UNDECIDED_BYTES:
+        if self._waiting_bytes > MAX_UNDECIDED_BYTES:
             inspector.finish()
         if inspector.context_of(copy) is not None or not inspector.is_undecided(copy):
             yield from self._decided(server, inspector)
 
-    def _given_up(self, server: _Server) -> Iterator[Read]:
+    def _given_up(self, server: _Server) -> Iterator[DetectedItem]:
         """Decide a server's protocol without waiting for more."""
         if server.inspector is not None:
             server.inspector.finish()
             yield from self._decided(server, server.inspector)
 
-    def _decided(self, server: _Server, inspector: Inspector) -> Iterator[Read]:
+    def _decided(self, server: _Server, inspector: Inspector) -> Iterator[DetectedItem]:
         waited, server.waiting = server.waiting, []
         self._waiting_bytes -= server.waiting_bytes
         server.inspector = None

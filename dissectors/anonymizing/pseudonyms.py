@@ -12,20 +12,20 @@ from functools import lru_cache
 from math import gcd, prod
 from string import ascii_lowercase, ascii_uppercase, digits
 
-from kiebitz.dissectors.anonymizing.addresses import Addresses
+from kiebitz.dissectors.anonymizing.addresses import AddressPseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Handle
 
-MOST_WORDS = 1 << 17
+MAX_WORDS = 1 << 17
 """Maximum number of remembered words; then the oldest is evicted, as peers can send any number of them."""
 
-_LONGEST = 24
+_MAX_WORD_LENGTH = 24
 """Maximum length of a word; a longer run of letters counts as several words."""
 
 _WINDOWS = "€‚„…†‡ˆ‰‹‘’“”•–—˜™›\ufffd\ufeff"
 """Punctuation of Windows-1252 outside Latin-1, the replacement character and the byte order mark."""
 _LETTER = rf"(?:[^\W0-9_]|[^\x00-\xff\w\s{_WINDOWS}\ud800-\udfff])"
-_WORD = re.compile(rf"{_LETTER}{{1,{_LONGEST}}}|[0-9]{{1,15}}")
+_WORD = re.compile(rf"{_LETTER}{{1,{_MAX_WORD_LENGTH}}}|[0-9]{{1,15}}")
 
 _FIRST, _VOWELS, _CONSONANTS = "qxzyjwv", "aeiou", "bdfgklmnprst"
 """A pseudonym begins with a letter that few words begin with, and is pronounceable."""
@@ -36,11 +36,11 @@ _FOUR_BYTES = "".join(map(chr, range(0x1F400, 0x1F440)))
 _KINDS = {"a": ascii_lowercase, "0": digits, "2": _TWO_BYTES, "3": _THREE_BYTES, "4": _FOUR_BYTES}
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
-_SEARCHED = 2_000
+_MAX_SEARCHED = 2_000
 """Maximum number of words of a form to search for a free one once the pronounceable ones are used up."""
 
 
-class StandIns:
+class Pseudonyms:
     """A mapping of words and addresses to pseudonyms.
 
     If possible, none is a word of these protocols or one that was replaced.
@@ -50,10 +50,10 @@ class StandIns:
         words = [word for dissector in dissectors for word in dissector.grammar.words]
         self._avoided = {part.translate(_LOWER) for word in words for part in _WORD.findall(word)}
         self._words: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._used: set[str] = set()
         self._next: dict[str, int] = {}
         """The number of the next made-up word, by form."""
-        self._addresses = Addresses()
+        self._addresses = AddressPseudonyms()
 
     def text(self, text: str) -> str:
         """Replace each word of a text."""
@@ -65,7 +65,7 @@ class StandIns:
         if not colon:
             host, port = endpoint, ""
         bare = host.removeprefix("[").removesuffix("]")
-        other = self._addresses.stand_in(bare)
+        other = self._addresses.pseudonym(bare)
         if other is None:
             other = self.text(bare)
         return f"{host.replace(bare, other)}{colon}{port}" if bare else endpoint
@@ -88,42 +88,42 @@ class StandIns:
     def _word(self, word: str) -> str:
         # "Alice" and "alice" are one word, or a name would not be recognised in a chat.
         key = word.translate(_LOWER)
-        stand_in = self._words.get(key)
-        if stand_in is None:
-            if len(self._words) >= MOST_WORDS:
-                self._taken.discard(self._words.pop(next(iter(self._words))))
-            stand_in = self._words[key] = self._new(key)
-            self._taken.add(stand_in)
+        pseudonym = self._words.get(key)
+        if pseudonym is None:
+            if len(self._words) >= MAX_WORDS:
+                self._used.discard(self._words.pop(next(iter(self._words))))
+            pseudonym = self._words[key] = self._new(key)
+            self._used.add(pseudonym)
         if key == word:
-            return stand_in
+            return pseudonym
         return "".join(
-            new.upper() if old in ascii_uppercase else new for old, new in zip(word, stand_in, strict=True)
+            new.upper() if old in ascii_uppercase else new for old, new in zip(word, pseudonym, strict=True)
         )
 
     def _new(self, word: str) -> str:
         """Return an unused made-up word of the same form."""
         form = "".join(map(_kind, word))
-        count = made_up_count(form)
+        count = count_made_up(form)
         number = self._next.get(form, 0)
         while number < count:
-            made = made_up(form, number)
+            made = make_up(form, number)
             number += 1
-            if made != word and not (made in self._taken or made in self._avoided or made in self._words):
+            if made != word and not (made in self._used or made in self._avoided or made in self._words):
                 self._next[form] = number
                 return made
         self._next[form] = number
         # There are as many pseudonyms as words of a form, unless these have rare letters.
-        others = (made_up(form, number) for number in range(min(count, _SEARCHED)))
-        free = (made for made in others if made not in self._taken)
-        return next((made for made in free if made != word), made_up(form, 0))
+        others = (make_up(form, number) for number in range(min(count, _MAX_SEARCHED)))
+        free = (made for made in others if made not in self._used)
+        return next((made for made in free if made != word), make_up(form, 0))
 
 
-def made_up_count(form: str) -> int:
+def count_made_up(form: str) -> int:
     """Return the number of made-up words of a form, some of which occur twice."""
     return prod(map(len, _spoken(form))) + prod(len(_KINDS[kind]) for kind in form)
 
 
-def made_up(form: str, number: int) -> str:
+def make_up(form: str, number: int) -> str:
     """Return a made-up word of a form: pronounceable ones first, in a mixed order, then all."""
     spoken = _spoken(form)
     count = prod(map(len, spoken))

@@ -20,14 +20,14 @@ import msgspec
 
 Fields = Mapping[str, Any]
 
-MOST_TURNS = 1000
+MAX_PENDING = 1000
 """Maximum number of pending messages; further questions of a peer are left unanswered."""
 
 # Raised by a peer's message that makes no sense in its context.
-_NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration)
+_CONTEXT_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration)
 
 
-class Say(msgspec.Struct, frozen=True):
+class SendMessage(msgspec.Struct, frozen=True):
     """Send a message; a server sends it on the connection of this number."""
 
     name: str
@@ -35,13 +35,13 @@ class Say(msgspec.Struct, frozen=True):
     to: int = 0
 
 
-class Call(msgspec.Struct, frozen=True):
+class Reconnect(msgspec.Struct, frozen=True):
     """Disconnect, and connect to the server at this address, in the form received (`127.0.0.1:7002`)."""
 
     url: str
 
 
-class Hang(msgspec.Struct, frozen=True):
+class Disconnect(msgspec.Struct, frozen=True):
     """Disconnect; a server closes the connection of this number."""
 
     to: int = 0
@@ -57,11 +57,11 @@ class Done(msgspec.Struct, frozen=True):
     """Stop: all games have been played."""
 
 
-Act = Say | Call | Hang
-Step = Act | Wait | Done
+BotAction = SendMessage | Reconnect | Disconnect
+BotStep = BotAction | Wait | Done
 
 
-class Aim(msgspec.Struct, frozen=True):
+class TargetMessage(msgspec.Struct, frozen=True):
     """The message to lead to: one of this name, any if it is None, with fields that fit.
 
     Every simulated peer gets the same target and leads to it as well as it can.
@@ -70,23 +70,23 @@ class Aim(msgspec.Struct, frozen=True):
     name: str | None
     fits: Callable[[Fields], bool] = lambda fields: True
 
-    def is_met(self, act: Act) -> bool:
+    def matches(self, act: BotAction) -> bool:
         """Return True if an action sends such a message."""
-        return isinstance(act, Say) and self.name in (None, act.name) and self.fits(act.fields)
+        return isinstance(act, SendMessage) and self.name in (None, act.name) and self.fits(act.fields)
 
 
-class _Turn(msgspec.Struct, frozen=True):
+class _PendingAction(msgspec.Struct, frozen=True):
     """A pending action with its alternatives; an `optional` one is done only as a target."""
 
-    ways: tuple[Act, ...]
+    choices: tuple[BotAction, ...]
     optional: bool
 
 
-class Side:
+class SimulatedPeer:
     """One side of a conversation: it receives messages and chooses the next action.
 
-    `next` has no effect yet. `did` confirms that the action, or a replacement, was carried out. So a driver
-    can stop just before a message and inject a case there.
+    `next` has no effect yet. `confirm` confirms that the action, or a replacement, was carried out. So a
+    driver can stop just before a message and inject a case there.
     """
 
     def __init__(self, seed: int = 1, games: int = 0) -> None:
@@ -95,79 +95,88 @@ class Side:
         self.now = 0.0
         self.games = 0
         """Number of finished games."""
-        self._most_games = games
-        self._turns: deque[_Turn] = deque()
-        self._planned: list[tuple[float, int, Callable[[], None]]] = []
+        self._max_games = games
+        self._turns: deque[_PendingAction] = deque()
+        self._scheduled: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
     @property
-    def had_enough(self) -> bool:
+    def is_finished(self) -> bool:
         """True if it has played all its games."""
-        return 0 < self._most_games <= self.games
+        return 0 < self._max_games <= self.games
 
-    def ways(self, now: float) -> tuple[Act, ...]:
+    def choices(self, now: float) -> tuple[BotAction, ...]:
         """Return all actions that the rules allow now; the one it would choose by itself comes first."""
         self.now = max(self.now, now)
-        while not self._turns and self._planned and self._planned[0][0] <= self.now:
-            _, _, plan = heapq.heappop(self._planned)
-            with suppress(*_NONSENSE):
+        while not self._turns and self._scheduled and self._scheduled[0][0] <= self.now:
+            _, _, plan = heapq.heappop(self._scheduled)
+            with suppress(*_CONTEXT_ERRORS):
                 plan()
-        return self._turns[0].ways if self._turns else ()
+        return self._turns[0].choices if self._turns else ()
 
-    def next(self, now: float, aim: Aim | None = None) -> Step:
+    def next(self, now: float, target_message: TargetMessage | None = None) -> BotStep:
         """Return the next step: the target if the rules allow it now, else what leads to it."""
-        while ways := self.ways(now):
-            found = self._towards(aim, ways) if aim is not None else None
+        while choices := self.choices(now):
+            found = self._choose_towards(target_message, choices) if target_message is not None else None
             if found is not None:
                 return found
             if not self._turns[0].optional:
-                return ways[0]
+                return choices[0]
             self._turns.popleft()
-        if self._planned:
-            return Wait(self._planned[0][0])
-        return Done() if self.had_enough else Wait()
+        if self._scheduled:
+            return Wait(self._scheduled[0][0])
+        return Done() if self.is_finished else Wait()
 
-    def _towards(self, aim: Aim, ways: Sequence[Act]) -> Act | None:
-        met = next(filter(aim.is_met, ways), None)
+    def _choose_towards(
+        self, target_message: TargetMessage, choices: Sequence[BotAction]
+    ) -> BotAction | None:
+        met = next(filter(target_message.matches, choices), None)
         if met is not None:
             return met
-        return next((way for way in ways if isinstance(way, Say) and self._leads(aim, way)), None)
+        return next(
+            (
+                choice
+                for choice in choices
+                if isinstance(choice, SendMessage) and self._leads_to(target_message, choice)
+            ),
+            None,
+        )
 
-    def upcoming(self, now: float, to: int = 0) -> Act | None:
+    def upcoming(self, now: float, to: int = 0) -> BotAction | None:
         """Return the next action on a connection that need not wait for the peer, or None."""
-        self.ways(now)
+        self.choices(now)
         for turn in self._turns:
-            if not turn.optional and (isinstance(turn.ways[0], Call) or turn.ways[0].to == to):
-                return turn.ways[0]
+            if not turn.optional and (isinstance(turn.choices[0], Reconnect) or turn.choices[0].to == to):
+                return turn.choices[0]
         return None
 
-    def did(self, act: Act) -> None:
+    def confirm(self, act: BotAction) -> None:
         """Confirm that an action was carried out."""
         if self._turns:
             self._turns.popleft()
-        if isinstance(act, Say):
-            with suppress(*_NONSENSE):
-                self._said(act)
+        if isinstance(act, SendMessage):
+            with suppress(*_CONTEXT_ERRORS):
+                self._on_sent(act)
 
-    def _may(self, *ways: Act, optional: bool = False) -> None:
+    def _queue(self, *choices: BotAction, optional: bool = False) -> None:
         """Queue one action, given with its alternatives."""
-        if ways and len(self._turns) < MOST_TURNS:
-            self._turns.append(_Turn(ways, optional))
+        if choices and len(self._turns) < MAX_PENDING:
+            self._turns.append(_PendingAction(choices, optional))
 
-    def _plan(self, seconds: float, plan: Callable[[], None]) -> None:
+    def _schedule(self, seconds: float, plan: Callable[[], None]) -> None:
         """Schedule a call after a number of seconds."""
-        if len(self._planned) < MOST_TURNS:
-            heapq.heappush(self._planned, (self.now + seconds, next(self._numbers), plan))
+        if len(self._scheduled) < MAX_PENDING:
+            heapq.heappush(self._scheduled, (self.now + seconds, next(self._numbers), plan))
 
-    def _said(self, said: Say) -> None:
+    def _on_sent(self, said: SendMessage) -> None:
         """Update the state after sending a message."""
 
-    def _leads(self, aim: Aim, way: Say) -> bool:
+    def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:
         """Return True if this message leads to the target sooner than the default one."""
         return False
 
 
-class Player(Side, ABC):
+class Bot(SimulatedPeer, ABC):
     """A simulated client, with one connection at a time."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
@@ -178,39 +187,39 @@ class Player(Side, ABC):
         """Begin a conversation on an established connection."""
         self.now = max(self.now, now)
         self._turns.clear()
-        self._planned.clear()
+        self._scheduled.clear()
         self._begin()
 
-    def hear(self, name: str, fields: Fields, now: float) -> None:
+    def receive(self, name: str, fields: Fields, now: float) -> None:
         """Process a message of the server.
 
         A message that makes no sense here is ignored: finding the peer's violations is not a bot's task.
         """
         self.now = max(self.now, now)
-        with suppress(*_NONSENSE):
-            self._hear(name, fields)
+        with suppress(*_CONTEXT_ERRORS):
+            self._receive(name, fields)
 
     @abstractmethod
     def _begin(self) -> None:
         """Queue the first messages of a connection."""
 
     @abstractmethod
-    def _hear(self, name: str, fields: Fields) -> None:
+    def _receive(self, name: str, fields: Fields) -> None:
         """Process a message of the server."""
 
-    def _say(self, name: str, /, **fields: Any) -> None:
+    def _send(self, name: str, /, **fields: Any) -> None:
         """Queue a message."""
-        self._may(Say(name, fields))
+        self._queue(SendMessage(name, fields))
 
-    def _choose(self, ways: Sequence[Say]) -> None:
+    def _queue_any(self, choices: Sequence[SendMessage]) -> None:
         """Queue one of these messages in random order of preference."""
-        self._may(*self.random.sample(ways, len(ways)))
+        self._queue(*self.random.sample(choices, len(choices)))
 
 
-class Host(Side, ABC):
+class SimulatedServer(SimulatedPeer, ABC):
     """A simulated server for a fixed number of players; its driver numbers the connections."""
 
-    doors = 1
+    address_count = 1
     """Number of addresses at which it accepts clients."""
 
     url = ""
@@ -221,47 +230,51 @@ class Host(Side, ABC):
         super().__init__(seed, games)
         self.players = players
 
-    def came(self, connection: int, now: float, door: int = 0) -> None:
+    def client_connected(self, connection: int, now: float, address_index: int = 0) -> None:
         """Register a client's connection to this one of the server's addresses."""
         self.now = max(self.now, now)
-        self._came(connection, door)
+        self._client_connected(connection, address_index)
 
-    def hear(self, connection: int, name: str, fields: Fields, now: float) -> None:
+    def receive(self, connection: int, name: str, fields: Fields, now: float) -> None:
         """Process a client's message; one that makes no sense here is ignored."""
         self.now = max(self.now, now)
-        with suppress(*_NONSENSE):
-            self._hear(connection, name, fields)
+        with suppress(*_CONTEXT_ERRORS):
+            self._receive(connection, name, fields)
 
-    def gone(self, connection: int, now: float) -> None:
+    def client_disconnected(self, connection: int, now: float) -> None:
         """Process the end of a client's connection."""
         self.now = max(self.now, now)
-        kept = (turn for turn in self._turns if not any(_goes_to(way, connection) for way in turn.ways))
+        kept = (
+            turn
+            for turn in self._turns
+            if not any(_uses_connection(choice, connection) for choice in turn.choices)
+        )
         self._turns = deque(kept)
-        self._gone(connection)
+        self._client_disconnected(connection)
 
     @abstractmethod
-    def _came(self, connection: int, door: int) -> None:
+    def _client_connected(self, connection: int, address_index: int) -> None:
         """Register a client's connection."""
 
     @abstractmethod
-    def _hear(self, connection: int, name: str, fields: Fields) -> None:
+    def _receive(self, connection: int, name: str, fields: Fields) -> None:
         """Process a client's message."""
 
     @abstractmethod
-    def _gone(self, connection: int) -> None:
+    def _client_disconnected(self, connection: int) -> None:
         """Process the end of a client's connection."""
 
-    def _tell(self, to: int, name: str, /, **fields: Any) -> None:
+    def _send_to(self, to: int, name: str, /, **fields: Any) -> None:
         """Queue a message to one client."""
-        self._may(Say(name, fields, to))
+        self._queue(SendMessage(name, fields, to))
 
 
-def _goes_to(act: Act, connection: int) -> bool:
-    return not isinstance(act, Call) and act.to == connection
+def _uses_connection(act: BotAction, connection: int) -> bool:
+    return not isinstance(act, Reconnect) and act.to == connection
 
 
-PlayerMaker = Callable[[str, int, int], Player]
+BotFactory = Callable[[str, int, int], Bot]
 """Creates a bot from its name, seed and number of games."""
 
-HostMaker = Callable[[int, int, int], Host]
+SimulatedServerFactory = Callable[[int, int, int], SimulatedServer]
 """Creates a simulated server from its number of players, seed and number of games."""

@@ -18,15 +18,15 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.grammar import Handle
 from kiebitz.dissectors.model import Direction
 
-Role = Literal["server", "client"]
+TargetRole = Literal["server", "client"]
 """The role of the program under test."""
 
-ROLES: tuple[Role, ...] = ("server", "client")
+ROLES: tuple[TargetRole, ...] = ("server", "client")
 
-HEARS: Mapping[Role, Direction] = MappingProxyType({"server": "c2s", "client": "s2c"})
+INPUT_DIRECTION: Mapping[TargetRole, Direction] = MappingProxyType({"server": "c2s", "client": "s2c"})
 """The direction of the messages that a program receives."""
 
-Level = Literal["must", "should", "open"]
+RequirementLevel = Literal["must", "should", "open"]
 """Required, recommended or left open by the specification; only violations of requirements fail."""
 
 Reaction = Literal["answers", "refuses", "ignores", "closes"]
@@ -38,7 +38,7 @@ ANY_REACTION: tuple[Reaction, ...] = ("answers", "refuses", "ignores", "closes")
 Fields = Mapping[str, Any]
 
 
-class NotHere(Exception):
+class NotApplicable(Exception):
     """A case cannot be tried at this point of a conversation; the text gives the reason as a clause."""
 
 
@@ -65,34 +65,34 @@ class Refusal(NamedTuple):
     field: str | None = None
     value: Any = None
 
-    def is_said_in(self, message: str, fields: Fields) -> bool:
+    def matches(self, message: str, fields: Fields) -> bool:
         """Return True if a message is this refusal."""
         if message != self.message:
             return False
         return self.field is None or (self.field in fields and fields[self.field] == self.value)
 
 
-class Demand(msgspec.Struct, frozen=True):
+class Expectation(msgspec.Struct, frozen=True):
     """The right reactions to the cases that `cases` names: one or more patterns, separated by blanks.
 
     A pattern matches the name of a case without its protocol, such as `JOIN/token/*`; `*` also matches
     slashes. The first matching row counts. `quote` has the clause's own words, None if it has none for this.
     `spares_others` is false where another player's game may rightly end. If `answer` names messages, only
-    they count as answers; `others_hear` is the message that the other clients must receive.
+    they count as answers; `others_receive` is the message that the other clients must receive.
     """
 
     cases: str
-    role: Role
-    level: Level
+    role: TargetRole
+    level: RequirementLevel
     right: tuple[Reaction, ...]
     clause: str | None
     quote: str | None = None
     refusals: tuple[Refusal, ...] = ()
     spares_others: bool = True
     answer: tuple[str, ...] = ()
-    others_hear: str | None = None
+    others_receive: str | None = None
 
-    def is_for(self, role: Role, name: str) -> bool:
+    def applies_to(self, role: TargetRole, name: str) -> bool:
         """Return True if the row applies to a case."""
         return role == self.role and any(fnmatchcase(name, pattern) for pattern in self.cases.split())
 
@@ -108,42 +108,42 @@ class Spelling(msgspec.Struct, frozen=True):
     word: str
     sentence: str
     frame: Callable[[bytes], bytes]
-    level: Level = "open"
+    level: RequirementLevel = "open"
     clause: str | None = None
     quote: str | None = None
     messages: str = "*"
 
 
-class Breach(msgspec.Struct, frozen=True):
+class RuleViolation(msgspec.Struct, frozen=True):
     """A way to break a rule of the table: a message with other fields.
 
-    `message` is named as in a case's name; `says` is another message to send in its place. `fields` raises
+    `message` is named as in a case's name; `sends` is another message to send in its place. `fields` raises
     NotHere where the rule cannot be broken; if the state lacks what it looks up, LookupError, TypeError,
     AttributeError, ValueError or StopIteration.
     """
 
     rule: str
     message: str
-    role: Role
+    role: TargetRole
     fields: Callable[[Fields, Situation], Fields]
-    says: str | None = None
+    sends: str | None = None
 
 
-class Reactions(msgspec.Struct, frozen=True):
+class Conformance(msgspec.Struct, frozen=True):
     """The conformance rows of a protocol.
 
     Each rule of its table is in one of three places: a breach breaks it, or the cases of a pattern do
     (`broken_by`), or it is `unreachable`, with the reason.
     """
 
-    demands: tuple[Demand, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
     spellings: tuple[Spelling, ...] = ()
-    breaches: tuple[Breach, ...] = ()
+    violations: tuple[RuleViolation, ...] = ()
     broken_by: Mapping[str, str] = msgspec.field(default_factory=dict)
     unreachable: Mapping[str, str] = msgspec.field(default_factory=dict)
     spares_others: bool = True
     """True if the others' game goes on when a player leaves it or is removed from it."""
-    waits_for: str = ""
+    awaited_messages: str = ""
     """The messages that all other clients wait for, named as in cases: if their sender has disconnected, the
     others still get a message."""
     silence_s: float | None = None
@@ -151,4 +151,4 @@ class Reactions(msgspec.Struct, frozen=True):
     one."""
 
 
-NO_REACTIONS = Reactions()
+NO_CONFORMANCE = Conformance()

@@ -15,16 +15,16 @@ import msgspec
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.model import Action, Altered, Direction, Findings, Game, Stream
 
-WRITTEN: frozenset[Action] = frozenset({"change", "insert", "double"})
+REWRITING_ACTIONS: frozenset[Action] = frozenset({"change", "insert", "double"})
 """The actions after which the forwarded bytes are not the peer's."""
 
-_MOST_PASSED_ON = 1024
+_MAX_RANGES = 1024
 """Maximum number of remembered ranges of altered bytes, all streams together."""
 
-_MOST_GAMES = 1024
+_MAX_GAMES = 1024
 
-_NO_ACCUSATION = " (after Kiebitz has altered a message)"
-_LED_TO = ("sequence", "rule", "state")
+_AFTER_ALTERATION = " (after Kiebitz has altered a message)"
+_CONSEQUENCE_GROUPS = ("sequence", "rule", "state")
 
 Server = tuple[str, str]
 """Transport and address."""
@@ -33,7 +33,7 @@ Tables = Callable[[], Mapping[Server, GameContext]]
 """Returns the contexts of all tables, by server."""
 
 
-class Aftermath:
+class AffectedPeriod:
     """The period in which alterations at one server may have consequences."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Aftermath:
         self._has_ended = False
         self._games = dict(games)
 
-    def began(self, game: Game) -> None:
+    def game_seen(self, game: Game) -> None:
         """Note a game, which may have just begun or be reported again."""
         if self._clean_ns is not None or game.started_ns < self._since_ns or game.id in self._games:
             return
@@ -69,19 +69,19 @@ class Aftermath:
             self._clean_ns = game.started_ns
             return
         self._games[game.id] = game
-        if len(self._games) > _MOST_GAMES:
+        if len(self._games) > _MAX_GAMES:
             del self._games[next(iter(self._games))]
 
-    def shows_at(self, ts_ns: int) -> bool:
+    def affects(self, ts_ns: int) -> bool:
         """Return True if a peer's action at this time may be a consequence."""
         return self._clean_ns is None or ts_ns < self._clean_ns
 
 
-class PassedOn:
+class AlteredRanges:
     """The ranges of bytes that were forwarded with an alteration: the latest of all streams."""
 
     def __init__(self) -> None:
-        self._stretches: dict[tuple[int, Direction], deque[tuple[int, int, Action]]] = {}
+        self._ranges: dict[tuple[int, Direction], deque[tuple[int, int, Action]]] = {}
         self._order: deque[tuple[int, Direction]] = deque()
 
     def add(self, item: Altered) -> None:
@@ -89,57 +89,57 @@ class PassedOn:
         if not item.length:
             return
         way = (item.stream.id, item.direction)
-        self._stretches.setdefault(way, deque()).append((item.offset, item.offset + item.length, item.action))
+        self._ranges.setdefault(way, deque()).append((item.offset, item.offset + item.length, item.action))
         self._order.append(way)
-        if len(self._order) > _MOST_PASSED_ON:
+        if len(self._order) > _MAX_RANGES:
             oldest = self._order.popleft()
-            stretches = self._stretches[oldest]
-            stretches.popleft()
-            if not stretches:
-                del self._stretches[oldest]
+            ranges = self._ranges[oldest]
+            ranges.popleft()
+            if not ranges:
+                del self._ranges[oldest]
 
     def action(self, stream: Stream, direction: Direction, offset: int, length: int = 1) -> Action | None:
         """Return the alteration of a range, or None; a range of `length` 0 also matches right after one."""
-        for start, end, action in self._stretches.get((stream.id, direction), ()):
+        for start, end, action in self._ranges.get((stream.id, direction), ()):
             if start <= offset < end or (not length and offset == end):
                 return action
         return None
 
 
-class OwnDoing:
+class AlterationImpact:
     """The effect of a session's alterations on its `findings`."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._aftermaths: dict[Server, Aftermath] = {}
-        self._passed_on = PassedOn()
+        self._aftermaths: dict[Server, AffectedPeriod] = {}
+        self._altered_ranges = AlteredRanges()
         self._flaws = self._games = 0
         """Number of findings judged so far."""
 
     def action(self, stream: Stream, direction: Direction, offset: int) -> Action | None:
         """Return the alteration of the message that begins at an offset; None if there was none."""
-        return self._passed_on.action(stream, direction, offset)
+        return self._altered_ranges.action(stream, direction, offset)
 
     def altered(self, item: Altered, here: Server, tables: Tables) -> None:
         """Note the alteration of a message at a server."""
         # Earlier findings are judged without it.
         self.judge(tables)
-        self._passed_on.add(item)
+        self._altered_ranges.add(item)
         contexts = tables()
         protocol = contexts[here].info.protocol
         for server, context in contexts.items():
             # A message of one server may concern another.
             if context.info.protocol == protocol:
-                aftermath = self._aftermaths.setdefault(server, Aftermath())
+                aftermath = self._aftermaths.setdefault(server, AffectedPeriod())
                 if server == here or not aftermath.is_open:
                     aftermath.altered(item.ts_ns, context.games_on)
 
-    def met(self, server: Server, protocol: str, tables: Tables) -> None:
+    def server_recognised(self, server: Server, protocol: str, tables: Tables) -> None:
         """Note a recognised server: alterations at other servers of its protocol may concern it."""
         contexts = tables() if self._aftermaths else {}
         for other, aftermath in self._aftermaths.items():
             if aftermath.is_open and other in contexts and contexts[other].info.protocol == protocol:
-                self._aftermaths.setdefault(server, Aftermath()).altered(0, {})
+                self._aftermaths.setdefault(server, AffectedPeriod()).altered(0, {})
                 return
 
     def forget(self, server: Server, tables: Tables) -> None:
@@ -148,7 +148,7 @@ class OwnDoing:
             self.judge(tables)
             del self._aftermaths[server]
 
-    def drained(self, tables: Tables) -> None:
+    def before_drain(self, tables: Tables) -> None:
         """Judge the findings before they are handed over."""
         if self._aftermaths:
             self.judge(tables)
@@ -162,15 +162,20 @@ class OwnDoing:
             for game in games[self._games :]:
                 aftermath = self._aftermaths.get(servers.get(game.table_id, ("", "")))
                 if aftermath is not None:
-                    aftermath.began(game)
+                    aftermath.game_seen(game)
         for place in range(self._flaws, len(flaws)):
             flaw = flaws[place]
             if flaw.severity == "note" or flaw.group == "network":
                 continue
             aftermath = self._aftermaths.get((flaw.stream.transport, flaw.stream.server))
-            if self._passed_on.action(flaw.stream, flaw.direction, flaw.offset, flaw.length) in WRITTEN:
+            if (
+                self._altered_ranges.action(flaw.stream, flaw.direction, flaw.offset, flaw.length)
+                in REWRITING_ACTIONS
+            ):
                 flaws[place] = msgspec.structs.replace(flaw, severity="note", blame="kiebitz")
-            elif flaw.group in _LED_TO and aftermath is not None and aftermath.shows_at(flaw.ts_ns):
-                text = f"{flaw.text}{_NO_ACCUSATION}"
+            elif (
+                flaw.group in _CONSEQUENCE_GROUPS and aftermath is not None and aftermath.affects(flaw.ts_ns)
+            ):
+                text = f"{flaw.text}{_AFTER_ALTERATION}"
                 flaws[place] = msgspec.structs.replace(flaw, severity="note", text=text)
         self._flaws, self._games = len(flaws), len(games)

@@ -19,9 +19,9 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
 from kiebitz.dissectors.inspection import memo as remembered
-from kiebitz.dissectors.inspection.blame_suppression import WRITTEN, OwnDoing
-from kiebitz.dissectors.inspection.memo import Memo
-from kiebitz.dissectors.inspection.protocol_guess import Guess, as_notes
+from kiebitz.dissectors.inspection.blame_suppression import REWRITING_ACTIONS, AlterationImpact
+from kiebitz.dissectors.inspection.memo import FrameCache
+from kiebitz.dissectors.inspection.protocol_guess import ProtocolGuess, as_notes
 from kiebitz.dissectors.model import (
     DIRECTIONS,
     OPPOSITE,
@@ -42,17 +42,17 @@ from kiebitz.dissectors.model import (
     port_of,
 )
 
-UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
+MAX_UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
 """Maximum number of waiting items of a server with unknown protocol: datagrams are messages, segments are
 not."""
 
-UNDECIDED_HEAD = 64 << 10
+MAX_UNDECIDED_HEAD = 64 << 10
 """Number of bytes at the start of a TCP stream's direction that are examined to recognise the protocol."""
 
-UNDECIDED_BYTES = 8 << 20
+MAX_UNDECIDED_BYTES = 8 << 20
 """Maximum number of waiting bytes of all servers together: a capture may contain much that is no game."""
 
-MOST_SERVERS = 1024
+MAX_IDLE_SERVERS = 1024
 """Maximum number of remembered servers without open streams; the one idle for longest is evicted."""
 
 CUT_OFF = "cut-off"
@@ -68,7 +68,7 @@ DIVERGENCE = "divergence"
 DEAD_PORT = ("port-unreachable", "refused")
 """The codes of the Faults for a port without a listener."""
 
-TAKEN_BACK = "taken-back"
+GUESS_WITHDRAWN = "taken-back"
 """The code of the note that a server does not speak the protocol assumed so far."""
 
 DecodeAs = Mapping[tuple[str, int], Dissector | None]
@@ -91,11 +91,11 @@ class _Server(msgspec.Struct, eq=False):
     waiting: list[Item] = msgspec.field(default_factory=list)
     heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
     given_up: bool = False
-    guess: Guess | None = None
+    guess: ProtocolGuess | None = None
     """The evidence for the protocol; None once it is certain."""
     disproved: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
     """The messages that led to a guess that was withdrawn."""
-    memos: Mapping[Direction, Memo] = msgspec.field(default_factory=dict)
+    memos: Mapping[Direction, FrameCache] = msgspec.field(default_factory=dict)
     """The caches of its protocol's decoded frames; empty while the protocol is unknown."""
 
 
@@ -128,20 +128,20 @@ class Inspector:
         self._conversations: dict[int, _Conversation] = {}
         self._contexts: dict[str, list[GameContext]] = {}
         """The contexts of all tables, by protocol; a message of one server may concern another."""
-        self._memos: dict[str, Mapping[Direction, Memo]] = {}
+        self._memos: dict[str, Mapping[Direction, FrameCache]] = {}
         """The caches of decoded frames of all servers, by protocol."""
         self._latest_ns = 0
         self._is_catching_up = False
         """True while items are read that waited for the protocol to be recognised."""
         self._waiting_bytes = 0
-        self._own_doing = OwnDoing(self._findings)
+        self._alteration_impact = AlterationImpact(self._findings)
         self._has_altered = False
         """True if any message was altered: hardly any session has one, and others skip the checks for it."""
 
     def feed(self, item: Item) -> None:
         """Process the next item of any stream."""
         self._latest_ns = item.ts_ns
-        conversation = self._conversations.get(item.stream.id) or self._meet(item.stream)
+        conversation = self._conversations.get(item.stream.id) or self._add_conversation(item.stream)
         server = conversation.server
         if isinstance(item, Chunk) and server.table is not None:
             self._read(conversation, item)
@@ -168,7 +168,7 @@ class Inspector:
             del self._conversations[item.stream.id]
             server.streams -= 1
             if not server.streams:
-                self._left_alone(item.stream)
+                self._mark_idle(item.stream)
 
     def finish(self) -> None:
         """Process the end of all input: settle what is undecided, and have the tables give last verdicts."""
@@ -209,7 +209,7 @@ class Inspector:
 
     def drain(self) -> Findings:
         """Return all findings since the last call; messages only up to the first with an undecided event."""
-        self._own_doing.drained(self._tables)
+        self._alteration_impact.before_drain(self._tables)
         # The tables keep references to these lists, so they are emptied, not replaced.
         lists = msgspec.structs.astuple(self._findings)
         found = Findings(*(part.copy() for part in lists))
@@ -226,7 +226,7 @@ class Inspector:
             del found.messages[kept:]
         return found
 
-    def _meet(self, stream: Stream) -> _Conversation:
+    def _add_conversation(self, stream: Stream) -> _Conversation:
         key = (stream.transport, stream.server)
         server = self._servers.get(key)
         if server is None:
@@ -244,17 +244,17 @@ class Inspector:
         self._findings.streams.append(stream)
         return conversation
 
-    def _left_alone(self, stream: Stream) -> None:
+    def _mark_idle(self, stream: Stream) -> None:
         """Keep a server without open streams for a while, in case another one comes."""
         self._idle[stream.transport, stream.server] = None
-        if len(self._idle) <= MOST_SERVERS:
+        if len(self._idle) <= MAX_IDLE_SERVERS:
             return
         key, _ = self._idle.popitem(last=False)
         server = self._servers.pop(key)
         if server.table is None:
             self._decide_by_likeness(server)
         self._last_verdicts(server)
-        self._own_doing.forget(key, self._tables)
+        self._alteration_impact.forget(key, self._tables)
         if server.table is not None:
             self._contexts[server.table.context.info.protocol].remove(server.table.context)
 
@@ -262,7 +262,7 @@ class Inspector:
         """Report everything about a server that waited for more input."""
         guess = server.guess
         if guess is not None and guess.is_unlikely:
-            self._take_back(server, guess)
+            self._withdraw(server, guess)
         elif guess is not None:
             self._confirm(server, guess)
         if server.table is not None:
@@ -286,7 +286,10 @@ class Inspector:
                     return
         elif isinstance(item, Gap):
             server.heads.pop((stream.id, item.direction), None)
-        if len(server.waiting) >= UNDECIDED_ITEMS[stream.transport] or self._waiting_bytes > UNDECIDED_BYTES:
+        if (
+            len(server.waiting) >= MAX_UNDECIDED_ITEMS[stream.transport]
+            or self._waiting_bytes > MAX_UNDECIDED_BYTES
+        ):
             self._decide_by_likeness(server)
 
     def _decide_by_likeness(self, server: _Server) -> None:
@@ -307,10 +310,10 @@ class Inspector:
                     self._decide(server, dissector, item.stream, is_likely=False)
                     return
         server.given_up = True
-        for item in self._no_longer_wait(server):
+        for item in self._take_waiting(server):
             self._unread(item)
 
-    def _no_longer_wait(self, server: _Server) -> list[Item]:
+    def _take_waiting(self, server: _Server) -> list[Item]:
         waiting, server.waiting = server.waiting, []
         server.heads.clear()
         self._waiting_bytes -= sum(len(item.data) for item in waiting if isinstance(item, Chunk))
@@ -322,20 +325,22 @@ class Inspector:
         self._findings.tables.append(info)
         server.dissector = dissector
         server.memos = self._memos.setdefault(
-            dissector.protocol, {direction: Memo() for direction in DIRECTIONS}
+            dissector.protocol, {direction: FrameCache() for direction in DIRECTIONS}
         )
-        server.guess = Guess(dissector)
+        server.guess = ProtocolGuess(dissector)
         server.table = dissector.table(info, self._ids, self._findings)
         context = server.table.context
         context.is_unfinished = self._is_unfinished
         context.neighbours = neighbours = self._contexts.setdefault(dissector.protocol, [])
         neighbours.append(context)
-        self._own_doing.met((stream.transport, stream.server), context.info.protocol, self._tables)
+        self._alteration_impact.server_recognised(
+            (stream.transport, stream.server), context.info.protocol, self._tables
+        )
         for conversation in self._conversations.values():
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol
                 self._findings.streams.append(conversation.stream)
-        waited = self._no_longer_wait(server)
+        waited = self._take_waiting(server)
         # The last item makes it likely; everything before may be anything.
         self._is_catching_up = is_likely
         for item in waited:
@@ -344,7 +349,7 @@ class Inspector:
             self._dissect(conversation, item)
         self._is_catching_up = False
 
-    def _judge(self, server: _Server, guess: Guess, since: int) -> None:
+    def _judge(self, server: _Server, guess: ProtocolGuess, since: int) -> None:
         """Hold the diagnostics from index `since` on while a guess is in doubt; confirm or withdraw it."""
         found = self._findings.diagnostics
         if guess.is_doubtful:
@@ -356,15 +361,15 @@ class Inspector:
             else:
                 guess.hold(accused, not self._is_catching_up)
         if guess.is_disproved:
-            self._take_back(server, guess)
+            self._withdraw(server, guess)
         elif guess.is_proven:
             self._confirm(server, guess)
 
-    def _confirm(self, server: _Server, guess: Guess) -> None:
+    def _confirm(self, server: _Server, guess: ProtocolGuess) -> None:
         self._findings.diagnostics += guess.held
         server.guess = None
 
-    def _take_back(self, server: _Server, guess: Guess) -> None:
+    def _withdraw(self, server: _Server, guess: ProtocolGuess) -> None:
         """Withdraw the guess at a server's protocol: no peer is blamed, and later traffic may be anything."""
         table = server.table
         assert table is not None
@@ -372,7 +377,7 @@ class Inspector:
         self._findings.diagnostics += as_notes(guess.held)
         stream = next(reversed(guess.streams.values()))
         self._findings.diagnostics.append(
-            Diagnostic(stream, "c2s", self._latest_ns, "note", "state", TAKEN_BACK, guess.sentence, 0, 0)
+            Diagnostic(stream, "c2s", self._latest_ns, "note", "state", GUESS_WITHDRAWN, guess.sentence, 0, 0)
         )
         server.disproved |= guess.names
         # In a byte stream the start of the next message is unknown now.
@@ -466,7 +471,7 @@ class Inspector:
 
     def _altered(self, conversation: _Conversation, item: Altered) -> None:
         """Note an alteration: from here on Kiebitz itself may be the cause of violations."""
-        self._own_doing.altered(item, (item.stream.transport, item.stream.server), self._tables)
+        self._alteration_impact.altered(item, (item.stream.transport, item.stream.server), self._tables)
         if item.action == "drop" and conversation.server.table is not None:
             conversation.server.table.missing(item.stream, item.direction)
 
@@ -529,7 +534,7 @@ class Inspector:
         if frame.cut is None:
             memo = server.memos[direction]
             # Most frames are copies of what was just read.
-            found = memo.lately.get(data)
+            found = memo.recent.get(data)
             decoded = found if found is not None else self._decode(server, memo, direction, data)
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
@@ -547,11 +552,11 @@ class Inspector:
             frame.size,
         )
         if self._has_altered:
-            message.altered = self._own_doing.action(conversation.stream, direction, frame.offset)
+            message.altered = self._alteration_impact.action(conversation.stream, direction, frame.offset)
         findings.messages.append(message)
         for flaw in decoded.flaws:
             if flaw.habit:
-                habit = (direction, flaw.code, message.altered in WRITTEN)
+                habit = (direction, flaw.code, message.altered in REWRITING_ACTIONS)
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
@@ -561,13 +566,13 @@ class Inspector:
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Skipped for what real peers tolerate.
             table.unreadable(conversation.stream, direction)
-        if guess is not None and message.altered not in WRITTEN:
+        if guess is not None and message.altered not in REWRITING_ACTIONS:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
 
-    def _decode(self, server: _Server, memo: Memo, direction: Direction, data: bytes) -> Decoded:
+    def _decode(self, server: _Server, memo: FrameCache, direction: Direction, data: bytes) -> Decoded:
         assert server.dissector is not None
-        return remembered.decoded(memo, server.dissector, data, direction)
+        return remembered.decode_cached(memo, server.dissector, data, direction)
 
     def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:
         """Decode a frame that is no complete message."""
@@ -621,7 +626,7 @@ def _beginning(server: _Server, chunk: Chunk) -> bytes:
     A segment may be a single byte: examined each time, a stream of those would take quadratic time.
     """
     head = server.heads.setdefault((chunk.stream.id, chunk.direction), _Head())
-    room = UNDECIDED_HEAD - len(head.data)
+    room = MAX_UNDECIDED_HEAD - len(head.data)
     head.data += chunk.data[:room]
     if room <= 0 or len(head.data) < head.enough:
         return b""

@@ -10,20 +10,20 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Direction
 
-MOST_FRAMES = 4096
+MAX_FRAMES = 4096
 """Maximum number of recent decoded frames of a protocol's direction."""
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """Maximum number of bytes of these frames; their decoded content takes a multiple of that."""
 
-LONGEST_FRAME = 4096
+MAX_FRAME_SIZE = 4096
 """Maximum size in bytes of a frame to cache."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class Lately(dict[Key, Value]):
+class BoundedCache(dict[Key, Value]):
     """A bounded cache; when it is full, all entries are dropped."""
 
     def __init__(self, most: int, longest: int) -> None:
@@ -46,29 +46,29 @@ class Lately(dict[Key, Value]):
         self[key] = value
 
 
-class Memo(msgspec.Struct, eq=False):
+class FrameCache(msgspec.Struct, eq=False):
     """The decoded frames of one direction of one protocol, in two generations.
 
     When the recent generation is full it becomes the older one, and the older one is dropped. So frames that
     did not come again are forgotten. `room` is how many more bytes the recent generation may hold.
     """
 
-    lately: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
-    before: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
-    room: int = MOST_BYTES
+    recent: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
+    older: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
+    room: int = MAX_BYTES
 
 
-def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
+def decode_cached(memo: FrameCache, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
     """Decode a frame, from the cache if it is there; otherwise add it."""
-    found = memo.lately.get(frame)
+    found = memo.recent.get(frame)
     if found is None:
-        found = memo.before.get(frame)
+        found = memo.older.get(frame)
         if found is None:
             found = dissector.decode(frame, direction)
-            if len(frame) > LONGEST_FRAME or (found.row is not None and found.row.is_fresh):
+            if len(frame) > MAX_FRAME_SIZE or (found.row is not None and found.row.is_fresh):
                 return found
-        if len(memo.lately) >= MOST_FRAMES or memo.room < len(frame):
-            memo.before, memo.lately, memo.room = memo.lately, {}, MOST_BYTES
-        memo.lately[frame] = found
+        if len(memo.recent) >= MAX_FRAMES or memo.room < len(frame):
+            memo.older, memo.recent, memo.room = memo.recent, {}, MAX_BYTES
+        memo.recent[frame] = found
         memo.room -= len(frame)
     return found

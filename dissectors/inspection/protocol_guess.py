@@ -13,23 +13,23 @@ from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Diagnostic, Direction, Stream
 
-PROOF = 5
+PROOF_MESSAGES = 5
 """Number of different readable messages that prove a guess, whatever else comes."""
 
-ENOUGH = 16
+ENOUGH_MESSAGES = 16
 """Number of unreadable messages after which a guess may be withdrawn."""
 
-MOST_HELD = 64
+MAX_HELD = 64
 """Maximum number of held errors since the guess; a guess not withdrawn by then is right."""
 
-_WEIGHT = 1024
+_BYTES_PER_MESSAGE = 1024
 """Number of bytes in one frame that count as one more message: a byte stream may be one long frame."""
 
-_LOOKED_AT = 64 << 10
-_MOST_STREAMS = 256
+_MAX_EXAMINED = 64 << 10
+_MAX_STREAMS = 256
 
 
-class Guess:
+class ProtocolGuess:
     """The evidence for and against the protocol of one server."""
 
     def __init__(self, dissector: Dissector) -> None:
@@ -53,7 +53,7 @@ class Guess:
         """Weigh a frame; one from before the guess does not count against it."""
         if stream.id not in self.streams:
             self.streams[stream.id] = stream
-            if len(self.streams) > _MOST_STREAMS:
+            if len(self.streams) > _MAX_STREAMS:
                 del self.streams[next(iter(self.streams))]
         if decoded.row is not None:
             if decoded.sound:
@@ -63,7 +63,11 @@ class Guess:
                 self._slips += counts
                 self.is_doubtful = True
             return
-        weight = frame.size // _WEIGHT if frame.cut == "end" else self._weight(direction, decoded, frame)
+        weight = (
+            frame.size // _BYTES_PER_MESSAGE
+            if frame.cut == "end"
+            else self._weight(direction, decoded, frame)
+        )
         if weight:
             self._foreign += weight * counts
             self.is_doubtful = True
@@ -77,29 +81,29 @@ class Guess:
         """Return the number of another program's messages that an unreadable frame counts as."""
         if frame.cut == "gap" or (decoded.flaws and all(flaw.severity == "note" for flaw in decoded.flaws)):
             return 0
-        if frame.size <= _LOOKED_AT and self.dissector.recognise(frame.data, direction) is not None:
+        if frame.size <= _MAX_EXAMINED and self.dissector.recognise(frame.data, direction) is not None:
             return 0
-        return 1 + frame.size // _WEIGHT
+        return 1 + frame.size // _BYTES_PER_MESSAGE
 
     @property
     def is_proven(self) -> bool:
         """True if the guess is right whatever comes, or no more evidence can be expected."""
-        return len(self.names) >= PROOF or self._held_since >= MOST_HELD
+        return len(self.names) >= PROOF_MESSAGES or self._held_since >= MAX_HELD
 
     @property
     def is_unlikely(self) -> bool:
         """True if there is more evidence against it than for it."""
-        return self._against > min(self._sound, ENOUGH) * len(self.names)
+        return self._against > min(self._sound, ENOUGH_MESSAGES) * len(self.names)
 
     @property
     def is_disproved(self) -> bool:
         """True if it can be withdrawn without waiting any longer."""
-        return self._against >= ENOUGH and self.is_unlikely
+        return self._against >= ENOUGH_MESSAGES and self.is_unlikely
 
     @property
     def _against(self) -> int:
         """The evidence against it; a few malformed messages may be a beginner's mistakes."""
-        return self._foreign + max(0, self._slips - ENOUGH)
+        return self._foreign + max(0, self._slips - ENOUGH_MESSAGES)
 
     @property
     def sentence(self) -> str:

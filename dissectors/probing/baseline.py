@@ -12,7 +12,7 @@ from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
 
 
-class Habits:
+class Baseline:
     """The usual behaviour of one target."""
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
@@ -30,9 +30,9 @@ class Habits:
         """True if it sends a message to a new client while a game is running."""
         self.takes_part = True
         """True if it sends more in a game than its introduction."""
-        self.parted_at: int | None = None
+        self.diverged_at: int | None = None
         """The number of the recorded line at which it departed from the record; None if it never did."""
-        self.welcomes: frozenset[str] = frozenset()
+        self.greeting_messages: frozenset[str] = frozenset()
         """The messages that it sends to a new client before that has sent any."""
         self.answers_newcomers = False
         """True if it answers the first messages of a new client."""

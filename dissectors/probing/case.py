@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from kiebitz.dissectors.conformance.bots import Aim, Fields
-from kiebitz.dissectors.conformance.expectations import HEARS, Demand, Role, Situation
+from kiebitz.dissectors.conformance.bots import Fields, TargetMessage
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Expectation, Situation, TargetRole
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType
-from kiebitz.dissectors.probing.actions import Acts
+from kiebitz.dissectors.probing.actions import CaseActions
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
@@ -29,22 +29,22 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     a `harmless` case the conversation continues as recorded.
 
     A case that `is_in_play` injects nothing: a regular game is played, and the program's own messages are
-    checked; only those named `says` if that is given.
+    checked; only those named `checked_message` if that is given.
     """
 
     name: str
-    role: Role
+    role: TargetRole
     kind: str
     sentence: str
-    demand: Demand
-    make: Callable[[Situation], Acts]
+    expectation: Expectation
+    make: Callable[[Situation], CaseActions]
     of: MessageType | None = None
     field: str | None = None
     uses: int = 1
     at_start: bool = False
     harmless: bool = False
     is_in_play: bool = False
-    says: str | None = None
+    checked_message: str | None = None
 
     @property
     def message(self) -> str | None:
@@ -65,11 +65,11 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         # A dialect's message is made from the specification's.
         return decoded.row is self.of or (self.kind == "dialect" and is_same_message(decoded.row, self.of))
 
-    def aim(self, dissector: Dissector) -> Aim:
+    def target_message(self, dissector: Dissector) -> TargetMessage:
         """Return the message that a bot or simulated server has to lead to."""
-        name, direction = self.message, HEARS[self.role]
+        name, direction = self.message, INPUT_DIRECTION[self.role]
         if name is None:
-            return Aim(None)
+            return TargetMessage(None)
 
         def fits(fields: Fields) -> bool:
             # The other side may have a message of this name, too.
@@ -77,23 +77,23 @@ class Case(msgspec.Struct, frozen=True, eq=False):
                 return self.fits(dissector.decode(dissector.encode(name, direction, fields), direction))
             return False
 
-        return Aim(name, fits)
+        return TargetMessage(name, fits)
 
-    def acts(self, at: Situation) -> Acts:
+    def acts(self, at: Situation) -> CaseActions:
         """Return the actions for an injection point. Raises NotHere if the case does not suit it."""
         return self.make(at)
 
 
-def picked(cases: Iterable[Case], patterns: Sequence[str]) -> list[Case]:
+def select_cases(cases: Iterable[Case], patterns: Sequence[str]) -> list[Case]:
     """Return the cases whose names match one of the patterns, or all cases if there is no pattern.
 
     `*` matches anything, slashes included. The beginning of a name, up to a slash, selects every case below
     it.
     """
-    return [case for case in cases if not patterns or any(_fits(case.name, each) for each in patterns)]
+    return [case for case in cases if not patterns or any(_matches(case.name, each) for each in patterns)]
 
 
-def as_name(text: str) -> str:
+def to_case_name(text: str) -> str:
     """Return a text in the form that case names use."""
     return text.replace(" ", "_")
 
@@ -103,5 +103,5 @@ def is_same_message(one: MessageType, other: MessageType) -> bool:
     return (one.name, one.direction) == (other.name, other.direction)
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*")

@@ -6,57 +6,69 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import Role, Situation
+from kiebitz.dissectors.conformance.expectations import Situation, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.probing import actions as acts
-from kiebitz.dissectors.probing.actions import Acts
+from kiebitz.dissectors.probing.actions import CaseActions
 
-_LATE = 2.0
+_LATE_FACTOR = 2.0
 """A late answer is sent after this multiple of its timeout."""
 
 
-class Form(msgspec.Struct, frozen=True):
+class DeliveryVariant(msgspec.Struct, frozen=True):
     """A way to deliver a message."""
 
     kind: str
     sentence: str
-    make: Callable[[Situation], Acts]
+    make: Callable[[Situation], CaseActions]
     uses: int = 1
     harmless: bool = False
 
 
-_IN_A_STREAM = (
-    Form("bytewise", "byte by byte", acts.bytewise, harmless=True),
-    Form("in-two", "in two pieces, a second apart", acts.in_two, harmless=True),
-    Form("slowly", "a byte a second, at first", acts.slowly, harmless=True),
-    Form("joined", "in one piece with the next message", acts.joined, 2, harmless=True),
-    Form("cut/silence", "half of it, then nothing", acts.half_then()),
-    Form("cut/half-close", "half of it, then a half-close", acts.half_then(acts.HalfClose())),
-    Form("cut/close", "half of it, then the connection is closed", acts.half_then(acts.Close())),
-    Form("cut/reset", "half of it, then the connection is reset", acts.half_then(acts.Reset())),
-    Form("twice", "twice", acts.twice),
-    Form("early", "the message after it comes first", acts.early, 2),
+_STREAM_VARIANTS = (
+    DeliveryVariant("bytewise", "byte by byte", acts.send_bytewise, harmless=True),
+    DeliveryVariant("in-two", "in two pieces, a second apart", acts.send_in_two, harmless=True),
+    DeliveryVariant("slowly", "a byte a second, at first", acts.send_slowly, harmless=True),
+    DeliveryVariant("joined", "in one piece with the next message", acts.send_joined, 2, harmless=True),
+    DeliveryVariant("cut/silence", "half of it, then nothing", acts.send_half_then()),
+    DeliveryVariant("cut/half-close", "half of it, then a half-close", acts.send_half_then(acts.HalfClose())),
+    DeliveryVariant(
+        "cut/close", "half of it, then the connection is closed", acts.send_half_then(acts.Close())
+    ),
+    DeliveryVariant(
+        "cut/reset", "half of it, then the connection is reset", acts.send_half_then(acts.Reset())
+    ),
+    DeliveryVariant("twice", "twice", acts.send_twice),
+    DeliveryVariant("early", "the message after it comes first", acts.send_next_first, 2),
 )
-_IN_DATAGRAMS = (
-    Form("lost", "it is lost", acts.never),
-    Form("doubled", "the datagram comes twice", acts.twice),
-    Form("overtaken", "the next datagram comes first", acts.overtaken, 2),
-    Form("early", "the answer after it comes first", acts.early, 2),
+_DATAGRAM_VARIANTS = (
+    DeliveryVariant("lost", "it is lost", acts.send_nothing),
+    DeliveryVariant("doubled", "the datagram comes twice", acts.send_twice),
+    DeliveryVariant("overtaken", "the next datagram comes first", acts.send_overtaken, 2),
+    DeliveryVariant("early", "the answer after it comes first", acts.send_next_first, 2),
 )
-_FROM_OTHER = Form("from-other", "another player sends it", acts.by("other"))
-_FROM_STRANGER = Form("from-stranger", "a new client sends it without any other message", acts.by("stranger"))
+_FROM_OTHER = DeliveryVariant("from-other", "another player sends it", acts.send_by("other"))
+_FROM_STRANGER = DeliveryVariant(
+    "from-stranger", "a new client sends it without any other message", acts.send_by("stranger")
+)
 
 
-def forms_of(row: MessageType, dissector: Dissector, role: Role) -> Sequence[Form]:
+def delivery_variants_of(
+    row: MessageType, dissector: Dissector, role: TargetRole
+) -> Sequence[DeliveryVariant]:
     """Return the delivery variants of a message sent to a program of a role."""
-    forms = [Form("whole", "as it is", acts.whole, harmless=True)]
-    forms += _IN_A_STREAM if dissector.transport == "tcp" else _IN_DATAGRAMS
+    forms = [DeliveryVariant("whole", "as it is", acts.send_whole, harmless=True)]
+    forms += _STREAM_VARIANTS if dissector.transport == "tcp" else _DATAGRAM_VARIANTS
     patience = dissector.patience.get(row.name)
     if row.answers and dissector.transport == "tcp":
-        forms.append(Form("never", "it is not sent", acts.never))
+        forms.append(DeliveryVariant("never", "it is not sent", acts.send_nothing))
     if row.answers and patience is not None:
-        forms.append(Form("late", f"{_LATE * patience:g} s too late", acts.after(_LATE * patience)))
+        forms.append(
+            DeliveryVariant(
+                "late", f"{_LATE_FACTOR * patience:g} s too late", acts.send_after(_LATE_FACTOR * patience)
+            )
+        )
     if role == "server":
         forms.append(_FROM_OTHER)
     # Over TCP only its server can send to a client.

@@ -11,7 +11,7 @@ from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
 
 
-class Heard(msgspec.Struct, frozen=True):
+class ReceivedMessage(msgspec.Struct, frozen=True):
     """A valid message: its bytes, row and fields."""
 
     frame: bytes
@@ -19,27 +19,27 @@ class Heard(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
 
 
-class Ear:
+class MessageReader:
     """A reader for one direction of a connection, from its beginning."""
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
         self._dissector = dissector
         self._hears: Direction = hears
         self._framer = dissector.framer(hears)
-        self._came = 0
+        self._received = 0
 
-    def hear(self, data: bytes) -> list[Heard]:
+    def read(self, data: bytes) -> list[ReceivedMessage]:
         """Return the valid messages that these bytes complete; invalid ones are omitted."""
-        frames = [*self._framer.feed(self._came, data), *self._framer.settle()]
-        self._came += len(data)
+        frames = [*self._framer.feed(self._received, data), *self._framer.settle()]
+        self._received += len(data)
         found = []
         for frame in frames:
             decoded = self._dissector.decode(frame.data, self._hears)
             if decoded.row is not None and decoded.sound:
-                found.append(Heard(frame.data, decoded.row, decoded.fields))
+                found.append(ReceivedMessage(frame.data, decoded.row, decoded.fields))
         return found
 
     @property
-    def has_heard(self) -> bool:
+    def has_received(self) -> bool:
         """True if any bytes have been received."""
-        return self._came > 0
+        return self._received > 0

@@ -1,7 +1,7 @@
 """Mutations of a well-formed frame: each makes exactly one thing wrong.
 
 Each result is decoded again. If it still has the same content and is as valid as before, it is no mutation
-and `NotHere` is raised. So a case never claims what its bytes do not show.
+and `NotApplicable` is raised. So a case never claims what its bytes do not show.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from kiebitz.dissectors.conformance.expectations import Breach, NotHere, Situation, Spelling
+from kiebitz.dissectors.conformance.expectations import NotApplicable, RuleViolation, Situation, Spelling
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, Handle, MessageType, Mismatch, to_json
 from kiebitz.dissectors.grammar.invalid_values import NOBODY, Wrong
 from kiebitz.dissectors.grammar.patching import Place, replaced
 from kiebitz.dissectors.model import Direction
 
-_NO_UTF_8 = b"\xe4"
+_LATIN_1_BYTE = b"\xe4"
 """`ä` in Latin-1: invalid UTF-8 at any position."""
 
-_NOBODYS_NUMBER = 4711
+_UNUSED_OFFSET = 4711
 
 
-class Spoiler:
+class Mutator:
     """The mutations for frames of one direction of a protocol."""
 
     def __init__(self, dissector: Dissector, direction: Direction) -> None:
@@ -32,47 +32,47 @@ class Spoiler:
 
     # Fields.
 
-    def with_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
+    def replace_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
         """Replace a field's text by an invalid one. Raises NotHere."""
         with_field, decoded, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(with_field, row, field.name)
         if place is None:
-            raise NotHere(f"the position of its {field.name} is unknown")
+            raise NotApplicable(f"the position of its {field.name} is unknown")
         value = decoded.fields[field.name]
         # Of a list of values, the first one is mutated.
         stood = value[0] if isinstance(value, list) and not _is_of_type(field, value) else value
         try:
             text = self._dissector.codec.as_text(with_field, row, field, wrong.of(stood))
         except LookupError as error:
-            raise NotHere(f"its {field.name} lacks the part to make invalid") from error
+            raise NotApplicable(f"its {field.name} lacks the part to make invalid") from error
         except UNWRITABLE as error:
-            raise NotHere(f"its {field.name} cannot be made invalid in this way: {error}") from error
-        return self._spoilt(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
+            raise NotApplicable(f"its {field.name} cannot be made invalid in this way: {error}") from error
+        return self._checked(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
 
-    def left_out(self, field: Field, frame: bytes) -> bytes:
+    def remove_field(self, field: Field, frame: bytes) -> bytes:
         """Remove a field. Raises NotHere."""
         if field.name not in self._read(frame)[0].fields:
-            raise NotHere(f"it has no {field.name} to leave out")
-        frame, place = self._whole(field, frame)
-        return self._spoilt(frame, replaced(frame, {place: b""}), must_be_flawed=False)
+            raise NotApplicable(f"it has no {field.name} to leave out")
+        frame, place = self._field_span(field, frame)
+        return self._checked(frame, replaced(frame, {place: b""}), must_be_flawed=False)
 
-    def doubled(self, field: Field, frame: bytes) -> bytes:
+    def repeat_field(self, field: Field, frame: bytes) -> bytes:
         """Repeat a field. Raises NotHere."""
         # A reader that uses the last of two sees nothing wrong; the field is duplicated all the same.
-        frame, (start, length) = self._whole(field, frame)
+        frame, (start, length) = self._field_span(field, frame)
         whole = frame[start : start + length]
         return replaced(frame, {(start, length): self._dissector.codec.twice(whole)})
 
-    def in_latin_1(self, field: Field, frame: bytes) -> bytes:
+    def insert_latin_1(self, field: Field, frame: bytes) -> bytes:
         """Insert a byte that is not valid UTF-8 into a field. Raises NotHere."""
         frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(frame, row, field.name)
         if place is None:
-            raise NotHere(f"the position of its {field.name} is unknown")
+            raise NotApplicable(f"the position of its {field.name} is unknown")
         middle = place[0] + (place[1] + 1) // 2
-        return self._spoilt(frame, frame[:middle] + _NO_UTF_8 + frame[middle:], must_be_flawed=False)
+        return self._checked(frame, frame[:middle] + _LATIN_1_BYTE + frame[middle:], must_be_flawed=False)
 
-    def naming(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
+    def replace_identifier(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
         """Replace an identifier by another player's, or by one that does not exist. Raises NotHere."""
         frame, decoded, row = self._with_field(field, at.frame)
         known = at.others.get(handle, ())
@@ -81,30 +81,30 @@ class Spoiler:
             if named is not handle:
                 return value
             if not is_others:
-                return _nobodys(value)
+                return _unused_identifier(value)
             return next((other for other in known if other != value and type(other) is type(value)), value)
 
         before = {field.name: decoded.fields[field.name]}
         after = self._dissector.renamed(row, before, renamed)
         if to_json(before) == to_json(after):
-            raise NotHere(f"no other {handle.title} is known")
+            raise NotApplicable(f"no other {handle.title} is known")
         return self._rewritten(frame, {**decoded.fields, **after})
 
     # Messages.
 
-    def breached(self, breach: Breach, at: Situation) -> bytes:
+    def break_rule(self, breach: RuleViolation, at: Situation) -> bytes:
         """Change the fields so that they break a rule. Raises NotHere."""
         decoded, _ = self._read(at.frame)
         try:
             fields = breach.fields(decoded.fields, at)
         except (*UNWRITABLE, StopIteration) as error:
-            raise NotHere("the table's state does not show what would break the rule here") from error
-        if breach.says is None:
+            raise NotApplicable("the table's state does not show what would break the rule here") from error
+        if breach.sends is None:
             return self._rewritten(at.frame, fields)
         try:
-            return self._dissector.encode(breach.says, self._direction, fields)
+            return self._dissector.encode(breach.sends, self._direction, fields)
         except UNWRITABLE as error:
-            raise NotHere(f"such a message cannot be encoded: {error}") from error
+            raise NotApplicable(f"such a message cannot be encoded: {error}") from error
 
     def dialect(self, row: MessageType, frame: bytes) -> bytes:
         """Return the same message in the form of a dialect's row. Raises NotHere.
@@ -128,44 +128,44 @@ class Spoiler:
             again = self._dissector.decode(written, self._direction)
             if again.row is row and again.sound:
                 return written
-        raise NotHere("it cannot be converted to this dialect")
+        raise NotApplicable("it cannot be converted to this dialect")
 
-    def spelt(self, spelling: Spelling, frame: bytes) -> bytes:
+    def respell(self, spelling: Spelling, frame: bytes) -> bytes:
         """Return the same message in another spelling with the same content. Raises NotHere."""
         decoded, _ = self._read(frame)
         written = spelling.frame(frame)
         again = self._dissector.decode(written, self._direction)
         if written == frame or again.fields_json != decoded.fields_json or not again.sound:
-            raise NotHere("nothing in it would be spelt differently")
+            raise NotApplicable("nothing in it would be spelt differently")
         return written
 
-    def in_utf_16(self, frame: bytes) -> bytes:
+    def to_utf_16(self, frame: bytes) -> bytes:
         """Encode the frame as UTF-16 without a byte order mark. Raises NotHere."""
         self._read(frame)
-        return self._spoilt(frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_flawed=False)
+        return self._checked(frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_flawed=False)
 
-    def marked(self, frame: bytes) -> bytes:
+    def add_byte_order_mark(self, frame: bytes) -> bytes:
         """Prepend a byte order mark. Raises NotHere."""
-        return self._spoilt(frame, b"\xef\xbb\xbf" + frame, must_be_flawed=False)
+        return self._checked(frame, b"\xef\xbb\xbf" + frame, must_be_flawed=False)
 
-    def halved(self, frame: bytes) -> bytes:
+    def halve(self, frame: bytes) -> bytes:
         """Return the first half as the whole datagram. Raises NotHere."""
-        return self._spoilt(frame, frame[: len(frame) // 2], must_be_flawed=False)
+        return self._checked(frame, frame[: len(frame) // 2], must_be_flawed=False)
 
     def renamed(self, frame: bytes) -> bytes:
         """Replace the message's name by one that no message has. Raises NotHere."""
         _, row = self._read(frame)
         written = frame.replace(row.name.encode(), NOBODY.upper().encode())
         if self._dissector.decode(written, self._direction).row is not None:
-            raise NotHere("its name does not occur literally in its bytes")
-        return self._spoilt(frame, written, must_be_flawed=False)
+            raise NotApplicable("its name does not occur literally in its bytes")
+        return self._checked(frame, written, must_be_flawed=False)
 
-    def _whole(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
+    def _field_span(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
         """Return a frame with the field, and the span of all bytes that belong to the field alone."""
         frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.whole_place(frame, row, field.name)
         if place is None or not place[1]:
-            raise NotHere(f"the position of its {field.name} is unknown")
+            raise NotApplicable(f"the position of its {field.name} is unknown")
         return frame, place
 
     def _with_field(self, field: Field, frame: bytes) -> tuple[bytes, Decoded, MessageType]:
@@ -175,37 +175,37 @@ class Spoiler:
             return frame, decoded, row
         words: tuple[Any, ...] = getattr(field.type, "words", ())
         for made_up in (*words[:1], NOBODY, 1, True):
-            with suppress(NotHere, *UNWRITABLE):
+            with suppress(NotApplicable, *UNWRITABLE):
                 fields = {**decoded.fields, field.name: made_up}
                 written = self._dissector.encode(row.name, self._direction, fields)
                 again, _ = self._read(written)
                 if again.row is row and field.name in again.fields:
                     return written, again, row
-        raise NotHere(f"it has no {field.name}")
+        raise NotApplicable(f"it has no {field.name}")
 
     def _read(self, frame: bytes) -> tuple[Decoded, MessageType]:
         decoded = self._dissector.decode(frame, self._direction)
         if decoded.row is None or not decoded.sound:
-            raise NotHere("the message is invalid before any change")
+            raise NotApplicable("the message is invalid before any change")
         return decoded, decoded.row
 
     def _rewritten(self, frame: bytes, fields: Mapping[str, Any]) -> bytes:
         try:
             written = self._dissector.rewrite(frame, self._direction, fields)
         except UNWRITABLE as error:
-            raise NotHere(f"such a message cannot be encoded: {error}") from error
-        return self._spoilt(frame, written, must_be_flawed=False)
+            raise NotApplicable(f"such a message cannot be encoded: {error}") from error
+        return self._checked(frame, written, must_be_flawed=False)
 
-    def _spoilt(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
+    def _checked(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
         """Return a mutated frame whose content differs or is less valid, else raise NotHere."""
         before, after = (self._dissector.decode(each, self._direction) for each in (frame, written))
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
         if must_be_flawed and after.sound and not is_dialect:
-            raise NotHere("it is still valid")
+            raise NotApplicable("it is still valid")
         says_the_same = after.row is before.row and after.fields_json == before.fields_json
         if says_the_same and after.sound and _codes(after) <= _codes(before):
-            raise NotHere("its content is unchanged")
+            raise NotApplicable("its content is unchanged")
         return written
 
 
@@ -221,6 +221,6 @@ def _is_of_type(field: Field, value: Any) -> bool:
         return False
 
 
-def _nobodys(value: Any) -> Any:
+def _unused_identifier(value: Any) -> Any:
     """Return an identifier of the same kind that no player or object has."""
-    return value + _NOBODYS_NUMBER if isinstance(value, int) else f"{NOBODY}{value}"[: max(len(value), 1)]
+    return value + _UNUSED_OFFSET if isinstance(value, int) else f"{NOBODY}{value}"[: max(len(value), 1)]

@@ -16,14 +16,14 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.framing import Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Handle
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Item, Stream
-from kiebitz.dissectors.probing.routes import Place
-from kiebitz.dissectors.probing.verdict import Said
+from kiebitz.dissectors.probing.routes import InjectionPoint
+from kiebitz.dissectors.probing.verdict import ProgramMessage
 
-MOST_SAID = 500
+MAX_MESSAGES = 500
 """Maximum number of the target's messages kept per stream: other players' game may go on for long."""
 
 
-class Witness:
+class Observer:
     """An observer of a target that sends in the direction `hears`."""
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
@@ -37,10 +37,10 @@ class Witness:
         """Identifiers in the messages, by stream."""
         self._tables: dict[int, str] = {}
         self._states: dict[str, State] = {}
-        self.is_heard = False
+        self.is_responsive = False
         """True if the target has sent anything."""
         self._since = False
-        self._said: dict[int, list[Said]] = {}
+        self._said: dict[int, list[ProgramMessage]] = {}
         """The target's messages, by stream."""
         self._flawed: list[tuple[str, str]] = []
 
@@ -51,12 +51,12 @@ class Witness:
         self._streams[item.stream.id] = item.stream
         if not isinstance(item, Chunk):
             return
-        self.is_heard = self.is_heard or item.direction == self._hears
+        self.is_responsive = self.is_responsive or item.direction == self._hears
         framer = self._framer(item.stream.id, item.direction)
         for frame in (*framer.feed(item.offset, item.data), *framer.settle()):
             self._read(item.stream.id, item.direction, frame)
 
-    def take(self, found: Findings) -> None:
+    def take_findings(self, found: Findings) -> None:
         """Process the inspector's findings for the whole conversation."""
         self._tables |= {table.id: table.server for table in found.tables}
         for event in found.events:
@@ -64,7 +64,7 @@ class Witness:
             changes = deepcopy(event.changes)
             apply(self._states.setdefault(self._tables[event.table_id], {}), changes)
 
-    def begin(self) -> None:
+    def start_collecting(self) -> None:
         """Keep the target's messages from now on."""
         self._since = True
 
@@ -85,48 +85,48 @@ class Witness:
             called = self._dissector.introduced(row.name, direction, decoded.fields)
             if called is not None:
                 self._names.setdefault(stream, called)
-        if self._since and direction == self._hears and len(self._said.get(stream, ())) < MOST_SAID:
+        if self._since and direction == self._hears and len(self._said.get(stream, ())) < MAX_MESSAGES:
             self._keep(stream, decoded)
 
     def _keep(self, stream: int, decoded: Decoded) -> None:
         name = UNREADABLE if decoded.row is None else decoded.row.name
-        self._said.setdefault(stream, []).append(Said(name, decoded.fields))
+        self._said.setdefault(stream, []).append(ProgramMessage(name, decoded.fields))
         for flaw in decoded.flaws:
             if flaw.severity == "error":
                 self._flawed.append((name, f"{name}: {flaw.text}"))
 
     # Queries.
 
-    def situation(self, place: Place) -> Situation:
+    def situation(self, point: InjectionPoint) -> Situation:
         """Return what a case may need at an injection point."""
         others: dict[Handle, list[Any]] = {}
         for stream, handles in self._named.items():
-            if stream == place.connection:
+            if stream == point.connection:
                 continue
             for handle, values in handles.items():
                 others.setdefault(handle, []).extend(values)
         # Over UDP a conversation begins with its first datagram.
-        known = self._streams.get(place.connection) or next(iter(self._streams.values()), None)
+        known = self._streams.get(point.connection) or next(iter(self._streams.values()), None)
         state = {} if known is None else self._states.get(known.server, {})
-        player = self._names.get(place.connection)
-        return Situation(place.frame, place.following, place.waits, deepcopy(state), player, others)
+        player = self._names.get(point.connection)
+        return Situation(point.frame, point.following, point.waits, deepcopy(state), player, others)
 
-    def said(self, *streams: int) -> tuple[Said, ...]:
+    def received(self, *streams: int) -> tuple[ProgramMessage, ...]:
         """Return the target's messages since the actions began, on these streams or, without any, on all."""
-        return tuple(said for stream in streams or self._said for said in self._said.get(stream, ()))
+        return tuple(received for stream in streams or self._said for received in self._said.get(stream, ()))
 
-    def flawed(self, but: Collection[str]) -> tuple[str, ...]:
+    def violations_except(self, but: Collection[str]) -> tuple[str, ...]:
         """Return a sentence for each violation of the grammar in those messages.
 
         Messages named in `but` are not considered.
         """
         return tuple(sentence for name, sentence in self._flawed if name not in but)
 
-    def has_said(self, said: Said, stream: int) -> bool:
+    def has_sent(self, received: ProgramMessage, stream: int) -> bool:
         """Return True if the target has sent exactly this message on a stream since the actions began."""
-        return said in self._said.get(stream, ())
+        return received in self._said.get(stream, ())
 
-    def decode(self, data: bytes) -> Said:
+    def decode(self, data: bytes) -> ProgramMessage:
         """Decode a message of the target."""
         decoded = self._dissector.decode(data, self._hears)
-        return Said(UNREADABLE if decoded.row is None else decoded.row.name, decoded.fields)
+        return ProgramMessage(UNREADABLE if decoded.row is None else decoded.row.name, decoded.fields)

@@ -9,24 +9,24 @@ import msgspec
 from kiebitz.dissectors.conformance.expectations import Reaction
 from kiebitz.dissectors.probing.case import Case
 
-Word = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
+VerdictWord = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
 """OK: correct. NON-STRICT: against a recommendation of the specification. INFORMATIONAL: the specification
 leaves it open. FAILED: a violation."""
 
 
-class Said(msgspec.Struct, frozen=True):
+class ProgramMessage(msgspec.Struct, frozen=True):
     """A message of the program under test."""
 
     message: str
     fields: dict[str, Any]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ObservedBehaviour(msgspec.Struct, frozen=True):
     """A program's observed behaviour in a case, up to the end of the wait.
 
-    `as_usual` is true if the next recorded message arrived; `said` are its messages since the actions, and
-    `flawed` has one sentence for each of them that violates the grammar. `ended` is how it ended the
-    connection, `died` how its process ended.
+    `continued_normally` is true if the next recorded message arrived; `said` are its messages since the
+    actions, and `flawed` has one sentence for each of them that violates the grammar. `ended` is how it ended
+    the connection, `died` how its process ended.
 
     `lets_in` is true if a new client was accepted afterwards, `others_go_on` if a game that others played at
     the same time continued; None if neither was tried. `is_beyond` is true if it stops at this point in
@@ -35,8 +35,8 @@ class Seen(msgspec.Struct, frozen=True):
     left; `untold` if they do not receive a message due to all.
     """
 
-    as_usual: bool = False
-    said: tuple[Said, ...] = ()
+    continued_normally: bool = False
+    said: tuple[ProgramMessage, ...] = ()
     flawed: tuple[str, ...] = ()
     ended: Literal["closed", "reset"] | None = None
     died: str | None = None
@@ -51,7 +51,7 @@ class Seen(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """A verdict: its word, the reason in a sentence, and the program's reactions."""
 
-    word: Word
+    word: VerdictWord
     why: str
     reactions: tuple[Reaction, ...]
 
@@ -74,57 +74,59 @@ _RIGHT: dict[Reaction, str] = {
 }
 
 
-def reactions_of(case: Case, seen: Seen) -> tuple[Reaction, ...]:
+def reactions_of(case: Case, seen: ObservedBehaviour) -> tuple[Reaction, ...]:
     """Return a program's reactions; it may have refused and then closed the connection."""
     found: list[Reaction] = []
-    refusals = case.demand.refusals
-    if any(refusal.is_said_in(each.message, each.fields) for refusal in refusals for each in seen.said):
+    refusals = case.expectation.refusals
+    if any(refusal.matches(each.message, each.fields) for refusal in refusals for each in seen.said):
         found.append("refuses")
-    elif seen.as_usual:
+    elif seen.continued_normally:
         found.append("answers")
     if seen.ended is not None:
         found.append("closes")
     return tuple(found) or ("ignores",)
 
 
-def judged(case: Case, seen: Seen) -> Verdict:
+def judge(case: Case, seen: ObservedBehaviour) -> Verdict:
     """Return the verdict on observed behaviour.
 
     Every case requires the program to stay alive, to accept others, to leave their game alone, and to send
     only what the grammar allows.
     """
     reactions = reactions_of(case, seen)
-    broken = _always_demanded(case, seen)
+    broken = _broken_requirement(case, seen)
     if broken is not None:
         return Verdict("FAILED", broken, reactions)
-    demand = case.demand
-    if seen.untold and demand.level == "must":
-        return Verdict("FAILED", f"it does not send the others {demand.others_hear}", reactions)
+    expectation = case.expectation
+    if seen.untold and expectation.level == "must":
+        return Verdict("FAILED", f"it does not send the others {expectation.others_receive}", reactions)
     did = " and ".join(_DID[each] for each in reactions)
     if reactions == ("ignores",) and seen.answer is not None:
         did = f"answers it with {seen.answer}"
-    if demand.level == "open":
+    if expectation.level == "open":
         return Verdict("INFORMATIONAL", f"it {did}; the specification leaves that open", reactions)
     # Refusing and then closing is right where either is.
-    if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
+    if {*reactions} & {*expectation.right} and ("answers" not in reactions or "answers" in expectation.right):
         return Verdict("OK", f"it {did}", reactions)
     if case.harmless and seen.is_beyond and reactions == ("ignores",):
         why = f"it {did}, as it does at this point of an undisturbed game"
         return Verdict("INFORMATIONAL", why, reactions)
-    wanted = " or ".join(_RIGHT[each] for each in demand.right)
-    word: Word = "FAILED" if demand.level == "must" else "NON-STRICT"
-    return Verdict(word, f"it {did}, and {demand.level} {wanted}", reactions)
+    wanted = " or ".join(_RIGHT[each] for each in expectation.right)
+    word: VerdictWord = "FAILED" if expectation.level == "must" else "NON-STRICT"
+    return Verdict(word, f"it {did}, and {expectation.level} {wanted}", reactions)
 
 
-def _always_demanded(case: Case, seen: Seen) -> str | None:
+def _broken_requirement(case: Case, seen: ObservedBehaviour) -> str | None:
     """Return the violated requirement that holds for every case, or None."""
     # A client that is to disconnect may exit with a status saying that it could not play.
-    may_end = case.role == "client" and case.demand.level == "must" and "closes" in case.demand.right
+    may_end = (
+        case.role == "client" and case.expectation.level == "must" and "closes" in case.expectation.right
+    )
     if seen.died is not None and not (may_end and seen.died.startswith(EXIT_STATUS)):
         return f"it has ended: {seen.died}"
     if seen.lets_in is False:
         return "it accepts no new client any more"
-    if seen.others_go_on is False and case.demand.spares_others:
+    if seen.others_go_on is False and case.expectation.spares_others:
         return "the other players' game does not go on"
     if seen.leaves_waiting:
         return "the other players wait for one that has left"

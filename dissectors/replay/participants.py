@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.replay.script import Line, Script
+from kiebitz.dissectors.replay.script import RecordedLine, Script
 
 
 def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[int, set[str]]:
@@ -17,7 +17,7 @@ def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[
     names: dict[int, set[str]] = {role.number: set() for role in script.roles}
     introduced: dict[int, str] = {}
     for step in script.steps:
-        if not isinstance(step, Line):
+        if not isinstance(step, RecordedLine):
             continue
         number = step.role.number
         introduces = step.direction == "c2s" and introduced.get(number, step.name) == step.name

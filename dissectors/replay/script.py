@@ -7,7 +7,7 @@ import msgspec
 from kiebitz.dissectors.model import Direction, Transport
 
 
-class Role(msgspec.Struct, frozen=True):
+class StreamRole(msgspec.Struct, frozen=True):
     """A recorded stream, by its number in the database, with its client and server."""
 
     number: int
@@ -22,20 +22,20 @@ class Role(msgspec.Struct, frozen=True):
         return f"{self.transport} {self.server}"
 
 
-class Opening(msgspec.Struct, frozen=True):
+class StreamOpening(msgspec.Struct, frozen=True):
     """The start of a stream: the client connects to the server."""
 
-    role: Role
+    role: StreamRole
     ts_ns: int
 
 
-class Line(msgspec.Struct, frozen=True):
+class RecordedLine(msgspec.Struct, frozen=True):
     """A recorded message, by its number in the database, with its bytes.
 
     One that is not `whole` lacks bytes that are not in the capture. `event_id` is the event that it reports.
     """
 
-    role: Role
+    role: StreamRole
     ts_ns: int
     direction: Direction
     number: int
@@ -45,26 +45,26 @@ class Line(msgspec.Struct, frozen=True):
     event_id: int | None
 
 
-class Closing(msgspec.Struct, frozen=True):
+class StreamClosing(msgspec.Struct, frozen=True):
     """The end of a stream."""
 
-    role: Role
+    role: StreamRole
     ts_ns: int
 
 
-Step = Opening | Line | Closing
+ScriptStep = StreamOpening | RecordedLine | StreamClosing
 
 
 class Script(msgspec.Struct, frozen=True):
     """The steps in the order of the record; each role's first is its opening and its last its closing."""
 
-    roles: tuple[Role, ...]
-    steps: tuple[Step, ...]
+    roles: tuple[StreamRole, ...]
+    steps: tuple[ScriptStep, ...]
 
     @property
-    def servers(self) -> list[Role]:
+    def servers(self) -> list[StreamRole]:
         """The first role of each server, in order of appearance."""
-        first: dict[str, Role] = {}
+        first: dict[str, StreamRole] = {}
         for role in self.roles:
             first.setdefault(role.server_key, role)
         return list(first.values())

@@ -25,7 +25,7 @@ from stored import copy
 from strength import times
 from test_failures import small_disk
 
-from kiebitz.services.probing.previous_results import earlier
+from kiebitz.services.probing.previous_results import cases_with_verdict
 from kiebitz.storage.database import opening
 from kiebitz.storage.recording.tap_progress import Collection
 
@@ -355,7 +355,7 @@ def _collects(database: str) -> None:
 
 
 def _probes(database: str) -> None:
-    assert list(earlier(database, "server", "failed")) == []
+    assert list(cases_with_verdict(database, "server", "failed")) == []
 
 
 def test_a_database_of_another_program_is_called_so(tmp_path: Path) -> None:

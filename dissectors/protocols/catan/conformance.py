@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import (
-    Breach,
-    Demand,
+    Conformance,
+    Expectation,
     Fields,
-    NotHere,
+    NotApplicable,
     Reaction,
-    Reactions,
     Refusal,
-    Role,
+    RuleViolation,
     Situation,
     Spelling,
+    TargetRole,
 )
 from kiebitz.dissectors.protocols.catan.words import in_ascii
 
@@ -58,23 +58,23 @@ _NOT_POSSIBLE = (
 
 _OFFER = "12.1 Handel anbieten"
 _MAY_THINK = "Diese können sich nun überlegen, ob sie auf den Handel eingehen würden."
-_GOES_ON: tuple[tuple[Role, tuple[Reaction, ...]], ...] = (
+_GOES_ON: tuple[tuple[TargetRole, tuple[Reaction, ...]], ...] = (
     ("server", ("answers",)),
     ("client", ("answers", "ignores")),
 )
 
-DEMANDS = (
+EXPECTATIONS = (
     # A client need not accept an offer, nor answer any notification.
     *(
-        Demand("*/bytewise */in-two */slowly */joined", role, "must", right, _HINTS, _FRAGMENTS)
+        Expectation("*/bytewise */in-two */slowly */joined", role, "must", right, _HINTS, _FRAGMENTS)
         for role, right in _GOES_ON
     ),
-    Demand("Handelsangebot/whole", "client", "must", ("answers", "ignores"), _OFFER, _MAY_THINK),
+    Expectation("Handelsangebot/whole", "client", "must", ("answers", "ignores"), _OFFER, _MAY_THINK),
     *(
-        Demand("empty", role, "should", ("answers", "ignores"), _GROUNDS, _TOLERANT)
+        Expectation("empty", role, "should", ("answers", "ignores"), _GROUNDS, _TOLERANT)
         for role in ("server", "client")
     ),
-    Demand(
+    Expectation(
         "Chatnachricht_senden/Nachricht/outside-ascii Spieler/Name/outside-ascii",
         "server",
         "must",
@@ -82,7 +82,7 @@ DEMANDS = (
         _GROUNDS,
         _UTF_8,
     ),
-    Demand(
+    Expectation(
         "Chatnachricht/Nachricht/outside-ascii Spiel_beendet/Nachricht/outside-ascii",
         "client",
         "must",
@@ -90,7 +90,7 @@ DEMANDS = (
         _GROUNDS,
         _UTF_8,
     ),
-    Demand(
+    Expectation(
         "Hallo/Protokoll/other-version",
         "client",
         "must",
@@ -99,7 +99,7 @@ DEMANDS = (
         "Sollte der Client die Protokollversion des Servers nicht unterstützen, so ist die Verbindung "
         "abubrechen.",
     ),
-    Demand(
+    Expectation(
         "Chatnachricht_senden/whole",
         "server",
         "must",
@@ -107,9 +107,9 @@ DEMANDS = (
         "8.3 Chat empfangen",
         "Schickt ein Client eine Chatnachricht, so wird diese vom Server verteilt.",
         answer=_OK,
-        others_hear="Chatnachricht",
+        others_receive="Chatnachricht",
     ),
-    Demand(
+    Expectation(
         " ".join(f"{name}/whole" for name in ("Spieler", "Spiel_starten", "Würfeln", "Zug_beenden", "Bauen")),
         "server",
         "must",
@@ -119,18 +119,20 @@ DEMANDS = (
         answer=_OK,
     ),
     # Optional items; without them the server names no player.
-    Demand(
+    Expectation(
         "*/Ziel/left-out */Straße_2/left-out",
         "server",
         "open",
         ("answers", "refuses"),
         "11.3 Räuber versetzen",
     ),
-    Demand("Spieler/Name/left-out Spieler/Farbe/left-out", "server", "open", ("answers", "refuses"), None),
+    Expectation(
+        "Spieler/Name/left-out Spieler/Farbe/left-out", "server", "open", ("answers", "refuses"), None
+    ),
     # A server that can read it has carried the action out; silence is wrong in either case.
-    Demand("*/other-case", "server", "must", ("answers", "refuses"), _ANSWERS, _CONFIRMED, _ERROR),
-    Demand(_NO_ACTION, "server", "should", ("refuses", "closes"), _ANSWERS, _MUST_REFUSE, _ERROR),
-    Demand(
+    Expectation("*/other-case", "server", "must", ("answers", "refuses"), _ANSWERS, _CONFIRMED, _ERROR),
+    Expectation(_NO_ACTION, "server", "should", ("refuses", "closes"), _ANSWERS, _MUST_REFUSE, _ERROR),
+    Expectation(
         f"{_NOT_POSSIBLE} */nobodys-player */nobodys-trade */rule/* Würfeln/twice Würfeln/from-other"
         " Zug_beenden/from-other Bauen/from-other",
         "server",
@@ -224,7 +226,7 @@ def _own(at: Situation, what: str) -> Mapping[str, int]:
     """Return our player's `resources` or `cards` by kind. Raises NotHere if the numbers are unknown."""
     found = _game(at)["private"][at.player][what]
     if not all(isinstance(count, int) for count in found.values()):
-        raise NotHere("this player's possessions are not known")
+        raise NotApplicable("this player's possessions are not known")
     return dict(found)
 
 
@@ -242,13 +244,13 @@ _CARD = {"Getreide": 1, "Wolle": 1, "Erz": 1}
 def _unpaid(fields: Fields, at: Situation) -> Fields:
     own = _own(at, "resources")
     if all(own.get(kind, 0) >= count for kind, count in _CARD.items()):
-        raise NotHere("this player can pay for a card")
+        raise NotApplicable("this player can pay for a card")
     return {}
 
 
 def _no_such_card(fields: Fields, at: Situation) -> Fields:
     if _own(at, "cards").get("Monopol", 0):
-        raise NotHere("this player has such a card")
+        raise NotApplicable("this player has such a card")
     return {"Rohstoff": "Holz"}
 
 
@@ -284,33 +286,33 @@ def _other_total(fields: Fields, at: Situation) -> Fields:
     return {"Spieler": {**player, "Rohstoffe": _one_more("Rohstoffe")(player, at)["Rohstoffe"]}}
 
 
-BREACHES = (
-    Breach("cannot-pay", "Zug beenden", "server", _unpaid, says="Entwicklungskarte kaufen"),
-    Breach("card-not-allowed/asked", "Zug beenden", "server", _no_such_card, says="Monopol"),
-    Breach("trade-rate/asked", "Zug beenden", "server", _one_for_one, says="Seehandel"),
-    Breach(
+RULE_VIOLATIONS = (
+    RuleViolation("cannot-pay", "Zug beenden", "server", _unpaid, sends="Entwicklungskarte kaufen"),
+    RuleViolation("card-not-allowed/asked", "Zug beenden", "server", _no_such_card, sends="Monopol"),
+    RuleViolation("trade-rate/asked", "Zug beenden", "server", _one_for_one, sends="Seehandel"),
+    RuleViolation(
         "bad-target/asked",
         "Räuber versetzen",
         "server",
         lambda fields, at: {**fields, "Ziel": _number(at)},
     ),
-    Breach("wrong-count", "Karten abgeben", "server", _one_more("Abgeben")),
-    Breach("out-of-turn/roll", "Würfelwurf", "client", _of_another("Spieler")),
-    Breach("robber-stays", "Räuber versetzt", "client", _back_to_where_it_is),
-    Breach("bad-target", "Räuber versetzt", "client", _of_another("Ziel")),
-    Breach("longest-road", "Längste Handelsstraße", "client", _of_another("Spieler")),
-    Breach("largest-army", "Größte Rittermacht", "client", _of_another("Spieler")),
-    Breach("wrong-yield", "Ertrag", "client", _one_more("Rohstoffe")),
-    Breach("wrong-cost", "Kosten", "client", _one_more("Rohstoffe")),
-    Breach("total-mismatch", "Statusupdate", "client", _other_total),
+    RuleViolation("wrong-count", "Karten abgeben", "server", _one_more("Abgeben")),
+    RuleViolation("out-of-turn/roll", "Würfelwurf", "client", _of_another("Spieler")),
+    RuleViolation("robber-stays", "Räuber versetzt", "client", _back_to_where_it_is),
+    RuleViolation("bad-target", "Räuber versetzt", "client", _of_another("Ziel")),
+    RuleViolation("longest-road", "Längste Handelsstraße", "client", _of_another("Spieler")),
+    RuleViolation("largest-army", "Größte Rittermacht", "client", _of_another("Spieler")),
+    RuleViolation("wrong-yield", "Ertrag", "client", _one_more("Rohstoffe")),
+    RuleViolation("wrong-cost", "Kosten", "client", _one_more("Rohstoffe")),
+    RuleViolation("total-mismatch", "Statusupdate", "client", _other_total),
 )
 
 _UNSENT = "a missing message breaks it, and no client can know that it was due"
 
-REACTIONS = Reactions(
-    DEMANDS,
+CONFORMANCE = Conformance(
+    EXPECTATIONS,
     SPELLINGS,
-    BREACHES,
+    RULE_VIOLATIONS,
     broken_by={
         "out-of-turn/asked": "Würfeln/from-other Zug_beenden/from-other Bauen/from-other",
         "not-now": "Würfeln/twice",
@@ -335,5 +337,5 @@ REACTIONS = Reactions(
         "too-many-pieces": "it needs a player who has built all of one kind",
     },
     # 7.5: all clients are told that a connection is lost, whoever's turn it is.
-    waits_for="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
+    awaited_messages="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
 )

@@ -31,13 +31,13 @@ from kiebitz.dissectors.protocols.catan.words import (
 )
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.protocols.catan.simulated_server import CatanHost
+    from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
 
 Fields = Mapping[str, Any]
 Counts = Mapping[str, int]
 
 POINTS = 10
-_MOST_TURNS = 200
+_MAX_TURNS = 200
 """Maximum number of turns in a game; then the player with most points has won."""
 
 _ARMY = 3
@@ -60,10 +60,10 @@ class Owner:
         self.knights = 0
 
 
-class HostedGame:
+class SimulatedGame:
     """One game, from the creation of its map on."""
 
-    def __init__(self, host: CatanHost, players: list[int]) -> None:
+    def __init__(self, host: CatanServer, players: list[int]) -> None:
         self._host = host
         self._chance = host.random
         self.karte = made_map(self._chance)
@@ -85,7 +85,7 @@ class HostedGame:
     def begin(self) -> None:
         """Send the dice that decide who begins; that player builds a village first."""
         for number, player in enumerate(self._order):
-            self._host.tell("Würfelwurf", Spieler=player, Wurf=[6 - number, 1])
+            self._host.broadcast("Würfelwurf", Spieler=player, Wurf=[6 - number, 1])
         self._host.statuses |= dict.fromkeys(self._order, WARTEN)
         self._host.statuses[self._founding[0]] = DORF_BAUEN
 
@@ -136,18 +136,18 @@ class HostedGame:
         counts = {kind: count for kind, count in counts.items() if count}
         if counts:
             self.owners[player].hand.update(counts)
-            self._host.tell("Ertrag", Spieler=player, Rohstoffe=counts)
+            self._host.broadcast("Ertrag", Spieler=player, Rohstoffe=counts)
 
     def pay(self, player: int, counts: Counts, is_open: bool = True) -> None:
         """Take resources from a player; other clients get only the total unless the payment is open."""
         self.owners[player].hand.subtract(counts)
         shown_to = None if is_open else [player]
-        self._host.tell("Kosten", shown_to, Spieler=player, Rohstoffe=dict(counts))
+        self._host.broadcast("Kosten", shown_to, Spieler=player, Rohstoffe=dict(counts))
 
     def _built(self, player: int, typ: str, where: Spot) -> None:
         self._island.buildings[where] = Building(player, typ)
         told = {"Eigentümer": player, "Typ": typ, "Ort": [_ort(place) for place in where]}
-        self._host.tell("Bauvorgang", **{"Gebäude": told})
+        self._host.broadcast("Bauvorgang", **{"Gebäude": told})
 
     def _judge(self, player: int) -> None:
         """Update the longest road and the largest army, and check if the player has won."""
@@ -158,12 +158,12 @@ class HostedGame:
         holder = holder if best >= _LONG_ROAD else None
         if holder != self.longest:
             self.longest = holder
-            self._host.tell(LÄNGSTE_HANDELSSTRASSE, **({} if holder is None else {"Spieler": holder}))
+            self._host.broadcast(LÄNGSTE_HANDELSSTRASSE, **({} if holder is None else {"Spieler": holder}))
         knights = self.owners[player].knights
         most = self.owners[self.army].knights if self.army is not None else _ARMY - 1
         if knights > most and self.army != player:
             self.army = player
-            self._host.tell(GRÖSSTE_RITTERMACHT, Spieler=player)
+            self._host.broadcast(GRÖSSTE_RITTERMACHT, Spieler=player)
         if not self._founding and player == self.turn and self.points(player) >= POINTS:
             self.winner = player
 
@@ -172,7 +172,7 @@ class HostedGame:
     def _roll(self, player: int, fields: Fields) -> None:
         self.may(player, WÜRFELN)
         dice = [self._chance.randint(1, 6), self._chance.randint(1, 6)]
-        self._host.tell("Würfelwurf", Spieler=player, Wurf=dice)
+        self._host.broadcast("Würfelwurf", Spieler=player, Wurf=dice)
         if sum(dice) != 7:
             for owner, counts in self._dues(sum(dice)).items():
                 self.gain(owner, counts)
@@ -226,7 +226,7 @@ class HostedGame:
         self.turn, self._played = player, False
         self.owners[player].new.clear()
         self._turns += 1
-        if self._turns > _MOST_TURNS:
+        if self._turns > _MAX_TURNS:
             self.winner = max(self.owners, key=self.points)
         else:
             self._host.statuses[player] = WÜRFELN
@@ -237,7 +237,7 @@ class HostedGame:
         self.may(player, RÄUBER_VERSETZEN)
         to, target = self._robbed(player, fields)
         self._host.statuses[player] = HANDELN_ODER_BAUEN
-        self._host.tell("Räuber versetzt", Spieler=player, Ort=_ort(to), **_target(target))
+        self._host.broadcast("Räuber versetzt", Spieler=player, Ort=_ort(to), **_target(target))
         self._steal(player, to, target)
 
     def _robbed(self, player: int, fields: Fields) -> tuple[Place, int | None]:
@@ -255,8 +255,8 @@ class HostedGame:
         self.owners[target].hand.subtract(stolen)
         self.owners[player].hand.update(stolen)
         both = [player, target]
-        self._host.tell("Kosten", both, Spieler=target, Rohstoffe=stolen)
-        self._host.tell("Ertrag", both, Spieler=player, Rohstoffe=stolen)
+        self._host.broadcast("Kosten", both, Spieler=target, Rohstoffe=stolen)
+        self._host.broadcast("Ertrag", both, Spieler=player, Rohstoffe=stolen)
 
     # Building.
 
@@ -303,7 +303,7 @@ class HostedGame:
         self.pay(player, CARD_COST)
         self.owners[player].cards[card] += 1
         self.owners[player].new[card] += 1
-        self._host.tell("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
+        self._host.broadcast("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
 
     def _card(self, player: int, card: str) -> None:
         """Raise Refused unless a player may play this card now."""
@@ -320,7 +320,7 @@ class HostedGame:
         to, target = self._robbed(player, fields)
         self._play(player, "Ritter")
         self.owners[player].knights += 1
-        self._host.tell("Ritter ausspielen", Spieler=player, Ort=_ort(to), **_target(target))
+        self._host.broadcast("Ritter ausspielen", Spieler=player, Ort=_ort(to), **_target(target))
         self._steal(player, to, target)
 
     def _roads(self, player: int, fields: Fields) -> None:
@@ -336,7 +336,7 @@ class HostedGame:
                 del self._island.buildings[road]
             raise Refused("Dort kann nicht gebaut werden")
         self._play(player, "Straßenbau")
-        self._host.tell("Straßenbaukarte ausspielen", **{"Spieler": player, **fields})
+        self._host.broadcast("Straßenbaukarte ausspielen", **{"Spieler": player, **fields})
         for road in roads:
             self._built(player, STRASSE, road)
 
@@ -344,7 +344,7 @@ class HostedGame:
         self._card(player, "Monopol")
         self._play(player, "Monopol")
         kind = fields["Rohstoff"]
-        self._host.tell("Monopol", Spieler=player, Rohstoff=kind)
+        self._host.broadcast("Monopol", Spieler=player, Rohstoff=kind)
         taken = 0
         for other, owner in self.owners.items():
             count = owner.hand[kind]
@@ -359,21 +359,21 @@ class HostedGame:
         require(sum(counts.values()) == 2, "Zwei Rohstoffe")
         require(all(self.left(kind) >= count for kind, count in counts.items()), "Nicht genug da")
         self._play(player, "Erfindung")
-        self._host.tell("Erfindung", Spieler=player, Rohstoffe=dict(counts))
+        self._host.broadcast("Erfindung", Spieler=player, Rohstoffe=dict(counts))
         self.gain(player, counts)
 
 
-_REQUESTS: dict[str, Callable[[HostedGame, int, Fields], None]] = {
-    "Würfeln": HostedGame._roll,
-    "Karten abgeben": HostedGame._discard,
-    "Räuber versetzen": HostedGame._move_robber,
-    "Zug beenden": HostedGame._end_turn,
-    "Bauen": HostedGame._build,
-    "Entwicklungskarte kaufen": HostedGame._buy,
-    "Ritter ausspielen": HostedGame._knight,
-    "Straßenbaukarte ausspielen": HostedGame._roads,
-    "Monopol": HostedGame._monopoly,
-    "Erfindung": HostedGame._invent,
+_REQUESTS: dict[str, Callable[[SimulatedGame, int, Fields], None]] = {
+    "Würfeln": SimulatedGame._roll,
+    "Karten abgeben": SimulatedGame._discard,
+    "Räuber versetzen": SimulatedGame._move_robber,
+    "Zug beenden": SimulatedGame._end_turn,
+    "Bauen": SimulatedGame._build,
+    "Entwicklungskarte kaufen": SimulatedGame._buy,
+    "Ritter ausspielen": SimulatedGame._knight,
+    "Straßenbaukarte ausspielen": SimulatedGame._roads,
+    "Monopol": SimulatedGame._monopoly,
+    "Erfindung": SimulatedGame._invent,
 }
 
 

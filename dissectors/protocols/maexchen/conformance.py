@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from kiebitz.dissectors.conformance.expectations import (
-    Breach,
-    Demand,
+    Conformance,
+    Expectation,
     Fields,
-    NotHere,
-    Reactions,
+    NotApplicable,
     Refusal,
+    RuleViolation,
     Situation,
     Spelling,
 )
@@ -27,12 +27,12 @@ _KNOWN = (
 )
 _LOST = (Refusal("PLAYER LOST"),)
 
-DEMANDS = (
+EXPECTATIONS = (
     # A rejected client has nothing more to send.
-    Demand("REJECTED/whole", "client", "must", ("answers", "ignores", "closes"), _JOINING, _KNOWN),
+    Expectation("REJECTED/whole", "client", "must", ("answers", "ignores", "closes"), _JOINING, _KNOWN),
     # Anmelden. A client at the same address may take a name over; then the other's game is over.
-    Demand("REGISTER/doubled", "server", "must", ("answers",), _JOINING, _KNOWN),
-    Demand(
+    Expectation("REGISTER/doubled", "server", "must", ("answers",), _JOINING, _KNOWN),
+    Expectation(
         "REGISTER/name/others-player REGISTER/from-other",
         "server",
         "must",
@@ -42,7 +42,7 @@ DEMANDS = (
         (Refusal("REJECTED"),),
         spares_others=False,
     ),
-    Demand(
+    Expectation(
         "REGISTER/name/outside-ascii",
         "server",
         "should",
@@ -51,7 +51,7 @@ DEMANDS = (
         "Kommunikation zeilenweise per UDP (utf8-kodierte Strings)",
     ),
     # An extra field that readers ignore does not make the answer wrong.
-    Demand(
+    Expectation(
         "*/token/doubled",
         "server",
         "open",
@@ -60,7 +60,7 @@ DEMANDS = (
         refusals=_LOST,
     ),
     # An answer that is missing, or has another token than the question, is not in time.
-    Demand(
+    Expectation(
         "ROLL/lost SEE/lost ANNOUNCE/lost ROLL/late SEE/late ANNOUNCE/late"
         " ROLL/cut SEE/cut ANNOUNCE/cut ROLL/token/* SEE/token/* ANNOUNCE/token/*",
         "server",
@@ -71,7 +71,7 @@ DEMANDS = (
         _LOST,
     ),
     # It is unclear if impossible dice are "völlig falsch".
-    Demand(
+    Expectation(
         "ANNOUNCE/dice/* ANNOUNCE/rule/wrong-answer",
         "server",
         "should",
@@ -108,7 +108,7 @@ def _another(names: list[str], taken: str) -> str:
     for name in names:
         if name != taken:
             return name
-    raise NotHere("there is no other player")
+    raise NotApplicable("there is no other player")
 
 
 def _players(at: Situation) -> list[str]:
@@ -127,19 +127,21 @@ def _other_dice(fields: Fields, at: Situation) -> Fields:
     return {**fields, "dice": "4,1" if fields["dice"] != "4,1" else "5,1"}
 
 
-BREACHES = (
-    Breach("invalid-name", "REGISTER", "server", lambda fields, at: {**fields, "name": "a b,c:d"}),
-    Breach("wrong-answer", "ANNOUNCE", "server", lambda fields, at: {"token": fields["token"]}, says="SEE"),
-    Breach("wrong-verdict", "PLAYER LOST", "client", _other_loser),
-    Breach("wrong-score", "SCORE", "client", _other_scores),
-    Breach("other-dice/shown", "ACTUAL DICE", "client", _other_dice),
-    Breach("other-dice/announced", "ANNOUNCED", "client", _other_dice),
+RULE_VIOLATIONS = (
+    RuleViolation("invalid-name", "REGISTER", "server", lambda fields, at: {**fields, "name": "a b,c:d"}),
+    RuleViolation(
+        "wrong-answer", "ANNOUNCE", "server", lambda fields, at: {"token": fields["token"]}, sends="SEE"
+    ),
+    RuleViolation("wrong-verdict", "PLAYER LOST", "client", _other_loser),
+    RuleViolation("wrong-score", "SCORE", "client", _other_scores),
+    RuleViolation("other-dice/shown", "ACTUAL DICE", "client", _other_dice),
+    RuleViolation("other-dice/announced", "ANNOUNCED", "client", _other_dice),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
+CONFORMANCE = Conformance(
+    EXPECTATIONS,
     SPELLINGS,
-    BREACHES,
+    RULE_VIOLATIONS,
     broken_by={
         "name-taken": "REGISTER/name/others-player",
         "not-registered": "JOIN/from-stranger ROLL/from-stranger SEE/from-stranger ANNOUNCE/from-stranger",

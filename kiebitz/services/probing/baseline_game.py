@@ -8,56 +8,56 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import HEARS
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.verdict import Verdict, Word
+from kiebitz.dissectors.probing.verdict import Verdict, VerdictWord
 from kiebitz.proxy.peers.connections import PeerError
-from kiebitz.services.probing.connection_setup import Conditions, Stage
+from kiebitz.services.probing.connection_setup import ProbeSetup, TargetSession
 from kiebitz.storage.read.message_queries import diagnostics, messages
 from kiebitz.storage.read.timeline import Timeline
 
-Wrong = Mapping[str, Mapping[str, Sequence[int]]]
+Violations = Mapping[str, Mapping[str, Sequence[int]]]
 """Sentences about violations by message name, each with the numbers of the messages concerned."""
 
 OF_NO_MESSAGE = ""
 """Stands for a message if a violation belongs to none of the program's."""
 
 
-class InPlay(msgspec.Struct, frozen=True):
+class GameObservation(msgspec.Struct, frozen=True):
     """The observed behaviour of a program in play.
 
-    `lost` says why the game was not finished, `died` how the process ended; `parted_at` is the number of the
-    recorded line at which it departed from the record, None if it never did.
+    `lost` says why the game was not finished, `died` how the process ended; `diverged_at` is the number of
+    the recorded line at which it departed from the record, None if it never did.
 
-    The rest comes from the recording (`with_findings`): `said` are the names of its messages, `flaws` the
+    The rest comes from the recording (`add_findings`): `said` are the names of its messages, `flaws` the
     violations in them; `lapses` are mere departures from the specification's wording, as in a dialect. A
     client `takes_part` if it sends more than its introduction.
     """
 
     lost: str | None
     died: str | None
-    is_heard: bool
+    is_responsive: bool
     seconds: float
-    parted_at: int | None = None
+    diverged_at: int | None = None
     said: frozenset[str] = frozenset()
-    flaws: Wrong = msgspec.field(default_factory=dict)
-    lapses: Wrong = msgspec.field(default_factory=dict)
+    flaws: Violations = msgspec.field(default_factory=dict)
+    lapses: Violations = msgspec.field(default_factory=dict)
     takes_part: bool = True
 
 
-class Game(Stage):
+class BaselineGame(TargetSession):
     """An undisturbed game, or as much of one as there is time for."""
 
-    async def run(self, limit_s: float, come_s: float) -> InPlay:
+    async def run(self, limit_s: float, come_s: float) -> GameObservation:
         """Play for at most `limit_s` seconds.
 
         A client that Kiebitz does not start may connect within `come_s` seconds. Raises PeerError,
         ProgramError, RelayError and StorageError.
         """
         started = time.monotonic()
-        lost = parted_at = None
+        lost = diverged_at = None
         is_awaited = self._conditions.side == "client" and self._program is None
         async with self._recorded():
             try:
@@ -65,19 +65,19 @@ class Game(Stage):
                 try:
                     async with asyncio.timeout(come_s if is_awaited else limit_s) as patience:
                         if is_awaited:
-                            self._listening.on_first = lambda: patience.reschedule(_now() + limit_s)
-                        await self._actor.play()
+                            self._monitor.on_first = lambda: patience.reschedule(_now() + limit_s)
+                        await self._driver.play()
                 except TimeoutError:
-                    if is_awaited and not self._listening.has_come:
+                    if is_awaited and not self._monitor.has_client:
                         lost = f"no client connected in {come_s:.3g} s"
-                    elif not self.is_heard:
+                    elif not self.is_responsive:
                         lost = f"it sent nothing in {limit_s:.3g} s"
-                    elif not self._way.has_played:
+                    elif not self._route.has_finished_game:
                         lost = f"no game was finished in {limit_s:g} s"
                 # While a newcomer is greeted, nothing follows the record any more.
-                parted_at = self._way.parted_at
-                self._witness.begin()
-                if self._conditions.side == "server" and self.is_heard:
+                diverged_at = self._route.diverged_at
+                self._observer.start_collecting()
+                if self._conditions.side == "server" and self.is_responsive:
                     await self._learn_greeting()
             except PeerError as error:
                 if self._program is None:
@@ -85,19 +85,19 @@ class Game(Stage):
                 lost = str(error)
             died = self._died()
         seconds = time.monotonic() - started
-        return InPlay(self._way.lost or lost, died, self.is_heard, seconds, parted_at)
+        return GameObservation(self._route.lost or lost, died, self.is_responsive, seconds, diverged_at)
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
+def game_verdict(case: Case, game: GameObservation) -> tuple[Verdict | None, str | None]:
     """Return the verdict on a case in play; or None, and why it was not observed."""
     wrong = _wrong(case, game)
     if wrong is not None:
         return wrong[0], None
-    if case.says is None:
+    if case.checked_message is None:
         if game.died is not None:
             return Verdict("FAILED", f"it has ended: {game.died}", ("ignores",)), None
         if game.said and not game.takes_part:
@@ -108,25 +108,25 @@ def verdict_of(case: Case, game: InPlay) -> tuple[Verdict | None, str | None]:
                 (Verdict("INFORMATIONAL", game.lost, ("ignores",)), None) if game.said else (None, game.lost)
             )
         return Verdict("OK", "it plays a game to its end", ("answers",)), None
-    if case.says not in game.said:
+    if case.checked_message not in game.said:
         return None, "it did not send this in the game"
     return Verdict("OK", "it sends it as specified", ("answers",)), None
 
 
-def wrong_messages(case: Case, game: InPlay) -> Sequence[int]:
+def violating_messages(case: Case, game: GameObservation) -> Sequence[int]:
     """Return the numbers of the messages that the verdict on a case in play is about."""
     wrong = _wrong(case, game)
     return () if wrong is None else wrong[1]
 
 
-def _wrong(case: Case, game: InPlay) -> tuple[Verdict, Sequence[int]] | None:
+def _wrong(case: Case, game: GameObservation) -> tuple[Verdict, Sequence[int]] | None:
     """Return the verdict on violations in the messages that a case checks, with their numbers.
 
     None if there are none.
     """
     # Unreadable bytes belong to none of its messages.
-    names = (OF_NO_MESSAGE, UNREADABLE) if case.says is None else (case.says,)
-    found: Mapping[Word, Wrong] = {"FAILED": game.flaws, "NON-STRICT": game.lapses}
+    names = (OF_NO_MESSAGE, UNREADABLE) if case.checked_message is None else (case.checked_message,)
+    found: Mapping[VerdictWord, Violations] = {"FAILED": game.flaws, "NON-STRICT": game.lapses}
     for word, by_name in found.items():
         flaws = [flaw for name in names for flaw in by_name.get(name, {}).items()]
         if flaws:
@@ -136,10 +136,10 @@ def _wrong(case: Case, game: InPlay) -> tuple[Verdict, Sequence[int]] | None:
     return None
 
 
-def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> InPlay:
+def add_findings(game: GameObservation, timeline: Timeline, conditions: ProbeSetup) -> GameObservation:
     """Return the observations, complemented by those of the recording."""
     side = conditions.side
-    sent_by_program = OPPOSITE[HEARS[side]]
+    sent_by_program = OPPOSITE[INPUT_DIRECTION[side]]
     said = frozenset(row.name for row in messages(timeline) if row.direction == sent_by_program)
     flaws: dict[str, dict[str, list[int]]] = {}
     lapses: dict[str, dict[str, list[int]]] = {}

@@ -19,16 +19,16 @@ from kiebitz.dissectors.probing.verdict import EXIT_STATUS
 from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.standard_streams import warn
 
-START_S = 10.0
+START_TIMEOUT_S = 10.0
 """Maximum number of seconds until it listens."""
 
 _UNSEEN_START_S = 1.0
 """Seconds to wait for it if the system cannot list listening sockets."""
 
-_END_S = 2.0
+_STOP_TIMEOUT_S = 2.0
 """Seconds it may take to exit before it is killed."""
 
-_LOOK_S = 0.02
+_CHECK_INTERVAL_S = 0.02
 
 _UNCAUGHT = re.compile(
     r"Traceback \(most recent call last\)|Exception in thread|panicked at|Segmentation fault|core dumped"
@@ -36,7 +36,7 @@ _UNCAUGHT = re.compile(
 )
 """Output of interpreters and runtimes about an error that ended a program."""
 
-MOST_OUTPUT = 1 << 16
+MAX_OUTPUT = 1 << 16
 """Number of bytes of its latest output to keep."""
 
 
@@ -44,7 +44,7 @@ class ProgramError(KiebitzError):
     """The program under test cannot be started; the text says what failed and what to do."""
 
 
-class Program:
+class TargetProgram:
     """A command that can be started repeatedly; if a port is given, it must listen there on this machine."""
 
     def __init__(self, command: str, transport: Transport, port: int | None = None) -> None:
@@ -88,7 +88,7 @@ class Program:
     def _wait(self) -> None:
         if self._port is None:
             return
-        end = time.monotonic() + START_S
+        end = time.monotonic() + START_TIMEOUT_S
         if is_in_use(self._transport, self._port) is None:
             time.sleep(_UNSEEN_START_S)
             return
@@ -101,23 +101,23 @@ class Program:
                 )
             if time.monotonic() > end:
                 raise ProgramError(
-                    f"--restart {self._command}: after {START_S:g} s the program does not listen at"
+                    f"--restart {self._command}: after {START_TIMEOUT_S:g} s the program does not listen at"
                     f" {self._transport} port {self._port}: is that the right address?{self._last_words()}"
                 )
-            time.sleep(_LOOK_S)
+            time.sleep(_CHECK_INTERVAL_S)
 
     def _keep(self, output: IO[bytes]) -> None:
         with output, suppress(OSError, ValueError):
             while data := output.read1(4096) if hasattr(output, "read1") else output.read(4096):
                 self._output.append(data)
                 self._kept += len(data)
-                while self._kept > MOST_OUTPUT and len(self._output) > 1:
+                while self._kept > MAX_OUTPUT and len(self._output) > 1:
                     self._kept -= len(self._output.popleft())
 
     @property
     def output(self) -> str:
         """Its latest output since it was started."""
-        return b"".join([*self._output])[-MOST_OUTPUT:].decode("utf-8", "replace")
+        return b"".join([*self._output])[-MAX_OUTPUT:].decode("utf-8", "replace")
 
     def _last_words(self) -> str:
         lines = self.output.strip().splitlines()
@@ -166,16 +166,16 @@ class Program:
             return
         self._signal(process, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
+            process.wait(_STOP_TIMEOUT_S)
         # This reaches its child processes and whatever ignores the first signal.
         self._signal(process, signal.SIGKILL)
         try:
-            process.wait(_END_S)
+            process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             warn(f"{self._command} does not end; its process number is {process.pid}")
         if self._reader is not None:
             # A process that left the group may still hold the pipe.
-            self._reader.join(_END_S)
+            self._reader.join(_STOP_TIMEOUT_S)
 
     def _signal(self, process: subprocess.Popen[bytes], number: int) -> None:
         # The group may be gone with its first process.

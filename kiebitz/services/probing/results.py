@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import ANY_REACTION, HEARS, Role
+from kiebitz.dissectors.conformance.expectations import ANY_REACTION, INPUT_DIRECTION, TargetRole
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.storage.read.message_queries import MessageRow, messages, streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
@@ -17,19 +17,19 @@ from kiebitz.storage.session.message_detail import InFull, MessageInFull
 
 # Listing cases needs nothing that runs them.
 if TYPE_CHECKING:
-    from kiebitz.services.probing.case_runner import Attempt
+    from kiebitz.services.probing.case_runner import CaseOutcome
 
-MOST_MESSAGES = 24
+MAX_MESSAGES = 24
 """Maximum number of messages in a result."""
 
-_MOST_DRAWN = 8
+_MAX_RENDERED = 8
 """Maximum number of rendered messages in addition to those with a violation: a larger report does not open on
 a phone."""
 
-_MOST_HEX = 4096
+_MAX_HEX_BYTES = 4096
 """Maximum number of a message's bytes in a result."""
 
-_MOST_SENT = 64
+_MAX_SENT_PIECES = 64
 """Maximum number of sent pieces in a result."""
 
 NOT_TRIED = "NOT TRIED"
@@ -44,7 +44,7 @@ WORDS = ("FAILED", "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
 """The verdicts, most important first."""
 
 
-class Demanded(msgspec.Struct, frozen=True):
+class StatedExpectation(msgspec.Struct, frozen=True):
     """The specification's expectation for a case."""
 
     level: str
@@ -53,7 +53,7 @@ class Demanded(msgspec.Struct, frozen=True):
     quote: str | None
 
 
-class Told(msgspec.Struct, frozen=True):
+class ReportedMessage(msgspec.Struct, frozen=True):
     """A message of a case: its number in the session, its direction, and its first bytes in hex.
 
     `drawn` is the message rendered for the report; empty if many messages precede it.
@@ -68,7 +68,7 @@ class Told(msgspec.Struct, frozen=True):
     drawn: str
 
 
-class Sent(msgspec.Struct, frozen=True):
+class SentPiece(msgspec.Struct, frozen=True):
     """Bytes sent to the program in one piece: the stream, the time, and the first bytes in hex."""
 
     stream: int
@@ -88,19 +88,19 @@ class Result(msgspec.Struct, frozen=True):
     """
 
     case: str
-    role: Role
+    role: TargetRole
     kind: str
     group: str
     message: str | None
     field: str | None
     sentence: str
-    demand: Demanded
+    demand: StatedExpectation
     verdict: str
     why: str
     reactions: tuple[str, ...]
-    sent: tuple[Sent, ...]
+    sent: tuple[SentPiece, ...]
     unread: bytes
-    messages: tuple[Told, ...]
+    messages: tuple[ReportedMessage, ...]
     left_out: int
     session: str | None
     seconds: float
@@ -128,10 +128,10 @@ def group_of(case: Case) -> str:
     return ANY_MESSAGE if case.of is None else case.name.split("/")[1]
 
 
-def demanded(case: Case) -> Demanded:
+def stated_expectation(case: Case) -> StatedExpectation:
     """Return the specification's expectation for a case."""
-    demand = case.demand
-    return Demanded(demand.level, tuple(demand.right), demand.clause, demand.quote)
+    demand = case.expectation
+    return StatedExpectation(demand.level, tuple(demand.right), demand.clause, demand.quote)
 
 
 Renderer = Callable[[MessageInFull], str]
@@ -139,7 +139,7 @@ Renderer = Callable[[MessageInFull], str]
 
 
 def result_of(
-    attempt: Attempt,
+    attempt: CaseOutcome,
     timeline: Timeline,
     session: str | None,
     output: str | None,
@@ -156,10 +156,14 @@ def result_of(
     # For a case in play, only the violations are reported, not the whole game.
     numbers = attempt.wrong if case.is_in_play else [row.id for row in rows]
     in_full = InFull(timeline)
-    shown = [in_full.message(number) for number in numbers[:MOST_MESSAGES]]
-    unread = no_message(
+    shown = [in_full.message(number) for number in numbers[:MAX_MESSAGES]]
+    unread = unread_bytes(
         ((chunk.stream_id, chunk.offset, chunk.data or b"") for chunk in sent),
-        ((row.stream_id, row.offset, row.length) for row in rows if row.direction == HEARS[case.role]),
+        (
+            (row.stream_id, row.offset, row.length)
+            for row in rows
+            if row.direction == INPUT_DIRECTION[case.role]
+        ),
     )
     return Result(
         case.name,
@@ -169,14 +173,14 @@ def result_of(
         case.message,
         case.field,
         case.sentence,
-        demanded(case),
+        stated_expectation(case),
         NOT_TRIED if verdict is None else verdict.word,
         (attempt.why_not or "its injection point was not reached") if verdict is None else verdict.why,
         () if verdict is None else tuple(verdict.reactions),
-        tuple(_piece(chunk, timeline) for chunk in sent[:_MOST_SENT]),
-        unread[:_MOST_HEX],
+        tuple(_piece(chunk, timeline) for chunk in sent[:_MAX_SENT_PIECES]),
+        unread[:_MAX_HEX_BYTES],
         tuple(_message(each, place, render) for place, each in enumerate(shown) if each is not None),
-        max(len(numbers) - MOST_MESSAGES, 0),
+        max(len(numbers) - MAX_MESSAGES, 0),
         session,
         round(attempt.seconds, 3),
         output,
@@ -184,34 +188,38 @@ def result_of(
     )
 
 
-def untried(case: Case, why: str, command: str) -> Result:
+def untried_result(case: Case, why: str, command: str) -> Result:
     """Return the result of a case whose injection point no route reaches."""
     about = (case.name, case.role, case.kind, group_of(case), case.message, case.field, case.sentence)
-    return Result(*about, demanded(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command)
+    return Result(
+        *about, stated_expectation(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command
+    )
 
 
-def _message(shown: MessageInFull, place: int, render: Renderer) -> Told:
+def _message(shown: MessageInFull, place: int, render: Renderer) -> ReportedMessage:
     message = shown.message
-    is_drawn = place < _MOST_DRAWN or bool(shown.flaws)
-    return Told(
+    is_drawn = place < _MAX_RENDERED or bool(shown.flaws)
+    return ReportedMessage(
         message.id,
         message.time,
         message.direction,
         message.name,
         message.fields,
-        shown.data[:_MOST_HEX].hex(),
+        shown.data[:_MAX_HEX_BYTES].hex(),
         render(shown) if is_drawn else "",
     )
 
 
-def _piece(chunk: ChunkRow, timeline: Timeline) -> Sent:
+def _piece(chunk: ChunkRow, timeline: Timeline) -> SentPiece:
     data = chunk.data or b""
-    return Sent(chunk.stream_id, (chunk.ts_ns - timeline.started_ns) / 1e9, data[:_MOST_HEX].hex(), len(data))
+    return SentPiece(
+        chunk.stream_id, (chunk.ts_ns - timeline.started_ns) / 1e9, data[:_MAX_HEX_BYTES].hex(), len(data)
+    )
 
 
-def _sent(timeline: Timeline, attempt: Attempt) -> list[ChunkRow]:
+def _sent(timeline: Timeline, attempt: CaseOutcome) -> list[ChunkRow]:
     """Return what we have sent since the actions began, in the pieces in which it was sent."""
-    ours = HEARS[attempt.case.role]
+    ours = INPUT_DIRECTION[attempt.case.role]
     found = [
         chunk
         for stream in streams(timeline)
@@ -221,7 +229,7 @@ def _sent(timeline: Timeline, attempt: Attempt) -> list[ChunkRow]:
     return sorted(found, key=lambda chunk: chunk.id)
 
 
-def no_message(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int, int, int]]) -> bytes:
+def unread_bytes(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int, int, int]]) -> bytes:
     """Return the sent bytes that no message was read from.
 
     Args:
@@ -241,7 +249,7 @@ def no_message(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int,
     return b"".join(left)
 
 
-def right_words(result: Result) -> str:
+def expectation_in_words(result: Result) -> str:
     """Describe the specification's expectation."""
     demand = result.demand
     if demand.right == ANY_REACTION:
@@ -261,6 +269,6 @@ def by_verdict(count: Counter[str]) -> Iterator[tuple[str, int]]:
             yield word, count[word]
 
 
-def in_words(count: Counter[str]) -> str:
+def counts_in_words(count: Counter[str]) -> str:
     """Return the counts in one line."""
     return ", ".join(f"{number:,} {word}" for word, number in by_verdict(count)) or "no case was tried"

@@ -5,33 +5,33 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from kiebitz.dissectors.conformance.bots import Player
-from kiebitz.dissectors.conformance.expectations import HEARS
+from kiebitz.dissectors.conformance.bots import Bot
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.grammar.grammar import Decoded
-from kiebitz.dissectors.probing.answer_route import AnsweringWay, only_answers
+from kiebitz.dissectors.probing.answer_route import AnswerRoute, side_only_answers
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.client_route import PlayersWay
-from kiebitz.dissectors.probing.routes import RecordedWay, Way
-from kiebitz.dissectors.probing.server_route import HostWay
-from kiebitz.dissectors.probing.simulated_route import Goal
-from kiebitz.dissectors.probing.simulated_table import Company
+from kiebitz.dissectors.probing.client_route import ClientRoute
+from kiebitz.dissectors.probing.routes import RecordedRoute, Route
+from kiebitz.dissectors.probing.server_route import ServerRoute
+from kiebitz.dissectors.probing.simulated_route import RouteGoal
+from kiebitz.dissectors.probing.simulated_table import SimulatedTable
 from kiebitz.proxy.relay.modes import endpoint
-from kiebitz.services.probing.connection_setup import Conditions
+from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.server_addresses import places_of
 
 _NAMES = ("Anna", "Bert", "Cleo", "Dora")
-_STRANGER = "Emil"
+_NEWCOMER = "Emil"
 
-_GAMES = 8
+_MAX_GAMES = 8
 """Maximum number of games to play: not every game has everything that can happen."""
 
-Making = Callable[[int], Way]
+RouteFactory = Callable[[int], Route]
 """Creates a route; its argument is a seed that varies the play."""
 
 
-def ways_to(case: Case, conditions: Conditions) -> Sequence[Making]:
+def routes_to(case: Case, conditions: ProbeSetup) -> Sequence[RouteFactory]:
     """Return the routes to a case's injection point in the order to try them; empty if there are none."""
-    goal = Goal(case.aim(conditions.dissector), case.at_start, case.harmless, case.is_cut)
+    goal = RouteGoal(case.target_message(conditions.dissector), case.at_start, case.harmless, case.is_cut)
     played = [lambda seed: _played(conditions, goal, seed, 0)] if _may_be_played(conditions, goal) else []
     recorded = (
         [lambda seed: _recorded(conditions, case.fits, case.at_start, case.is_cut)]
@@ -42,14 +42,14 @@ def ways_to(case: Case, conditions: Conditions) -> Sequence[Making]:
     return [*recorded, *played] if conditions.is_like or case.at_start else [*played, *recorded]
 
 
-def way_of_game(conditions: Conditions, seed: int) -> Way:
+def baseline_route(conditions: ProbeSetup, seed: int) -> Route:
     """Return a route that plays a game without any case."""
-    if _may_be_played(conditions, Goal()):
-        return _played(conditions, Goal(), seed, _GAMES)
+    if _may_be_played(conditions, RouteGoal()):
+        return _played(conditions, RouteGoal(), seed, _MAX_GAMES)
     return _recorded(conditions, None)
 
 
-def _may_be_played(conditions: Conditions, goal: Goal) -> bool:
+def _may_be_played(conditions: ProbeSetup, goal: RouteGoal) -> bool:
     about = conditions.dissector
     if conditions.side == "server":
         return about.player is not None
@@ -57,33 +57,33 @@ def _may_be_played(conditions: Conditions, goal: Goal) -> bool:
     return about.player is not None and about.host is not None and not goal.early
 
 
-def _played(conditions: Conditions, goal: Goal, seed: int, games: int) -> Way:
-    about, address, habits = conditions.dissector, conditions.address, conditions.habits
+def _played(conditions: ProbeSetup, goal: RouteGoal, seed: int, games: int) -> Route:
+    about, address, baseline = conditions.dissector, conditions.address, conditions.baseline
     if conditions.side == "server":
         players = [_player(conditions, name, seed, games) for name in _NAMES[: about.seats]]
-        stranger = _player(conditions, _STRANGER, seed, 0)
-        return PlayersWay(about, players, stranger, address, goal, habits, time.monotonic)
+        stranger = _player(conditions, _NEWCOMER, seed, 0)
+        return ClientRoute(about, players, stranger, address, goal, baseline, time.monotonic)
     assert about.host is not None
     others = [_player(conditions, name, seed, 0) for name in _NAMES[1 : about.seats]]
-    company = Company(about.host(about.seats, seed, games), others)
-    return HostWay(about, company, address, goal, habits, time.monotonic)
+    company = SimulatedTable(about.host(about.seats, seed, games), others)
+    return ServerRoute(about, company, address, goal, baseline, time.monotonic)
 
 
-def _player(conditions: Conditions, name: str, seed: int, games: int) -> Player:
+def _player(conditions: ProbeSetup, name: str, seed: int, games: int) -> Bot:
     make = conditions.dissector.player
     assert make is not None
     return make(name, seed + len(name) + ord(name[0]), games)
 
 
 def _recorded(
-    conditions: Conditions,
+    conditions: ProbeSetup,
     fits: Callable[[Decoded], bool] | None,
     at_start: bool = False,
     is_cut: bool = False,
-) -> Way:
-    about, script, plays = conditions.dissector, conditions.script, HEARS[conditions.side]
+) -> Route:
+    about, script, plays = conditions.dissector, conditions.script, INPUT_DIRECTION[conditions.side]
     assert script is not None
     servers = places_of([endpoint(*conditions.address)], script.servers)
-    if only_answers(about, plays) and fits is not None:
-        return AnsweringWay(script, about, servers, fits, at_start)
-    return RecordedWay(script, plays, {about.protocol: about}, servers, fits, at_start, is_cut)
+    if side_only_answers(about, plays) and fits is not None:
+        return AnswerRoute(script, about, servers, fits, at_start)
+    return RecordedRoute(script, plays, {about.protocol: about}, servers, fits, at_start, is_cut)

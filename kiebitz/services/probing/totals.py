@@ -9,7 +9,7 @@ from kiebitz.dissectors.probing.case import Case
 from kiebitz.services.probing.results import NOT_TRIED, Result, group_of
 
 
-class Tally:
+class Totals:
     """Counts of results, grouped by message; `cases` are the planned ones, if known beforehand."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
@@ -46,9 +46,9 @@ class Tally:
         yield from sorted(self._reasons.items(), key=lambda each: -each[1].total())
 
 
-def tally_of(results: Iterable[Result]) -> Tally:
+def totals_of(results: Iterable[Result]) -> Totals:
     """Return the counts of complete results."""
-    tally = Tally()
+    tally = Totals()
     for result in results:
         tally.add(result)
     return tally

@@ -8,14 +8,23 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-from kiebitz.dissectors.replay.replay_peer import Action, Call, Divergence, Hang, Listen, Reaction, Rest, Say
-from kiebitz.dissectors.replay.script import Role
+from kiebitz.dissectors.replay.replay_peer import (
+    AwaitPeer,
+    CloseConnection,
+    Divergence,
+    InputResult,
+    OpenConnection,
+    PeerAction,
+    SendBytes,
+    WaitUntil,
+)
+from kiebitz.dissectors.replay.script import StreamRole
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
 from kiebitz.proxy.peers.connections import Came, Happening, Peers, Said
 from kiebitz.services.server_addresses import Place
 
-APART_SECONDS = 0.003
+STREAM_DELAY_S = 0.003
 """Seconds between messages on different streams, so that they arrive in the order in which they are sent.
 
 A receiver that reads both streams in one turn of its event loop, as a relay does, would see no order."""
@@ -23,58 +32,58 @@ A receiver that reads both streams in one turn of its event loop, as a relay doe
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
-class Playable(Protocol):
-    """The interface of a replay or route to its driver; see `Part`."""
+class DrivenPeer(Protocol):
+    """The interface of a replay or route to its driver; see `ReplayPeer`."""
 
-    def actions(self) -> Iterator[Action]:
+    def actions(self) -> Iterator[PeerAction]:
         """Yield the next actions."""
 
-    def accepted(self, connection: int, server: Role) -> None:
+    def client_accepted(self, connection: int, server: StreamRole) -> None:
         """Report a client's connection."""
 
-    def connected(self, connection: int, role: Role) -> None:
+    def connected(self, connection: int, role: StreamRole) -> None:
         """Report that our connection for a role is established."""
 
-    def heard(self, connection: int, data: bytes) -> Reaction:
+    def heard(self, connection: int, data: bytes) -> InputResult:
         """Process bytes from the peer."""
 
-    def ended(self, connection: int, how: str) -> Reaction:
+    def connection_ended(self, connection: int, how: str) -> InputResult:
         """Report that the peer sends nothing more."""
 
-    def overdue(self, listened: Listen) -> Reaction:
+    def timed_out(self, listened: AwaitPeer) -> InputResult:
         """Report that an awaited line or client did not arrive in time."""
 
 
-class Actor:
-    """A driver of `part` at the recorded pace times `speed`, or, if that is 0, as fast as the peer.
+class PeerDriver:
+    """A driver of `peer` at the recorded pace times `speed`, or, if that is 0, as fast as the peer.
 
-    `places` has the address of each server, by the first role that it has. `patience_s` is the peer's timeout
+    `places` has the address of each server, by the first role that it has. `timeout_s` is the peer's timeout
     in seconds. `on_divergence` is called for each difference from the record.
     """
 
     def __init__(
         self,
-        part: Playable,
+        peer: DrivenPeer,
         peers: Peers,
-        places: Mapping[Role, Place],
+        places: Mapping[StreamRole, Place],
         speed: float,
-        patience_s: float,
+        timeout_s: float,
         on_divergence: Callable[[Divergence], None],
     ) -> None:
-        self._part = part
+        self._peer = peer
         self._peers = peers
         self._places = places
         self._speed = speed
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._on_divergence = on_divergence
-        self._anybody = peers.plays == "c2s"
+        self._has_peer = peers.plays == "c2s"
         """True once there is a peer; a server waits for its first client without a timeout."""
         self._last = time.monotonic()
-        self._listened: Listen | None = None
+        self._listened: AwaitPeer | None = None
         self._deadline: float | None = None
         """The time at which the awaited input is overdue."""
 
-    async def listen(self) -> list[tuple[Role, str]]:
+    async def listen(self) -> list[tuple[StreamRole, str]]:
         """Open the servers; return each with its address. Raises RelayError."""
         opened = []
         for role, (host, port) in self._places.items():
@@ -84,40 +93,40 @@ class Actor:
 
     async def play(self) -> None:
         """Carry out the actions to the end, or to where they stop. Raises PeerError and RelayError."""
-        for action in self._part.actions():
-            if isinstance(action, Listen):
+        for action in self._peer.actions():
+            if isinstance(action, AwaitPeer):
                 await self._listen(action)
-            elif isinstance(action, Rest):
+            elif isinstance(action, WaitUntil):
                 await self._rest(action.until)
             else:
                 await self._pace(action.since_ns, action.apart)
                 await self._act(action)
-            await self._hear_all()
+            await self._receive_all()
             self._last = time.monotonic()
 
     async def _pace(self, since_ns: int, apart: bool) -> None:
         """Wait until an action is due, and process input meanwhile."""
         wait_s = since_ns / 1e9 / self._speed if self._speed else 0.0
-        await self.hear_until(self._last + max(wait_s, APART_SECONDS if apart else 0.0))
+        await self.receive_until(self._last + max(wait_s, STREAM_DELAY_S if apart else 0.0))
 
-    async def hear_until(self, due: float, is_enough: Callable[[], bool] = lambda: False) -> None:
+    async def receive_until(self, due: float, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Process input until a time of the monotonic clock, or until `is_enough` returns True."""
         while not is_enough() and (left := due - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
-                    await self._hear(await self._peers.happened.get())
+                    await self._receive(await self._peers.happened.get())
 
-    async def _act(self, action: Say | Call | Hang) -> None:
-        if isinstance(action, Say):
+    async def _act(self, action: SendBytes | OpenConnection | CloseConnection) -> None:
+        if isinstance(action, SendBytes):
             await self._say(action)
-        elif isinstance(action, Call):
+        elif isinstance(action, OpenConnection):
             await self._call(action.role)
         else:
             await self._meanwhile(self._peers.hang(action.connection))
 
-    async def _say(self, said: Say) -> None:
+    async def _say(self, said: SendBytes) -> None:
         if not self._peers.say(said.connection, said.data):
-            await self._meanwhile(self._peers.flushed(said.connection, self._patience_s))
+            await self._meanwhile(self._peers.flushed(said.connection, self._timeout_s))
 
     async def _meanwhile(self, doing: Coroutine[Any, Any, None]) -> None:
         """Process input while a coroutine runs: otherwise the input would pile up."""
@@ -126,55 +135,55 @@ class Actor:
             happening = asyncio.create_task(self._peers.happened.get())
             await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
             if happening.done():
-                await self._hear(happening.result())
+                await self._receive(happening.result())
             else:
                 happening.cancel()
         await task
 
-    async def _call(self, role: Role) -> None:
+    async def _call(self, role: StreamRole) -> None:
         host, port = self._places[self._server(role.server_key)]
-        self._part.connected(await _PEERS[role.transport].call(self._peers, host, port), role)
+        self._peer.connected(await _PEERS[role.transport].call(self._peers, host, port), role)
 
-    def _server(self, key: str) -> Role:
+    def _server(self, key: str) -> StreamRole:
         """Return the first role of a server; a replay may learn of further ones as it goes."""
         return next(role for role in self._places if role.server_key == key)
 
-    async def _listen(self, listened: Listen) -> None:
+    async def _listen(self, listened: AwaitPeer) -> None:
         """Wait for input from the peer, at most until the awaited input is overdue."""
         if listened != self._listened:
             self._listened = listened
-            self._deadline = time.monotonic() + self._patience_s
-        left = self._deadline - time.monotonic() if self._anybody and self._deadline is not None else None
+            self._deadline = time.monotonic() + self._timeout_s
+        left = self._deadline - time.monotonic() if self._has_peer and self._deadline is not None else None
         try:
             async with asyncio.timeout(left):
                 happening = await self._peers.happened.get()
         except TimeoutError:
             self._deadline = None
-            await self._react(self._part.overdue(listened))
+            await self._react(self._peer.timed_out(listened))
         else:
-            await self._hear(happening)
+            await self._receive(happening)
 
     async def _rest(self, until: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(until - time.monotonic()):
-                await self._hear(await self._peers.happened.get())
+                await self._receive(await self._peers.happened.get())
 
-    async def _hear_all(self) -> None:
+    async def _receive_all(self) -> None:
         while not self._peers.happened.empty():
-            await self._hear(self._peers.happened.get_nowait())
+            await self._receive(self._peers.happened.get_nowait())
 
-    async def _hear(self, happening: Happening) -> None:
+    async def _receive(self, happening: Happening) -> None:
         if isinstance(happening, Came):
-            if not self._anybody:
-                self._anybody = True
+            if not self._has_peer:
+                self._has_peer = True
                 self._listened = None
-            self._part.accepted(happening.connection, self._server(happening.server))
+            self._peer.client_accepted(happening.connection, self._server(happening.server))
         elif isinstance(happening, Said):
-            await self._react(self._part.heard(happening.connection, happening.data))
+            await self._react(self._peer.heard(happening.connection, happening.data))
         else:
-            await self._react(self._part.ended(happening.connection, happening.how))
+            await self._react(self._peer.connection_ended(happening.connection, happening.how))
 
-    async def _react(self, reaction: Reaction) -> None:
+    async def _react(self, reaction: InputResult) -> None:
         for divergence in reaction.divergences:
             self._on_divergence(divergence)
         for reply in reaction.replies:
