@@ -306,7 +306,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     if asked.restart is not None:
         port = asked.place[1] if asked.role == "server" else None
         program = TargetProgram(asked.restart, asked.dissector.transport, port)
-    series = TestRun(
+    test_run = TestRun(
         ProbeSetup(
             asked.dissector,
             asked.role,
@@ -331,7 +331,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     try:
         watching = ProgressView(cases[: asked.most])
         with Live(watching):
-            for result in series.run(cases):
+            for result in test_run.run(cases):
                 results.append(result)
                 watching.add(result)
     except KeyboardInterrupt:
@@ -339,7 +339,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
         return results, f"{left}: it was interrupted", True
     finally:
         signal.signal(signal.SIGTERM, before)
-    return results, series.left_out, False
+    return results, test_run.left_out, False
 
 
 def _sample(asked: _Asked) -> Script | None:

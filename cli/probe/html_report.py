@@ -58,7 +58,7 @@ class _Page:
 
     def __init__(self, title: str, results: Sequence[Result], left: str | None) -> None:
         self._title, self._results, self._left = title, results, left
-        self._tally = totals_of(results)
+        self._totals = totals_of(results)
         self._room = _MAX_RENDERED
 
     def pieces(self) -> Iterator[str]:
@@ -75,11 +75,11 @@ class _Page:
             yield f"<p>Left out: {_text(self._left)}</p>\n"
         yield "</header>\n<main>\n"
         for word in _IN_FULL:
-            yield from self._one_by_one(word)
+            yield from self._single_cases(word)
         yield from self._sums()
         for word in WORDS:
             if word not in _IN_FULL and word != NOT_TRIED:
-                yield from self._together(word)
+                yield from self._grouped_cases(word)
         yield from self._not_tried()
         yield "</main>\n</body>\n</html>\n"
 
@@ -90,7 +90,7 @@ class _Page:
 
     def _counts(self) -> Iterator[str]:
         """Yield the totals, as a bar and in words."""
-        found = [*by_verdict(self._tally.total)]
+        found = [*by_verdict(self._totals.total)]
         yield '<div class="bar" aria-hidden="true">'
         for word, count in found:
             yield f'<span class="{key_of(word)}" style="flex-grow: {count}"></span>'
@@ -100,33 +100,33 @@ class _Page:
         yield "</ul>\n"
 
     def _sums(self) -> Iterator[str]:
-        words = [word for word, _ in by_verdict(self._tally.total)]
+        words = [word for word, _ in by_verdict(self._totals.total)]
         if not words:
             return
         titles = "".join(f"<th>{word}</th>" for word in words)
         yield '<section>\n<h2>By message</h2>\n<div class="wide" tabindex="0"><table>\n'
         yield f"<thead><tr><th>message</th>{titles}</tr></thead>\n<tbody>\n"
-        for group in self._tally.groups:
-            count = self._tally.of(group)
+        for group in self._totals.groups:
+            count = self._totals.of(group)
             cells = "".join(f'<td class="{key_of(word)}">{count[word] or ""}</td>' for word in words)
             yield f"<tr><th>{_text(group)}</th>{cells}</tr>\n"
         yield "</tbody>\n</table></div>\n</section>\n"
 
     # Cases.
 
-    def _of(self, word: str) -> list[Result]:
+    def _results_with(self, word: str) -> list[Result]:
         return [result for result in self._results if result.verdict == word]
 
-    def _one_by_one(self, word: str) -> Iterator[str]:
-        found = self._of(word)
+    def _single_cases(self, word: str) -> Iterator[str]:
+        found = self._results_with(word)
         if found:
             yield _heading(word, len(found))
             for result in found:
                 yield from self._case(result, result.is_failed and len(found) <= _MAX_OPEN)
             yield "</section>\n"
 
-    def _together(self, word: str) -> Iterator[str]:
-        found = self._of(word)
+    def _grouped_cases(self, word: str) -> Iterator[str]:
+        found = self._results_with(word)
         if not found:
             return
         yield _heading(word, len(found))
@@ -139,11 +139,11 @@ class _Page:
         yield "</section>\n"
 
     def _not_tried(self) -> Iterator[str]:
-        found = self._of(NOT_TRIED)
+        found = self._results_with(NOT_TRIED)
         if not found:
             return
         yield _heading(NOT_TRIED, len(found))
-        for why, groups in self._tally.reasons():
+        for why, groups in self._totals.reasons():
             yield f'<details class="group"><summary>{_text(why)} <span>{groups.total()}</span></summary>\n'
             yield "<ul>\n"
             for result in found:
@@ -165,20 +165,20 @@ class _Page:
         if demand.quote is not None:
             yield f"<br><q>{_text(demand.quote)}</q>"
         yield "</p>\n"
-        yield from self._said(result)
-        yield from self._written(result)
+        yield from self._messages(result)
+        yield from self._output(result)
         yield f'<h4>Once more</h4>\n<pre class="command">{_text(result.command)}</pre>\n'
         if result.session is not None:
             yield f"<p>Recorded as <code>{_text(result.session)}</code>, {result.seconds:.1f} s.</p>\n"
         yield "</details>\n"
 
-    def _said(self, result: Result) -> Iterator[str]:
+    def _messages(self, result: Result) -> Iterator[str]:
         ours = INPUT_DIRECTION[result.role]
         yield '<h4>What was said</h4>\n<div class="said">\n'
         if result.unread:
-            yield self._drawn("sent", render_bytes(result.unread, "no message was read in it"), "")
+            yield self._message("sent", render_bytes(result.unread, "no message was read in it"), "")
         for message in result.messages:
-            yield self._drawn(
+            yield self._message(
                 "sent" if message.direction == ours else "got", message.drawn, _in_a_line(message)
             )
         yield "</div>\n"
@@ -187,14 +187,14 @@ class _Page:
         if not result.messages and not result.unread:
             yield "<p>Nothing.</p>\n"
 
-    def _drawn(self, way: str, drawn: str, otherwise: str) -> str:
+    def _message(self, way: str, drawn: str, otherwise: str) -> str:
         """Return one message, rendered if there is room for it."""
         self._room -= len(drawn)
         is_drawn = drawn and self._room >= 0
         inside = f'<pre tabindex="0">{drawn}</pre>' if is_drawn else f"<p>{_text(otherwise)}</p>"
         return f'<div class="{way}"><b>{way}</b>{inside}</div>\n'
 
-    def _written(self, result: Result) -> Iterator[str]:
+    def _output(self, result: Result) -> Iterator[str]:
         if not result.output:
             return
         output = result.output

@@ -54,14 +54,14 @@ class ProgressView:
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._cases = cases
-        self._tally = Totals(cases)
+        self._totals = Totals(cases)
         self._failed: deque[Result] = deque(maxlen=_MAX_FAILED)
         self._begun = time.monotonic()
         self._done = 0
 
     def add(self, result: Result) -> None:
         """Add the result of the next case."""
-        self._tally.add(result)
+        self._totals.add(result)
         self._done += 1
         if result.is_failed:
             self._failed.append(result)
@@ -70,9 +70,9 @@ class ProgressView:
         """Render the view in no more lines than the terminal has."""
         width = options.max_width
         failed = [*self._failed]
-        yield self._how_far(width)
+        yield self._progress_row(width)
         if width < _MIN_COLUMNS:
-            yield _line(Text(counts_in_words(self._tally.total)))
+            yield _line(Text(counts_in_words(self._totals.total)))
         else:
             room = console.size.height - _OTHER_LINES - len(failed) - (width < _WIDE_COLUMNS)
             yield self._table(width, max(room, _MIN_ROWS))
@@ -81,16 +81,16 @@ class ProgressView:
         for result in failed:
             yield _line(Text.assemble((result.verdict, "red bold"), f" {result.case}: {result.why}"))
 
-    def _how_far(self, width: int) -> RenderableType:
+    def _progress_row(self, width: int) -> RenderableType:
         elapsed = time.monotonic() - self._begun
         row = Table.grid(padding=(0, 1))
-        told = f"{_duration(elapsed)}"
+        label = f"{_duration(elapsed)}"
         left = len(self._cases) - self._done
         if self._done and left:
-            told += f", about {_duration(elapsed / self._done * left)} left"
+            label += f", about {_duration(elapsed / self._done * left)} left"
         count = f"{self._done:,} of {len(self._cases):,} cases"
-        bar = ProgressBar(len(self._cases), self._done, width=max(min(30, width - len(count + told) - 3), 5))
-        row.add_row(Text(count), bar, Text(told, no_wrap=True))
+        bar = ProgressBar(len(self._cases), self._done, width=max(min(30, width - len(count + label) - 3), 5))
+        row.add_row(Text(count), bar, Text(label, no_wrap=True))
         return row
 
     def _table(self, width: int, room: int) -> RenderableType:
@@ -103,20 +103,20 @@ class ProgressView:
             table.add_column(
                 title, justify="right", vertical="bottom", width=max(*map(len, lines), _MIN_COUNT_WIDTH)
             )
-        for group, above in _window(self._tally.groups, self._place(), room):
+        for group, above in _window(self._totals.groups, self._place(), room):
             if group is None:
                 table.add_row(_line(Text(f"{ellipsis()} {above} more", "dim")))
             else:
-                table.add_row(_line(Text(group)), *_cells(self._tally.of(group), self._tally.left(group)))
+                table.add_row(_line(Text(group)), *_cells(self._totals.of(group), self._totals.left(group)))
         table.add_row(
-            Text("all", "bold"), *_cells(self._tally.total, len(self._cases) - self._done), style="bold"
+            Text("all", "bold"), *_cells(self._totals.total, len(self._cases) - self._done), style="bold"
         )
         return table
 
     def _place(self) -> int:
         """Return the index of the message whose case runs now."""
-        places = [place for place, group in enumerate(self._tally.groups) if self._tally.left(group)]
-        return places[0] if places else len(self._tally.groups) - 1
+        places = [place for place, group in enumerate(self._totals.groups) if self._totals.left(group)]
+        return places[0] if places else len(self._totals.groups) - 1
 
 
 def _window(groups: Sequence[str], here: int, room: int) -> Iterator[tuple[str | None, int]]:

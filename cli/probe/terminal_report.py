@@ -51,27 +51,27 @@ def print_results(results: Sequence[Result]) -> None:
                 _show_in_full(result)
     if not results:
         return
-    tally = totals_of(results)
-    _show_sums(tally)
-    _show_reasons(tally)
+    totals = totals_of(results)
+    _show_sums(totals)
+    _show_reasons(totals)
 
 
-def _show_sums(tally: Totals) -> None:
+def _show_sums(totals: Totals) -> None:
     """Print the number of results by message and verdict; a verdict that does not occur has no column."""
-    words = [word for word in WORDS if tally.total[word]]
+    words = [word for word in WORDS if totals.total[word]]
     columns = [
         Column("", "message", least=8, stays=True),
         *(Column("", word, right=True, colour=_in_colour(COLOURS.get(word)), stays=True) for word in words),
     ]
-    rows = [(group, tally.of(group)) for group in tally.groups]
+    rows = [(group, totals.of(group)) for group in totals.groups]
     if len(rows) > 1:
-        rows.append(("all", tally.total))
+        rows.append(("all", totals.total))
     show_table(columns, [[(group, *(count[word] or None for word in words)) for group, count in rows]])
 
 
-def _show_reasons(tally: Totals) -> None:
+def _show_reasons(totals: Totals) -> None:
     """Print why cases could not be tried."""
-    reasons = [*tally.reasons()]
+    reasons = [*totals.reasons()]
     if reasons:
         show_line()
         show_line(Styled(NOT_TRIED, bold=True), " because")

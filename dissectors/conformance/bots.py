@@ -96,7 +96,7 @@ class SimulatedPeer:
         self.games = 0
         """Number of finished games."""
         self._max_games = games
-        self._turns: deque[_PendingAction] = deque()
+        self._pending: deque[_PendingAction] = deque()
         self._scheduled: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
@@ -108,11 +108,11 @@ class SimulatedPeer:
     def choices(self, now: float) -> tuple[BotAction, ...]:
         """Return all actions that the rules allow now; the one it would choose by itself comes first."""
         self.now = max(self.now, now)
-        while not self._turns and self._scheduled and self._scheduled[0][0] <= self.now:
+        while not self._pending and self._scheduled and self._scheduled[0][0] <= self.now:
             _, _, plan = heapq.heappop(self._scheduled)
             with suppress(*_CONTEXT_ERRORS):
                 plan()
-        return self._turns[0].choices if self._turns else ()
+        return self._pending[0].choices if self._pending else ()
 
     def next(self, now: float, target_message: TargetMessage | None = None) -> BotStep:
         """Return the next step: the target if the rules allow it now, else what leads to it."""
@@ -120,9 +120,9 @@ class SimulatedPeer:
             found = self._choose_towards(target_message, choices) if target_message is not None else None
             if found is not None:
                 return found
-            if not self._turns[0].optional:
+            if not self._pending[0].optional:
                 return choices[0]
-            self._turns.popleft()
+            self._pending.popleft()
         if self._scheduled:
             return Wait(self._scheduled[0][0])
         return Done() if self.is_finished else Wait()
@@ -145,30 +145,32 @@ class SimulatedPeer:
     def upcoming(self, now: float, to: int = 0) -> BotAction | None:
         """Return the next action on a connection that need not wait for the peer, or None."""
         self.choices(now)
-        for turn in self._turns:
-            if not turn.optional and (isinstance(turn.choices[0], Reconnect) or turn.choices[0].to == to):
-                return turn.choices[0]
+        for pending in self._pending:
+            if not pending.optional and (
+                isinstance(pending.choices[0], Reconnect) or pending.choices[0].to == to
+            ):
+                return pending.choices[0]
         return None
 
     def confirm(self, act: BotAction) -> None:
         """Confirm that an action was carried out."""
-        if self._turns:
-            self._turns.popleft()
+        if self._pending:
+            self._pending.popleft()
         if isinstance(act, SendMessage):
             with suppress(*_CONTEXT_ERRORS):
                 self._on_sent(act)
 
     def _queue(self, *choices: BotAction, optional: bool = False) -> None:
         """Queue one action, given with its alternatives."""
-        if choices and len(self._turns) < MAX_PENDING:
-            self._turns.append(_PendingAction(choices, optional))
+        if choices and len(self._pending) < MAX_PENDING:
+            self._pending.append(_PendingAction(choices, optional))
 
     def _schedule(self, seconds: float, plan: Callable[[], None]) -> None:
         """Schedule a call after a number of seconds."""
         if len(self._scheduled) < MAX_PENDING:
             heapq.heappush(self._scheduled, (self.now + seconds, next(self._numbers), plan))
 
-    def _on_sent(self, said: SendMessage) -> None:
+    def _on_sent(self, sent: SendMessage) -> None:
         """Update the state after sending a message."""
 
     def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:
@@ -186,7 +188,7 @@ class Bot(SimulatedPeer, ABC):
     def connected(self, now: float) -> None:
         """Begin a conversation on an established connection."""
         self.now = max(self.now, now)
-        self._turns.clear()
+        self._pending.clear()
         self._scheduled.clear()
         self._begin()
 
@@ -245,11 +247,11 @@ class SimulatedServer(SimulatedPeer, ABC):
         """Process the end of a client's connection."""
         self.now = max(self.now, now)
         kept = (
-            turn
-            for turn in self._turns
-            if not any(_uses_connection(choice, connection) for choice in turn.choices)
+            pending
+            for pending in self._pending
+            if not any(_uses_connection(choice, connection) for choice in pending.choices)
         )
-        self._turns = deque(kept)
+        self._pending = deque(kept)
         self._client_disconnected(connection)
 
     @abstractmethod

@@ -118,8 +118,8 @@ class RuleViolation(msgspec.Struct, frozen=True):
     """A way to break a rule of the table: a message with other fields.
 
     `message` is named as in a case's name; `sends` is another message to send in its place. `fields` raises
-    NotHere where the rule cannot be broken; if the state lacks what it looks up, LookupError, TypeError,
-    AttributeError, ValueError or StopIteration.
+    NotApplicable where the rule cannot be broken; if the state lacks what it looks up, LookupError,
+    TypeError, AttributeError, ValueError or StopIteration.
     """
 
     rule: str

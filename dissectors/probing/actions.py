@@ -76,24 +76,27 @@ def send_whole(at: Situation) -> CaseActions:
 
 def send_bytewise(at: Situation) -> CaseActions:
     """Send the message byte by byte."""
-    acts: list[CaseAction] = []
+    actions: list[CaseAction] = []
     for start in range(min(len(at.frame), _MAX_SINGLE_BYTES)):
-        acts += Send(at.frame[start : start + 1]), Pause(_BYTE_DELAY_S)
+        actions += Send(at.frame[start : start + 1]), Pause(_BYTE_DELAY_S)
     rest = at.frame[_MAX_SINGLE_BYTES:]
-    return (*acts, Send(rest)) if rest else tuple(acts)
+    return (*actions, Send(rest)) if rest else tuple(actions)
 
 
 def send_joined(at: Situation) -> CaseActions:
-    """Send the message and the next one in one piece. Raises NotHere if the next one waits for the target."""
+    """Send the message and the next one in one piece.
+
+    Raises NotApplicable if the next one waits for the target.
+    """
     return (Send(at.frame + _following(at, waits=False)),)
 
 
 def send_slowly(at: Situation) -> CaseActions:
     """Send the first few bytes one second apart, then the rest."""
-    acts: list[CaseAction] = []
+    actions: list[CaseAction] = []
     for start in range(min(len(at.frame) - 1, _SLOW_BYTES)):
-        acts += Send(at.frame[start : start + 1]), Pause(1)
-    return (*acts, Send(at.frame[min(len(at.frame) - 1, _SLOW_BYTES) :]))
+        actions += Send(at.frame[start : start + 1]), Pause(1)
+    return (*actions, Send(at.frame[min(len(at.frame) - 1, _SLOW_BYTES) :]))
 
 
 def send_in_two(at: Situation) -> CaseActions:
@@ -114,7 +117,7 @@ def send_nothing(at: Situation) -> CaseActions:
 def send_overtaken(at: Situation) -> CaseActions:
     """Send the next message before this one, as datagrams may arrive.
 
-    Raises NotHere if the next one waits for the target.
+    Raises NotApplicable if the next one waits for the target.
     """
     return (Send(_following(at, waits=False)), Send(at.frame))
 
@@ -178,7 +181,7 @@ def first_half(at: Situation) -> bytes:
 
 
 def line_end_of(frame: bytes) -> bytes:
-    """Return the line end of a message without the message. Raises NotHere if it has none."""
+    """Return the line end of a message without the message. Raises NotApplicable if it has none."""
     end = frame[len(frame.rstrip(b"\r\n")) :]
     if not end:
         raise NotApplicable("the message has no line end")

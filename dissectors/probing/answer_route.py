@@ -186,7 +186,7 @@ class AnswerRoute(ScriptRoute):
         for line in self._openings[role.number]:
             self._due.append(SendBytes(connection, line.data, 0, True, line))
 
-    def heard(self, connection: int, data: bytes) -> InputResult:
+    def data_received(self, connection: int, data: bytes) -> InputResult:
         if connection not in self._roles:
             return InputResult()
         replies: list[SendBytes] = []

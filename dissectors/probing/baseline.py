@@ -36,10 +36,10 @@ class Baseline:
         """The messages that it sends to a new client before that has sent any."""
         self.answers_newcomers = False
         """True if it answers the first messages of a new client."""
-        self.flawed: frozenset[str] = frozenset()
+        self.invalid_messages: frozenset[str] = frozenset()
         """The names of its messages that violate the grammar in undisturbed games, too."""
 
-    def learn(self, said: str, heard: Sequence[tuple[str, bool]]) -> None:
+    def learn(self, sent: str, received: Sequence[tuple[str, bool]]) -> None:
         """Record the messages received on a connection after one of ours and before our next one.
 
         Args:
@@ -47,27 +47,27 @@ class Baseline:
             heard: The received messages' names, each with whether it named our player.
         """
         came: dict[str, bool] = {}
-        for name, names_speaker in heard:
+        for name, names_speaker in received:
             came[name] = came.get(name, False) or names_speaker
-        known = self._always.setdefault(said, came)
-        self._always[said] = {name: known[name] and came[name] for name in known if name in came}
-        self._first.setdefault(said, set()).update(name for name, _ in heard[:1])
+        known = self._always.setdefault(sent, came)
+        self._always[sent] = {name: known[name] and came[name] for name in known if name in came}
+        self._first.setdefault(sent, set()).update(name for name, _ in received[:1])
 
-    def answers_to(self, said: MessageType) -> Collection[str]:
+    def answers_to(self, sent: MessageType) -> Collection[str]:
         """Return the names of the target's messages that answer a message by the grammar."""
-        return self._answers.get(said.name, ())
+        return self._answers.get(sent.name, ())
 
-    def is_answered(self, said: MessageType) -> bool:
+    def is_answered(self, sent: MessageType) -> bool:
         """Return True if the grammar names an answer to the message."""
-        return said.name in self._answers
+        return sent.name in self._answers
 
-    def follows(self, said: MessageType, reply: str, names_speaker: bool) -> bool:
+    def follows(self, sent: MessageType, reply: str, names_speaker: bool) -> bool:
         """Return True if a reply is the usual one to a message, or if nothing is known about that message."""
-        if said.name in self._answers:
-            return reply in self._answers[said.name]
-        always, first = self._always.get(said.name, {}), self._first.get(said.name, set())
+        if sent.name in self._answers:
+            return reply in self._answers[sent.name]
+        always, first = self._always.get(sent.name, {}), self._first.get(sent.name, set())
         # A message that follows at once and every time is the most significant.
-        telling = first & always.keys() or always.keys() or first
-        if not telling:
+        significant = first & always.keys() or always.keys() or first
+        if not significant:
             return True
-        return reply in telling and (names_speaker or not always.get(reply))
+        return reply in significant and (names_speaker or not always.get(reply))

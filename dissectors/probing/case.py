@@ -79,8 +79,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
         return TargetMessage(name, fits)
 
-    def acts(self, at: Situation) -> CaseActions:
-        """Return the actions for an injection point. Raises NotHere if the case does not suit it."""
+    def actions(self, at: Situation) -> CaseActions:
+        """Return the actions for an injection point. Raises NotApplicable if the case does not suit it."""
         return self.make(at)
 
 

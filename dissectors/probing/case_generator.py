@@ -21,7 +21,7 @@ from kiebitz.dissectors.conformance.expectations import (
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Field, MessageType
 from kiebitz.dissectors.model import OPPOSITE, Transport
-from kiebitz.dissectors.probing import actions as acts
+from kiebitz.dissectors.probing import actions as actions
 from kiebitz.dissectors.probing.actions import CaseActions
 from kiebitz.dissectors.probing.case import Case, is_same_message, to_case_name
 from kiebitz.dissectors.probing.delivery_variants import DeliveryVariant, delivery_variants_of
@@ -29,7 +29,7 @@ from kiebitz.dissectors.probing.mutations import Mutator
 
 _STREAM = "RFC 9293, 2.2 Key TCP Concepts"
 _OF_STREAM = "TCP provides a reliable, in-order, byte-stream service to applications."
-_LINE_ENDS = Spelling("line-ends", "with LF for CR LF, or the other way round", acts.swap_line_ends)
+_LINE_ENDS = Spelling("line-ends", "with LF for CR LF, or the other way round", actions.swap_line_ends)
 
 
 def generate_cases(dissector: Dissector, role: TargetRole) -> tuple[Case, ...]:
@@ -98,7 +98,7 @@ class _CaseGenerator:
             "game",
             "an undisturbed game",
             game,
-            acts.fixed_actions(),
+            actions.fixed_actions(),
             is_in_play=True,
         )
         rows = (row for row in self._dissector.grammar.rows if row.direction == OPPOSITE[self._direction])
@@ -110,7 +110,7 @@ class _CaseGenerator:
                 "said",
                 f"{name}: as the program sends it in an undisturbed game",
                 Expectation(label, self._role, "must", ("answers",), row.clause),
-                acts.fixed_actions(),
+                actions.fixed_actions(),
                 is_in_play=True,
                 checked_message=name,
             )
@@ -122,42 +122,42 @@ class _CaseGenerator:
         yield self._case(
             "unknown-message",
             "a message with an unknown name",
-            acts.replace_with(mutator.renamed),
+            actions.replace_with(mutator.renamed),
             uses=0,
         )
         yield self._case(
             "rubbish",
             "every byte once, from 0 to 255",
-            acts.fixed_actions(acts.Send(bytes(range(256)))),
+            actions.fixed_actions(actions.Send(bytes(range(256)))),
             uses=0,
         )
         if self._transport == "udp":
-            yield self._case("empty", "an empty datagram", acts.fixed_actions(acts.Send(b"")), uses=0)
+            yield self._case("empty", "an empty datagram", actions.fixed_actions(actions.Send(b"")), uses=0)
             yield self._case(
                 "huge",
                 "a datagram of 60,000 bytes",
-                acts.replace_with(acts.pad_to(60_000)),
+                actions.replace_with(actions.pad_to(60_000)),
             )
         else:
-            yield self._case("empty", "a line end alone", acts.replace_with(acts.line_end_of), uses=0)
-            yield self._case("endless", "a message that begins and does not end", acts.send_endless)
-            ends: tuple[tuple[str, acts.CaseAction], ...] = (
-                ("half-close", acts.HalfClose("stranger")),
-                ("close", acts.Close("stranger")),
-                ("reset", acts.Reset("stranger")),
+            yield self._case("empty", "a line end alone", actions.replace_with(actions.line_end_of), uses=0)
+            yield self._case("endless", "a message that begins and does not end", actions.send_endless)
+            ends: tuple[tuple[str, actions.CaseAction], ...] = (
+                ("half-close", actions.HalfClose("stranger")),
+                ("close", actions.Close("stranger")),
+                ("reset", actions.Reset("stranger")),
             )
             for word, end in ends if self._role == "server" else ():
                 sentence = f"a client connects and leaves without a message ({word})"
-                yield self._case(f"come-and-go/{word}", sentence, acts.fixed_actions(end), uses=0)
+                yield self._case(f"come-and-go/{word}", sentence, actions.fixed_actions(end), uses=0)
             if self._role == "server":
                 sentence = "a message as it is, after half a message of another new client"
-                yield self._case("come-and-stay", sentence, acts.send_during_half, harmless=True)
+                yield self._case("come-and-stay", sentence, actions.send_during_half, harmless=True)
         silence_s = self._reactions.silence_s
         if silence_s is not None:
             yield self._case(
                 "silence",
                 f"no message for more than {silence_s:g} s",
-                acts.fixed_actions(acts.Pause(silence_s + 1)),
+                actions.fixed_actions(actions.Pause(silence_s + 1)),
                 uses=0,
             )
 
@@ -168,7 +168,7 @@ class _CaseGenerator:
             yield self._message_case(row, f"{label}/{form.kind}", form.sentence, form.make, form)
         if row.name not in self._dissector.introductions:
             sentence = "before any other message"
-            yield self._message_case(row, f"{label}/first", sentence, acts.send_whole, at_start=True)
+            yield self._message_case(row, f"{label}/first", sentence, actions.send_whole, at_start=True)
 
     def _spelling_cases(self, row: MessageType, label: str) -> Iterator[Case]:
         known = self._reactions.spellings
@@ -181,8 +181,8 @@ class _CaseGenerator:
                 row,
                 f"{label}/spelling/{spelling.word}",
                 spelling.sentence,
-                acts.replace_with(partial(self._mutator.respell, spelling)),
-                DeliveryVariant("spelling", "", acts.send_whole, harmless=True),
+                actions.replace_with(partial(self._mutator.respell, spelling)),
+                DeliveryVariant("spelling", "", actions.send_whole, harmless=True),
                 spelling=spelling,
             )
 
@@ -193,14 +193,14 @@ class _CaseGenerator:
                 row,
                 f"{label}/cut",
                 "only its first half as a datagram",
-                acts.replace_with(mutator.halve),
+                actions.replace_with(mutator.halve),
             )
-        yield self._message_case(row, f"{label}/utf-16", "in UTF-16", acts.replace_with(mutator.to_utf_16))
+        yield self._message_case(row, f"{label}/utf-16", "in UTF-16", actions.replace_with(mutator.to_utf_16))
         yield self._message_case(
             row,
             f"{label}/byte-order-mark",
             "with a byte order mark before it",
-            acts.replace_with(mutator.add_byte_order_mark),
+            actions.replace_with(mutator.add_byte_order_mark),
         )
 
     def _field_cases(self, row: MessageType | None, label: str, of: Field) -> Iterator[Case]:
@@ -208,7 +208,7 @@ class _CaseGenerator:
         at_field = f"{label}{to_case_name(of.name)}"
 
         def case(name: str, sentence: str, written: Callable[[bytes], bytes]) -> Case:
-            return self._message_case(row, name, sentence, acts.replace_with(written), of=of)
+            return self._message_case(row, name, sentence, actions.replace_with(written), of=of)
 
         yield case(f"{at_field}/left-out", "it is left out", partial(mutator.remove_field, of))
         yield case(f"{at_field}/doubled", "it occurs twice", partial(mutator.repeat_field, of))
@@ -233,15 +233,15 @@ class _CaseGenerator:
             for is_others in (True, False) if not out_of_range else (True,):
                 whose = "others" if is_others else "nobodys"
                 sentence = f"another's {handle.title}" if is_others else f"an unknown {handle.title}"
-                make = acts.build_from(partial(mutator.replace_identifier, of, handle, is_others))
+                make = actions.build_from(partial(mutator.replace_identifier, of, handle, is_others))
                 name = f"{at_field}/{whose}-{to_case_name(handle.title)}"
                 yield self._message_case(row, name, sentence, make, of=of)
 
     def _dialect_case(self, row: MessageType) -> Case:
         alike = [each for each in self._rows if each.name == row.name and each.deviation is not None]
         name = f"{to_case_name(row.name)}/dialect/{alike.index(row) + 1}"
-        make = acts.replace_with(partial(self._mutator.dialect, row))
-        form = DeliveryVariant("dialect", "", acts.send_whole, harmless=True)
+        make = actions.replace_with(partial(self._mutator.dialect, row))
+        form = DeliveryVariant("dialect", "", actions.send_whole, harmless=True)
         return self._message_case(row, name, str(row.deviation), make, form)
 
     def _rule_cases(self, row: MessageType, label: str) -> Iterator[Case]:
@@ -252,7 +252,7 @@ class _CaseGenerator:
                     row,
                     f"{label}/rule/{breach.rule}",
                     f"violates the rule: {rule.text}",
-                    acts.build_from(partial(self._mutator.break_rule, breach)),
+                    actions.build_from(partial(self._mutator.break_rule, breach)),
                 )
 
     # Helpers.

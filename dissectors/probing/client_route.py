@@ -99,7 +99,7 @@ class ClientRoute(SimulatedRoute):
     def _may_connect(self) -> bool:
         """Return True if the next bot may connect: all connected ones have an answer or need not wait."""
         is_quiet = self._clock() >= self._called_at + _NEXT_BOT_S
-        return is_quiet or all(line.said is not None and line.heard for line in self._lines.values())
+        return is_quiet or all(line.last_sent is not None and line.received for line in self._lines.values())
 
     def _carry_out(
         self, seat: _Seat, connection: int, step: play.BotAction
@@ -126,15 +126,15 @@ class ClientRoute(SimulatedRoute):
             yield OpenConnection(seat.role, 0, True)
 
     def _send(
-        self, seat: _Seat, connection: int, said: play.SendMessage
+        self, seat: _Seat, connection: int, message: play.SendMessage
     ) -> Iterator[PeerAction | InjectionPoint]:
-        sent = self._to_send(said, connection)
+        sent = self._to_send(message, connection)
         if sent is None:
             return
         # A server cannot know yet which client this is.
         is_first = self._goal.target_message is not None and self._goal.target_message.name is None
         is_first = is_first and not self._lines[connection].has_begun
-        if is_first or not (self._is_target(said) and self._enough_connected()):
+        if is_first or not (self._is_target(message) and self._enough_connected()):
             yield sent
         elif not self._goal.early:
             yield self._point_at(sent, seat.player.upcoming(self._clock()), seat.role)

@@ -9,7 +9,7 @@ import msgspec
 from kiebitz.dissectors.conformance.expectations import Situation, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.probing import actions as acts
+from kiebitz.dissectors.probing import actions as actions
 from kiebitz.dissectors.probing.actions import CaseActions
 
 _LATE_FACTOR = 2.0
@@ -27,30 +27,32 @@ class DeliveryVariant(msgspec.Struct, frozen=True):
 
 
 _STREAM_VARIANTS = (
-    DeliveryVariant("bytewise", "byte by byte", acts.send_bytewise, harmless=True),
-    DeliveryVariant("in-two", "in two pieces, a second apart", acts.send_in_two, harmless=True),
-    DeliveryVariant("slowly", "a byte a second, at first", acts.send_slowly, harmless=True),
-    DeliveryVariant("joined", "in one piece with the next message", acts.send_joined, 2, harmless=True),
-    DeliveryVariant("cut/silence", "half of it, then nothing", acts.send_half_then()),
-    DeliveryVariant("cut/half-close", "half of it, then a half-close", acts.send_half_then(acts.HalfClose())),
+    DeliveryVariant("bytewise", "byte by byte", actions.send_bytewise, harmless=True),
+    DeliveryVariant("in-two", "in two pieces, a second apart", actions.send_in_two, harmless=True),
+    DeliveryVariant("slowly", "a byte a second, at first", actions.send_slowly, harmless=True),
+    DeliveryVariant("joined", "in one piece with the next message", actions.send_joined, 2, harmless=True),
+    DeliveryVariant("cut/silence", "half of it, then nothing", actions.send_half_then()),
     DeliveryVariant(
-        "cut/close", "half of it, then the connection is closed", acts.send_half_then(acts.Close())
+        "cut/half-close", "half of it, then a half-close", actions.send_half_then(actions.HalfClose())
     ),
     DeliveryVariant(
-        "cut/reset", "half of it, then the connection is reset", acts.send_half_then(acts.Reset())
+        "cut/close", "half of it, then the connection is closed", actions.send_half_then(actions.Close())
     ),
-    DeliveryVariant("twice", "twice", acts.send_twice),
-    DeliveryVariant("early", "the message after it comes first", acts.send_next_first, 2),
+    DeliveryVariant(
+        "cut/reset", "half of it, then the connection is reset", actions.send_half_then(actions.Reset())
+    ),
+    DeliveryVariant("twice", "twice", actions.send_twice),
+    DeliveryVariant("early", "the message after it comes first", actions.send_next_first, 2),
 )
 _DATAGRAM_VARIANTS = (
-    DeliveryVariant("lost", "it is lost", acts.send_nothing),
-    DeliveryVariant("doubled", "the datagram comes twice", acts.send_twice),
-    DeliveryVariant("overtaken", "the next datagram comes first", acts.send_overtaken, 2),
-    DeliveryVariant("early", "the answer after it comes first", acts.send_next_first, 2),
+    DeliveryVariant("lost", "it is lost", actions.send_nothing),
+    DeliveryVariant("doubled", "the datagram comes twice", actions.send_twice),
+    DeliveryVariant("overtaken", "the next datagram comes first", actions.send_overtaken, 2),
+    DeliveryVariant("early", "the answer after it comes first", actions.send_next_first, 2),
 )
-_FROM_OTHER = DeliveryVariant("from-other", "another player sends it", acts.send_by("other"))
+_FROM_OTHER = DeliveryVariant("from-other", "another player sends it", actions.send_by("other"))
 _FROM_STRANGER = DeliveryVariant(
-    "from-stranger", "a new client sends it without any other message", acts.send_by("stranger")
+    "from-stranger", "a new client sends it without any other message", actions.send_by("stranger")
 )
 
 
@@ -58,15 +60,15 @@ def delivery_variants_of(
     row: MessageType, dissector: Dissector, role: TargetRole
 ) -> Sequence[DeliveryVariant]:
     """Return the delivery variants of a message sent to a program of a role."""
-    forms = [DeliveryVariant("whole", "as it is", acts.send_whole, harmless=True)]
+    forms = [DeliveryVariant("whole", "as it is", actions.send_whole, harmless=True)]
     forms += _STREAM_VARIANTS if dissector.transport == "tcp" else _DATAGRAM_VARIANTS
     patience = dissector.patience.get(row.name)
     if row.answers and dissector.transport == "tcp":
-        forms.append(DeliveryVariant("never", "it is not sent", acts.send_nothing))
+        forms.append(DeliveryVariant("never", "it is not sent", actions.send_nothing))
     if row.answers and patience is not None:
         forms.append(
             DeliveryVariant(
-                "late", f"{_LATE_FACTOR * patience:g} s too late", acts.send_after(_LATE_FACTOR * patience)
+                "late", f"{_LATE_FACTOR * patience:g} s too late", actions.send_after(_LATE_FACTOR * patience)
             )
         )
     if role == "server":

@@ -33,7 +33,7 @@ class Mutator:
     # Fields.
 
     def replace_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
-        """Replace a field's text by an invalid one. Raises NotHere."""
+        """Replace a field's text by an invalid one. Raises NotApplicable."""
         with_field, decoded, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(with_field, row, field.name)
         if place is None:
@@ -50,21 +50,21 @@ class Mutator:
         return self._checked(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
 
     def remove_field(self, field: Field, frame: bytes) -> bytes:
-        """Remove a field. Raises NotHere."""
+        """Remove a field. Raises NotApplicable."""
         if field.name not in self._read(frame)[0].fields:
             raise NotApplicable(f"it has no {field.name} to leave out")
         frame, place = self._field_span(field, frame)
         return self._checked(frame, replaced(frame, {place: b""}), must_be_flawed=False)
 
     def repeat_field(self, field: Field, frame: bytes) -> bytes:
-        """Repeat a field. Raises NotHere."""
+        """Repeat a field. Raises NotApplicable."""
         # A reader that uses the last of two sees nothing wrong; the field is duplicated all the same.
         frame, (start, length) = self._field_span(field, frame)
         whole = frame[start : start + length]
         return replaced(frame, {(start, length): self._dissector.codec.twice(whole)})
 
     def insert_latin_1(self, field: Field, frame: bytes) -> bytes:
-        """Insert a byte that is not valid UTF-8 into a field. Raises NotHere."""
+        """Insert a byte that is not valid UTF-8 into a field. Raises NotApplicable."""
         frame, _, row = self._with_field(field, frame)
         place = self._dissector.codec.text_place(frame, row, field.name)
         if place is None:
@@ -73,7 +73,7 @@ class Mutator:
         return self._checked(frame, frame[:middle] + _LATIN_1_BYTE + frame[middle:], must_be_flawed=False)
 
     def replace_identifier(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
-        """Replace an identifier by another player's, or by one that does not exist. Raises NotHere."""
+        """Replace an identifier by another player's, or by one that does not exist. Raises NotApplicable."""
         frame, decoded, row = self._with_field(field, at.frame)
         known = at.others.get(handle, ())
 
@@ -93,7 +93,7 @@ class Mutator:
     # Messages.
 
     def break_rule(self, breach: RuleViolation, at: Situation) -> bytes:
-        """Change the fields so that they break a rule. Raises NotHere."""
+        """Change the fields so that they break a rule. Raises NotApplicable."""
         decoded, _ = self._read(at.frame)
         try:
             fields = breach.fields(decoded.fields, at)
@@ -107,7 +107,7 @@ class Mutator:
             raise NotApplicable(f"such a message cannot be encoded: {error}") from error
 
     def dialect(self, row: MessageType, frame: bytes) -> bytes:
-        """Return the same message in the form of a dialect's row. Raises NotHere.
+        """Return the same message in the form of a dialect's row. Raises NotApplicable.
 
         A field that only the dialect has gets a meaningless value.
         """
@@ -131,7 +131,7 @@ class Mutator:
         raise NotApplicable("it cannot be converted to this dialect")
 
     def respell(self, spelling: Spelling, frame: bytes) -> bytes:
-        """Return the same message in another spelling with the same content. Raises NotHere."""
+        """Return the same message in another spelling with the same content. Raises NotApplicable."""
         decoded, _ = self._read(frame)
         written = spelling.frame(frame)
         again = self._dissector.decode(written, self._direction)
@@ -140,20 +140,20 @@ class Mutator:
         return written
 
     def to_utf_16(self, frame: bytes) -> bytes:
-        """Encode the frame as UTF-16 without a byte order mark. Raises NotHere."""
+        """Encode the frame as UTF-16 without a byte order mark. Raises NotApplicable."""
         self._read(frame)
         return self._checked(frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_flawed=False)
 
     def add_byte_order_mark(self, frame: bytes) -> bytes:
-        """Prepend a byte order mark. Raises NotHere."""
+        """Prepend a byte order mark. Raises NotApplicable."""
         return self._checked(frame, b"\xef\xbb\xbf" + frame, must_be_flawed=False)
 
     def halve(self, frame: bytes) -> bytes:
-        """Return the first half as the whole datagram. Raises NotHere."""
+        """Return the first half as the whole datagram. Raises NotApplicable."""
         return self._checked(frame, frame[: len(frame) // 2], must_be_flawed=False)
 
     def renamed(self, frame: bytes) -> bytes:
-        """Replace the message's name by one that no message has. Raises NotHere."""
+        """Replace the message's name by one that no message has. Raises NotApplicable."""
         _, row = self._read(frame)
         written = frame.replace(row.name.encode(), NOBODY.upper().encode())
         if self._dissector.decode(written, self._direction).row is not None:
@@ -197,7 +197,7 @@ class Mutator:
         return self._checked(frame, written, must_be_flawed=False)
 
     def _checked(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
-        """Return a mutated frame whose content differs or is less valid, else raise NotHere."""
+        """Return a mutated frame whose content differs or is less valid, else raise NotApplicable."""
         before, after = (self._dissector.decode(each, self._direction) for each in (frame, written))
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None

@@ -42,7 +42,7 @@ class Observer:
         self._since = False
         self._said: dict[int, list[ProgramMessage]] = {}
         """The target's messages, by stream."""
-        self._flawed: list[tuple[str, str]] = []
+        self._violations: list[tuple[str, str]] = []
 
     # Input.
 
@@ -93,7 +93,7 @@ class Observer:
         self._said.setdefault(stream, []).append(ProgramMessage(name, decoded.fields))
         for flaw in decoded.flaws:
             if flaw.severity == "error":
-                self._flawed.append((name, f"{name}: {flaw.text}"))
+                self._violations.append((name, f"{name}: {flaw.text}"))
 
     # Queries.
 
@@ -120,7 +120,7 @@ class Observer:
 
         Messages named in `but` are not considered.
         """
-        return tuple(sentence for name, sentence in self._flawed if name not in but)
+        return tuple(sentence for name, sentence in self._violations if name not in but)
 
     def has_sent(self, received: ProgramMessage, stream: int) -> bool:
         """Return True if the target has sent exactly this message on a stream since the actions began."""

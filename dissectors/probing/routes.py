@@ -120,7 +120,7 @@ class Route(ABC):
         """Report that our connection for a role is established."""
 
     @abstractmethod
-    def heard(self, connection: int, data: bytes) -> InputResult:
+    def data_received(self, connection: int, data: bytes) -> InputResult:
         """Process bytes from the target."""
 
     @abstractmethod
@@ -181,8 +181,8 @@ class RecordedRoute(ScriptRoute):
         self._plays: Direction = plays
         self._dissectors = dissectors
         self._at_start = at_start
-        self._part = ReplayPeer(script, plays, dissectors, "stop")
-        self._todo = self._part.actions()
+        self._replay_peer = ReplayPeer(script, plays, dissectors, "stop")
+        self._todo = self._replay_peer.actions()
         self._early: dict[int, RecordedLine] = {}
         """By a conversation's first line: the line that is to be sent before it."""
         self._numbers = frozenset() if fits is None else self._find(fits)
@@ -234,7 +234,7 @@ class RecordedRoute(ScriptRoute):
         told = None
         if following is not None:
             # Identifiers in a line that waits are not known yet.
-            told = following.data if waits else self._part.with_live_names(following)
+            told = following.data if waits else self._replay_peer.with_live_names(following)
         is_last = following is None and expected is None
         return InjectionPoint(connection, line.role, frame, told, waits, others, expected, is_last)
 
@@ -314,30 +314,30 @@ class RecordedRoute(ScriptRoute):
     @property
     def continued_normally(self) -> bool:
         expected = self.point.expected if self.point is not None else None
-        return expected is not None and self._divergence is None and not self._part.awaits(expected)
+        return expected is not None and self._divergence is None and not self._replay_peer.awaits(expected)
 
     def is_finished_on(self, connection: int) -> bool:
-        return self._part.is_finished_on(connection)
+        return self._replay_peer.is_finished_on(connection)
 
     # Input from the target.
 
     def server_moved(self, server: StreamRole, address: str) -> None:
-        self._part.server_moved(server, address)
+        self._replay_peer.server_moved(server, address)
 
     def client_accepted(self, connection: int, server: StreamRole) -> None:
         self._known.add(connection)
-        self._part.client_accepted(connection, server)
+        self._replay_peer.client_accepted(connection, server)
 
     def connected(self, connection: int, role: StreamRole) -> None:
         self._known.add(connection)
         self._connections[role.number] = connection
-        self._part.connected(connection, role)
+        self._replay_peer.connected(connection, role)
 
-    def heard(self, connection: int, data: bytes) -> InputResult:
+    def data_received(self, connection: int, data: bytes) -> InputResult:
         # A connection outside the script has no part in the record.
         if connection not in self._known:
             return InputResult()
-        reaction = self._part.heard(connection, data)
+        reaction = self._replay_peer.data_received(connection, data)
         self._note(reaction, self.continued_normally)
         return reaction
 
@@ -345,12 +345,12 @@ class RecordedRoute(ScriptRoute):
         if connection not in self._known:
             return InputResult()
         was_as_usual = self.continued_normally
-        reaction = self._part.connection_ended(connection, how)
+        reaction = self._replay_peer.connection_ended(connection, how)
         self._note(reaction, was_as_usual)
         return reaction
 
     def timed_out(self, listened: AwaitPeer) -> InputResult:
-        reaction = self._part.timed_out(listened)
+        reaction = self._replay_peer.timed_out(listened)
         self._note(reaction, self.continued_normally)
         return reaction
 

@@ -59,11 +59,11 @@ class SimulatedConnection(MessageReader):
 
     def __init__(self, dissector: Dissector, hears: Direction) -> None:
         super().__init__(dissector, hears)
-        self.said: str | None = None
+        self.last_sent: str | None = None
         """The name of our last message on it."""
         self.has_begun = False
         """True if we sent a message before that one."""
-        self.heard: list[tuple[str, bool]] = []
+        self.received: list[tuple[str, bool]] = []
         """The names of the messages received since, each with whether it named our player."""
 
 
@@ -169,32 +169,32 @@ class SimulatedRoute(Route):
     def _all_finished(self) -> bool:
         """Return True if all games have been played."""
 
-    def _to_send(self, said: play.SendMessage, connection: int) -> SendBytes | None:
+    def _to_send(self, message: play.SendMessage, connection: int) -> SendBytes | None:
         """Return the action that sends a message; None if it cannot be encoded."""
-        frame = self._encode(said)
+        frame = self._encode(message)
         if frame is None:
             return None
         line = self._lines[connection]
-        if line.said is not None:
-            self._later[connection, line.said] = frame
+        if line.last_sent is not None:
+            self._later[connection, line.last_sent] = frame
             if not self._has_acted:
-                self._baseline.learn(line.said, line.heard)
-        line.has_begun = line.said is not None
-        line.said, line.heard = said.name, []
+                self._baseline.learn(line.last_sent, line.received)
+        line.has_begun = line.last_sent is not None
+        line.last_sent, line.received = message.name, []
         return SendBytes(connection, frame)
 
-    def _encode(self, said: play.SendMessage) -> bytes | None:
+    def _encode(self, message: play.SendMessage) -> bytes | None:
         with suppress(*UNWRITABLE):
-            return self._style.written(said.name, self._plays, said.fields)
+            return self._style.written(message.name, self._plays, message.fields)
         return None
 
-    def _is_target(self, said: play.SendMessage) -> bool:
+    def _is_target(self, message: play.SendMessage) -> bool:
         """Return True if the case may be injected at this message, given enough other players."""
         target_message = self._goal.target_message
-        if target_message is None or self._has_acted or not target_message.matches(said):
+        if target_message is None or self._has_acted or not target_message.matches(message):
             return False
         # Messages before a game are no injection points of a case that fits any message.
-        return target_message.name is not None or said.name not in self._dissector.introductions
+        return target_message.name is not None or message.name not in self._dissector.introductions
 
     def _point_at(self, sent: SendBytes, upcoming: play.BotAction | None, role: StreamRole) -> InjectionPoint:
         """Return a message's injection point; `upcoming` is sent after it without waiting for the target."""
@@ -249,7 +249,7 @@ class SimulatedRoute(Route):
     def continued_normally_on(self, connection: int) -> bool:
         return connection in self._answered
 
-    def heard(self, connection: int, data: bytes) -> InputResult:
+    def data_received(self, connection: int, data: bytes) -> InputResult:
         line = self._lines.get(connection)
         if line is None:
             hears = OPPOSITE[self._plays]
@@ -270,8 +270,8 @@ class SimulatedRoute(Route):
             if self._has_acted:
                 if self._goes_on(row, called in named):
                     self._answered.add(connection)
-            elif len(line.heard) < _MAX_RECEIVED and not self._is_held(connection):
-                line.heard.append((row.name, called in named))
+            elif len(line.received) < _MAX_RECEIVED and not self._is_held(connection):
+                line.received.append((row.name, called in named))
             if connection in self._lines:
                 self._receive(connection, row.name, message.fields)
         return InputResult((), tuple(replies))

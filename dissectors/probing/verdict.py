@@ -25,19 +25,19 @@ class ObservedBehaviour(msgspec.Struct, frozen=True):
     """A program's observed behaviour in a case, up to the end of the wait.
 
     `continued_normally` is true if the next recorded message arrived; `said` are its messages since the
-    actions, and `flawed` has one sentence for each of them that violates the grammar. `ended` is how it ended
-    the connection, `died` how its process ended.
+    actions, and `violations` has one sentence for each of them that violates the grammar. `ended` is how it
+    ended the connection, `died` how its process ended.
 
     `lets_in` is true if a new client was accepted afterwards, `others_go_on` if a game that others played at
     the same time continued; None if neither was tried. `is_beyond` is true if it stops at this point in
     undisturbed games, too. `answer` is a message of the program that answers the case's by the grammar.
     `leaves_waiting` is true if the other clients receive nothing any more, as they wait for a player who has
-    left; `untold` if they do not receive a message due to all.
+    left; `others_uninformed` if they do not receive a message due to all.
     """
 
     continued_normally: bool = False
     said: tuple[ProgramMessage, ...] = ()
-    flawed: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
     ended: Literal["closed", "reset"] | None = None
     died: str | None = None
     lets_in: bool | None = None
@@ -45,7 +45,7 @@ class ObservedBehaviour(msgspec.Struct, frozen=True):
     is_beyond: bool = False
     answer: str | None = None
     leaves_waiting: bool = False
-    untold: bool = False
+    others_uninformed: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -74,41 +74,41 @@ _RIGHT: dict[Reaction, str] = {
 }
 
 
-def reactions_of(case: Case, seen: ObservedBehaviour) -> tuple[Reaction, ...]:
+def reactions_of(case: Case, observed: ObservedBehaviour) -> tuple[Reaction, ...]:
     """Return a program's reactions; it may have refused and then closed the connection."""
     found: list[Reaction] = []
     refusals = case.expectation.refusals
-    if any(refusal.matches(each.message, each.fields) for refusal in refusals for each in seen.said):
+    if any(refusal.matches(each.message, each.fields) for refusal in refusals for each in observed.said):
         found.append("refuses")
-    elif seen.continued_normally:
+    elif observed.continued_normally:
         found.append("answers")
-    if seen.ended is not None:
+    if observed.ended is not None:
         found.append("closes")
     return tuple(found) or ("ignores",)
 
 
-def judge(case: Case, seen: ObservedBehaviour) -> Verdict:
+def judge(case: Case, observed: ObservedBehaviour) -> Verdict:
     """Return the verdict on observed behaviour.
 
     Every case requires the program to stay alive, to accept others, to leave their game alone, and to send
     only what the grammar allows.
     """
-    reactions = reactions_of(case, seen)
-    broken = _broken_requirement(case, seen)
+    reactions = reactions_of(case, observed)
+    broken = _broken_requirement(case, observed)
     if broken is not None:
         return Verdict("FAILED", broken, reactions)
     expectation = case.expectation
-    if seen.untold and expectation.level == "must":
+    if observed.others_uninformed and expectation.level == "must":
         return Verdict("FAILED", f"it does not send the others {expectation.others_receive}", reactions)
     did = " and ".join(_DID[each] for each in reactions)
-    if reactions == ("ignores",) and seen.answer is not None:
-        did = f"answers it with {seen.answer}"
+    if reactions == ("ignores",) and observed.answer is not None:
+        did = f"answers it with {observed.answer}"
     if expectation.level == "open":
         return Verdict("INFORMATIONAL", f"it {did}; the specification leaves that open", reactions)
     # Refusing and then closing is right where either is.
     if {*reactions} & {*expectation.right} and ("answers" not in reactions or "answers" in expectation.right):
         return Verdict("OK", f"it {did}", reactions)
-    if case.harmless and seen.is_beyond and reactions == ("ignores",):
+    if case.harmless and observed.is_beyond and reactions == ("ignores",):
         why = f"it {did}, as it does at this point of an undisturbed game"
         return Verdict("INFORMATIONAL", why, reactions)
     wanted = " or ".join(_RIGHT[each] for each in expectation.right)
@@ -116,20 +116,20 @@ def judge(case: Case, seen: ObservedBehaviour) -> Verdict:
     return Verdict(word, f"it {did}, and {expectation.level} {wanted}", reactions)
 
 
-def _broken_requirement(case: Case, seen: ObservedBehaviour) -> str | None:
+def _broken_requirement(case: Case, observed: ObservedBehaviour) -> str | None:
     """Return the violated requirement that holds for every case, or None."""
     # A client that is to disconnect may exit with a status saying that it could not play.
     may_end = (
         case.role == "client" and case.expectation.level == "must" and "closes" in case.expectation.right
     )
-    if seen.died is not None and not (may_end and seen.died.startswith(EXIT_STATUS)):
-        return f"it has ended: {seen.died}"
-    if seen.lets_in is False:
+    if observed.died is not None and not (may_end and observed.died.startswith(EXIT_STATUS)):
+        return f"it has ended: {observed.died}"
+    if observed.lets_in is False:
         return "it accepts no new client any more"
-    if seen.others_go_on is False and case.expectation.spares_others:
+    if observed.others_go_on is False and case.expectation.spares_others:
         return "the other players' game does not go on"
-    if seen.leaves_waiting:
+    if observed.leaves_waiting:
         return "the other players wait for one that has left"
-    if seen.flawed:
-        return f"it sends what the grammar does not allow: {seen.flawed[0]}"
+    if observed.violations:
+        return f"it sends what the grammar does not allow: {observed.violations[0]}"
     return None

@@ -270,7 +270,7 @@ class ReplayPeer:
         self._add_connection(connection, role)
         self._assign(connection, self._progress[role.number])
 
-    def heard(self, connection: int, data: bytes) -> InputResult:
+    def data_received(self, connection: int, data: bytes) -> InputResult:
         """Process bytes from the peer: a datagram, or a piece of a stream."""
         talk = self._connections[connection]
         frames = [*talk.framer.feed(talk.came, data)]

@@ -29,7 +29,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.probing import actions as acts
+from kiebitz.dissectors.probing import actions as actions
 from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.case import Case, select_cases
 from kiebitz.dissectors.probing.case_generator import cases_by_rule, generate_cases
@@ -160,7 +160,7 @@ _ODD = {
 
 def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) -> None:
     """A frame that is sent in place of another is flawed as the case's kind says, and nowhere else."""
-    (sent,) = case.acts(Situation(frame))
+    (sent,) = case.actions(Situation(frame))
     assert isinstance(sent, Send)
     direction = INPUT_DIRECTION[case.role]
     after = dissector.decode(sent.data, direction)
@@ -279,24 +279,24 @@ def test_acts_are_pure(dissector: Dissector, role: TargetRole) -> None:
             continue
         at = Situation(frame, following=frame)
         try:
-            first = case.acts(at)
+            first = case.actions(at)
         except NotApplicable:
             continue
-        assert case.acts(Situation(frame, following=frame)) == first
+        assert case.actions(Situation(frame, following=frame)) == first
         assert at == Situation(frame, following=frame)
         sent = sum(len(act.data) for act in first if isinstance(act, Send))
-        assert sent <= max(acts.ENDLESS_SIZE, 60_000, 20 * len(frame) + 30_000), case.name
+        assert sent <= max(actions.ENDLESS_SIZE, 60_000, 20 * len(frame) + 30_000), case.name
         assert sum(act.seconds for act in first if isinstance(act, Pause)) <= 31, case.name
 
 
 def test_what_names_another_comes_from_others() -> None:
     frame = b"ROLL;d129eeba"
     case = case_of(MAEXCHEN, "server", "ROLL/token/others-token")
-    assert case.acts(Situation(frame, others={TOKEN: ["d129eeba", "ffff"]})) == (Send(b"ROLL;ffff"),)
+    assert case.actions(Situation(frame, others={TOKEN: ["d129eeba", "ffff"]})) == (Send(b"ROLL;ffff"),)
     with pytest.raises(NotApplicable, match="no other token is known"):
-        case.acts(Situation(frame))
+        case.actions(Situation(frame))
     case = case_of(OKEY, "server", "LOGI/nickname/others-name")
-    assert case.acts(Situation(b"LOGI robin\r\n", others={NAME: ["boran"]})) == (Send(b"LOGI boran\r\n"),)
+    assert case.actions(Situation(b"LOGI robin\r\n", others={NAME: ["boran"]})) == (Send(b"LOGI boran\r\n"),)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_what_names_another_comes_from_others() -> None:
 def test_what_is_done_in_a_case_of_a_plug_in(
     name: str, at: Situation, expected: tuple[CaseAction, ...]
 ) -> None:
-    assert case_of(NOUGHTS, "server", name).acts(at) == expected
+    assert case_of(NOUGHTS, "server", name).actions(at) == expected
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_what_is_done_in_a_case_of_a_plug_in(
     ],
 )
 def test_which_bytes_are_spoilt(dissector: Dissector, name: str, frame: str, expected: str) -> None:
-    (sent,) = case_of(dissector, "server", name).acts(Situation(frame.encode()))
+    (sent,) = case_of(dissector, "server", name).actions(Situation(frame.encode()))
     assert isinstance(sent, Send)
     assert sent.data.decode() == expected
 
@@ -410,12 +410,14 @@ def test_a_text_that_is_right_is_not_passed_off_as_wrong() -> None:
 )
 def test_a_case_that_cannot_be_tried_says_why(name: str, at: Situation, reason: str) -> None:
     with pytest.raises(NotApplicable, match=reason):
-        case_of(NOUGHTS, "server", name).acts(at)
+        case_of(NOUGHTS, "server", name).actions(at)
 
 
-@pytest.mark.parametrize("way", [acts.send_bytewise, acts.send_slowly, acts.send_in_two])
+@pytest.mark.parametrize("way", [actions.send_bytewise, actions.send_slowly, actions.send_in_two])
 @pytest.mark.parametrize("frame", [b"PUT 5\r\n", b"ab", b"x" * 1000])
-def test_a_message_in_pieces_is_all_of_it(way: Callable[[Situation], acts.CaseActions], frame: bytes) -> None:
+def test_a_message_in_pieces_is_all_of_it(
+    way: Callable[[Situation], actions.CaseActions], frame: bytes
+) -> None:
     sent = [act for act in way(Situation(frame)) if isinstance(act, Send)]
     assert b"".join(act.data for act in sent) == frame
     assert all(act.data for act in sent)
@@ -423,9 +425,9 @@ def test_a_message_in_pieces_is_all_of_it(way: Callable[[Situation], acts.CaseAc
 
 
 def test_what_has_no_end_is_bounded() -> None:
-    sent = acts.send_endless(Situation(b"PUT 5\r\n"))
+    sent = actions.send_endless(Situation(b"PUT 5\r\n"))
     data = b"".join(act.data for act in sent if isinstance(act, Send))
-    assert len(data) == acts.ENDLESS_SIZE
+    assert len(data) == actions.ENDLESS_SIZE
     assert b"\n" not in data
 
 
@@ -433,7 +435,7 @@ def test_a_place_is_a_message_of_the_row() -> None:
     case = case_of(MAEXCHEN, "server", "REGISTER/dialect/1")
     assert case.fits(MAEXCHEN.decode(b"REGISTER;alice", "c2s"))
     assert not case.fits(MAEXCHEN.decode(b"JOIN;x", "c2s"))
-    assert case.acts(Situation(b"REGISTER;alice")) == (Send(b"REGISTER;alice;Kiebitz"),)
+    assert case.actions(Situation(b"REGISTER;alice")) == (Send(b"REGISTER;alice;Kiebitz"),)
     case = case_of(MAEXCHEN, "server", "REGISTER/whole")
     assert not case.fits(MAEXCHEN.decode(b"REGISTER;alice;geheim", "c2s"))
     assert not case.fits(MAEXCHEN.decode(b"REGISTER", "c2s"))
@@ -563,7 +565,7 @@ def _codes_of(case: Case, name: str) -> Iterator[set[str]]:
     answer = _NO.get(case.name.split("/")[0]) if case.role == "server" else None
     for place in _fitting(case, name):
         try:
-            (sent,) = case.acts(place.situation)
+            (sent,) = case.actions(place.situation)
         except NotApplicable:
             continue
         assert isinstance(sent, Send)

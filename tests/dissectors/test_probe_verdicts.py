@@ -36,7 +36,7 @@ STOPPED = ObservedBehaviour(is_beyond=True)
 CLOSED = ObservedBehaviour(ended="closed")
 GIVEN_UP = ObservedBehaviour(ended="closed", died="exit status 1")
 CRASHED = ObservedBehaviour(ended="closed", died="SIGSEGV")
-UNTOLD = ObservedBehaviour(continued_normally=True, untold=True)
+UNTOLD = ObservedBehaviour(continued_normally=True, others_uninformed=True)
 REFUSED = ObservedBehaviour(said=(ProgramMessage("Fehler", {"Meldung": "nein"}),))
 REFUSED_AND_CLOSED = ObservedBehaviour(said=REFUSED.said, ended="closed")
 USUAL_AND_CLOSED = ObservedBehaviour(continued_normally=True, ended="closed")
@@ -105,9 +105,9 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
     ],
 )
 def test_a_verdict(
-    dissector: Dissector, role: TargetRole, name: str, seen: ObservedBehaviour, word: str
+    dissector: Dissector, role: TargetRole, name: str, observed: ObservedBehaviour, word: str
 ) -> None:
-    assert judge(case_of(dissector, role, name), seen).word == word
+    assert judge(case_of(dissector, role, name), observed).word == word
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_verdict(
         (ObservedBehaviour(others_go_on=False), "the other players' game does not go on"),
         (ObservedBehaviour(leaves_waiting=True), "the other players wait for one that has left"),
         (
-            ObservedBehaviour(flawed=("MARK has no square",)),
+            ObservedBehaviour(violations=("MARK has no square",)),
             "it sends what the grammar does not allow: MARK has no square",
         ),
     ],
@@ -127,8 +127,10 @@ def test_a_verdict(
     ("dissector", "name"),
     [(NOUGHTS, "PUT/square/unknown"), (NOUGHTS, "PUT/whole"), (SCHAFKOPF, "KARTE/cut/reset")],
 )
-def test_what_is_demanded_always(dissector: Dissector, name: str, seen: ObservedBehaviour, why: str) -> None:
-    verdict = judge(case_of(dissector, "server", name), seen)
+def test_what_is_demanded_always(
+    dissector: Dissector, name: str, observed: ObservedBehaviour, why: str
+) -> None:
+    verdict = judge(case_of(dissector, "server", name), observed)
     assert (verdict.word, verdict.why) == ("FAILED", why)
 
 
@@ -152,10 +154,10 @@ def test_the_reason_names_what_it_did_and_what_it_was_to_do() -> None:
 def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
     case = case_of(SCHAFKOPF, "server", "ENDE/said")
     lapses = {"ENDE": {"it has one field": [7]}}
-    flaws = {"ENDE": {"it has three fields": [7, 9], "and no end": [8, 9]}}
+    violations = {"ENDE": {"it has three fields": [7, 9], "and no end": [8, 9]}}
     game = GameObservation(None, None, True, 1.0, said=frozenset({"ENDE"}))
     words = []
-    for each in (game, replace(game, lapses=lapses), replace(game, lapses=lapses, flaws=flaws)):
+    for each in (game, replace(game, lapses=lapses), replace(game, lapses=lapses, violations=violations)):
         verdict, _ = game_verdict(case, each)
         assert verdict is not None
         words.append((verdict.word, verdict.why))
@@ -179,10 +181,10 @@ def test_what_is_wrong_in_play_is_told_with_its_messages(
     dissector: Dissector, role: TargetRole, capture: str, expected: dict[str, str]
 ) -> None:
     baseline = Baseline(dissector, OPPOSITE[INPUT_DIRECTION[role]])
-    conditions = ProbeSetup(dissector, role, ("127.0.0.1", 9000), None, False, 1.0, baseline)
+    setup = ProbeSetup(dissector, role, ("127.0.0.1", 9000), None, False, 1.0, baseline)
     found = {}
     with library.open(str(CAPTURES / capture)) as session:
-        game = add_findings(GameObservation(None, None, True, 1.0), session.timeline, conditions)
+        game = add_findings(GameObservation(None, None, True, 1.0), session.timeline, setup)
         for case in (each for each in generate_cases(dissector, role) if each.is_in_play):
             verdict, why_not = game_verdict(case, game)
             attempt = CaseOutcome(

@@ -103,7 +103,7 @@ class Stage:
                 self.apart.append(action.apart)
 
     def hears(self, connection: int, text: str) -> None:
-        self.react(self.part.heard(connection, text.encode()))
+        self.react(self.part.data_received(connection, text.encode()))
         self.go_on()
 
     def react(self, reaction: InputResult) -> None:
@@ -340,7 +340,7 @@ def test_connections_are_opened_and_ended_as_recorded() -> None:
         if isinstance(action, OpenConnection):
             part.connected(action.role.number, action.role)
         elif isinstance(action, AwaitPeer):
-            part.heard(action.role.number, b"REGISTERED")
+            part.data_received(action.role.number, b"REGISTERED")
     assert done == [
         OpenConnection,
         SendBytes,
@@ -367,7 +367,7 @@ def test_whatever_a_peer_says_the_part_goes_on_or_stops(
     for data in noise:
         if stage.part.stopped:
             break
-        stage.react(stage.part.heard(1, data))
+        stage.react(stage.part.data_received(1, data))
         stage.go_on()
     assert len(stage.told) <= len(noise)
     assert stage.part.stopped is (policy == "stop" and bool(stage.told))

@@ -90,6 +90,6 @@ class Walk:
                 data = seat.heard[self._told[number]]
                 self._told[number] += 1
                 was_any = True
-                for reply in self.route.heard(number, data).replies:
+                for reply in self.route.data_received(number, data).replies:
                     self._bench.say(self._seats[reply.connection], reply.data)
         return was_any

@@ -136,12 +136,12 @@ class CatanBot(Bot):
     def _ask(self, *choices: SendMessage) -> None:
         self._queue(*choices)
 
-    def _on_sent(self, said: SendMessage) -> None:
-        if said.name != "Hallo":
-            self._asked = said
-        match said.name:
+    def _on_sent(self, sent: SendMessage) -> None:
+        if sent.name != "Hallo":
+            self._asked = sent
+        match sent.name:
             case "Spieler":
-                self._colour = said.fields["Farbe"]
+                self._colour = sent.fields["Farbe"]
             case "Handel anbieten":
                 self._offered = -1
             case "Ritter ausspielen" | "Straßenbaukarte ausspielen" | "Monopol" | "Erfindung":
@@ -169,7 +169,7 @@ class CatanBot(Bot):
 
     def _continue(self) -> None:
         """Queue the expected request, if none is pending."""
-        if self._asked is not None or self._turns or self._refusals > _MAX_REFUSALS:
+        if self._asked is not None or self._pending or self._refusals > _MAX_REFUSALS:
             return
         if self._status == SPIEL_STARTEN:
             self._start()
@@ -327,7 +327,7 @@ class CatanBot(Bot):
             self._schedule(_DECISION_S / 2, lambda: self._deal(trade, partner))
 
     def _deal(self, trade: int, partner: int) -> None:
-        if self._offered == trade and self._asked is None and not self._turns:
+        if self._offered == trade and self._asked is None and not self._pending:
             self._ask(SendMessage("Handel abschließen", {"Handel id": trade, "Mitspieler": partner}))
 
     def _withdraw(self, trade: int) -> None:

@@ -223,7 +223,7 @@ def _game(at: Situation) -> Mapping[str, Any]:
 
 
 def _own(at: Situation, what: str) -> Mapping[str, int]:
-    """Return our player's `resources` or `cards` by kind. Raises NotHere if the numbers are unknown."""
+    """Return our player's `resources` or `cards` by kind. Raises NotApplicable if the numbers are unknown."""
     found = _game(at)["private"][at.player][what]
     if not all(isinstance(count, int) for count in found.values()):
         raise NotApplicable("this player's possessions are not known")

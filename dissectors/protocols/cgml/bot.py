@@ -84,14 +84,14 @@ class CgmlBot(Bot):
         self._queue(*((no, _leaving("Good bye")) if self.is_finished else (yes, no, _leaving("Good bye"))))
         self._queue(SendMessage("pause", {"type": "start", "message": "One moment"}), optional=True)
 
-    def _on_sent(self, said: SendMessage) -> None:
-        match said.name, said.fields.get("type"):
+    def _on_sent(self, sent: SendMessage) -> None:
+        match sent.name, sent.fields.get("type"):
             case "pause", "start":
                 self._send("pause", type="finish")
             case "playcard", _:
-                cards = said.fields["card"]
+                cards = sent.fields["card"]
                 self._hand = [card for card in self._hand if card not in cards]
-                if said.fields["to"] == "desk":
+                if sent.fields["to"] == "desk":
                     self._table += cards
 
     def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:

@@ -104,9 +104,9 @@ class OkeyBot(Bot):
     def _putting(self, tile: str) -> SendMessage:
         return SendMessage("PUTT", {"tile": tile, "deck": self._without(tile)})
 
-    def _on_sent(self, said: SendMessage) -> None:
-        if said.name == "PUTT":
-            self._deck = [*said.fields["deck"]]
+    def _on_sent(self, sent: SendMessage) -> None:
+        if sent.name == "PUTT":
+            self._deck = [*sent.fields["deck"]]
             self._is_waiting = True
 
     def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:

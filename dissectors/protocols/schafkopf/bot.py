@@ -82,9 +82,9 @@ class SchafkopfBot(Bot):
         )
         self._queue(*((yes, no) if self.random.random() < _BOLD else (no, yes)))
 
-    def _on_sent(self, said: SendMessage) -> None:
-        is_offer = said.name == "SPIELSTDU" and said.fields["modus"] == HOCHZEIT
-        is_taken = said.name == HOCHZEIT and said.fields["nimmt"] == "JA" and "karte" not in said.fields
+    def _on_sent(self, sent: SendMessage) -> None:
+        is_offer = sent.name == "SPIELSTDU" and sent.fields["modus"] == HOCHZEIT
+        is_taken = sent.name == HOCHZEIT and sent.fields["nimmt"] == "JA" and "karte" not in sent.fields
         if is_offer or is_taken:
             self._queue_any([SendMessage("KARTE", {"karte": card}) for card in self._hand])
 

@@ -31,7 +31,7 @@ class GameObservation(msgspec.Struct, frozen=True):
     `lost` says why the game was not finished, `died` how the process ended; `diverged_at` is the number of
     the recorded line at which it departed from the record, None if it never did.
 
-    The rest comes from the recording (`add_findings`): `said` are the names of its messages, `flaws` the
+    The rest comes from the recording (`add_findings`): `said` are the names of its messages, `violations` the
     violations in them; `lapses` are mere departures from the specification's wording, as in a dialect. A
     client `takes_part` if it sends more than its introduction.
     """
@@ -42,7 +42,7 @@ class GameObservation(msgspec.Struct, frozen=True):
     seconds: float
     diverged_at: int | None = None
     said: frozenset[str] = frozenset()
-    flaws: Violations = msgspec.field(default_factory=dict)
+    violations: Violations = msgspec.field(default_factory=dict)
     lapses: Violations = msgspec.field(default_factory=dict)
     takes_part: bool = True
 
@@ -58,7 +58,7 @@ class BaselineGame(TargetSession):
         """
         started = time.monotonic()
         lost = diverged_at = None
-        is_awaited = self._conditions.side == "client" and self._program is None
+        is_awaited = self._setup.target_role == "client" and self._program is None
         async with self._recorded():
             try:
                 await self._open()
@@ -77,7 +77,7 @@ class BaselineGame(TargetSession):
                 # While a newcomer is greeted, nothing follows the record any more.
                 diverged_at = self._route.diverged_at
                 self._observer.start_collecting()
-                if self._conditions.side == "server" and self.is_responsive:
+                if self._setup.target_role == "server" and self.is_responsive:
                     await self._learn_greeting()
             except PeerError as error:
                 if self._program is None:
@@ -126,29 +126,29 @@ def _wrong(case: Case, game: GameObservation) -> tuple[Verdict, Sequence[int]] |
     """
     # Unreadable bytes belong to none of its messages.
     names = (OF_NO_MESSAGE, UNREADABLE) if case.checked_message is None else (case.checked_message,)
-    found: Mapping[VerdictWord, Violations] = {"FAILED": game.flaws, "NON-STRICT": game.lapses}
+    found: Mapping[VerdictWord, Violations] = {"FAILED": game.violations, "NON-STRICT": game.lapses}
     for word, by_name in found.items():
-        flaws = [flaw for name in names for flaw in by_name.get(name, {}).items()]
-        if flaws:
-            more = f"; and {len(flaws) - 1} more" if len(flaws) > 1 else ""
-            verdict = Verdict(word, f"in an undisturbed game: {flaws[0][0]}{more}", ("answers",))
-            return verdict, sorted({number for _, numbers in flaws for number in numbers})
+        violations = [flaw for name in names for flaw in by_name.get(name, {}).items()]
+        if violations:
+            more = f"; and {len(violations) - 1} more" if len(violations) > 1 else ""
+            verdict = Verdict(word, f"in an undisturbed game: {violations[0][0]}{more}", ("answers",))
+            return verdict, sorted({number for _, numbers in violations for number in numbers})
     return None
 
 
-def add_findings(game: GameObservation, timeline: Timeline, conditions: ProbeSetup) -> GameObservation:
+def add_findings(game: GameObservation, timeline: Timeline, setup: ProbeSetup) -> GameObservation:
     """Return the observations, complemented by those of the recording."""
-    side = conditions.side
-    sent_by_program = OPPOSITE[INPUT_DIRECTION[side]]
+    target_role = setup.target_role
+    sent_by_program = OPPOSITE[INPUT_DIRECTION[target_role]]
     said = frozenset(row.name for row in messages(timeline) if row.direction == sent_by_program)
-    flaws: dict[str, dict[str, list[int]]] = {}
+    violations: dict[str, dict[str, list[int]]] = {}
     lapses: dict[str, dict[str, list[int]]] = {}
     for flaw in diagnostics(timeline):
-        if flaw.severity == "note" or flaw.blame != side:
+        if flaw.severity == "note" or flaw.blame != target_role:
             continue
         # A client has got all information from us, so that a broken rule is no doubtful case.
-        if flaw.severity == "error" or (side == "client" and flaw.group == "rule"):
-            kind = flaws
+        if flaw.severity == "error" or (target_role == "client" and flaw.group == "rule"):
+            kind = violations
         elif flaw.group != "rule":
             kind = lapses
         else:
@@ -157,5 +157,7 @@ def add_findings(game: GameObservation, timeline: Timeline, conditions: ProbeSet
         numbers = kind.setdefault(name or OF_NO_MESSAGE, {}).setdefault(flaw.text, [])
         if flaw.message_id is not None:
             numbers.append(flaw.message_id)
-    takes_part = side == "server" or not said <= conditions.dissector.introductions
-    return msgspec.structs.replace(game, said=said, flaws=flaws, lapses=lapses, takes_part=takes_part)
+    takes_part = target_role == "server" or not said <= setup.dissector.introductions
+    return msgspec.structs.replace(
+        game, said=said, violations=violations, lapses=lapses, takes_part=takes_part
+    )

@@ -45,7 +45,7 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     case: Case
     verdict: Verdict | None
     why_not: str | None
-    seen: ObservedBehaviour | None
+    observed: ObservedBehaviour | None
     begun_ns: int
     seconds: float
     is_responsive: bool
@@ -62,11 +62,11 @@ class CaseRun(TargetSession):
         self,
         case: Case,
         route: Route,
-        conditions: ProbeSetup,
+        setup: ProbeSetup,
         recorder: Recorder,
         program: TargetProgram | None,
     ) -> None:
-        super().__init__(route, conditions, recorder, program)
+        super().__init__(route, setup, recorder, program)
         self._case = case
         self._senders: set[Sender] = set()
         self._used: dict[Sender, int] = {}
@@ -84,14 +84,14 @@ class CaseRun(TargetSession):
         Raises PeerError, ProgramError, RelayError and StorageError.
         """
         started = time.monotonic()
-        seen: ObservedBehaviour | None = None
+        observed: ObservedBehaviour | None = None
         async with self._recorded():
             try:
                 async with asyncio.timeout(limit_s):
                     await self._open()
-                    point, acts = await self._reach()
+                    point, actions = await self._reach()
                 if point is not None:
-                    seen = await self._execute(point, acts)
+                    observed = await self._execute(point, actions)
             except NotApplicable as reason:
                 self._route.lost = str(reason)
             except TimeoutError:
@@ -103,9 +103,9 @@ class CaseRun(TargetSession):
                 self._route.lost = str(error)
         return CaseOutcome(
             self._case,
-            None if seen is None else judge(self._case, seen),
-            self._route.lost if seen is None else None,
-            seen,
+            None if observed is None else judge(self._case, observed),
+            self._route.lost if observed is None else None,
+            observed,
             self._begun_ns,
             time.monotonic() - started,
             self.is_responsive,
@@ -115,7 +115,7 @@ class CaseRun(TargetSession):
     # The route.
 
     async def _reach(self) -> tuple[InjectionPoint | None, tuple[CaseAction, ...]]:
-        """Go to the first point where the case can be injected. Raises NotHere if there is none."""
+        """Go to the first point where the case can be injected. Raises NotApplicable if there is none."""
         reason: NotApplicable | None = None
         while True:
             await self._driver.play()
@@ -126,19 +126,19 @@ class CaseRun(TargetSession):
                 return None, ()
             self._gather()
             try:
-                acts = self._case.acts(self._observer.situation(point))
-                self._check(acts, point)
+                actions = self._case.actions(self._observer.situation(point))
+                self._check(actions, point)
             except NotApplicable as error:
                 reason = error
                 if self._case.at_start:
                     raise
                 self._route.skip_point()
             else:
-                return point, acts
+                return point, actions
 
-    def _check(self, acts: tuple[CaseAction, ...], point: InjectionPoint) -> None:
-        """Raise NotHere if the sender of an action is missing."""
-        senders = {act.sender for act in acts if not isinstance(act, Pause)}
+    def _check(self, actions: tuple[CaseAction, ...], point: InjectionPoint) -> None:
+        """Raise NotApplicable if the sender of an action is missing."""
+        senders = {action.sender for action in actions if not isinstance(action, Pause)}
         if "other" in senders and not point.others:
             raise NotApplicable("no other player is connected")
         if "stranger" in senders and self._case.role == "client":
@@ -146,15 +146,15 @@ class CaseRun(TargetSession):
 
     # The actions and their consequences.
 
-    async def _execute(self, point: InjectionPoint, acts: tuple[CaseAction, ...]) -> ObservedBehaviour:
+    async def _execute(self, point: InjectionPoint, actions: tuple[CaseAction, ...]) -> ObservedBehaviour:
         await self._settle(point)
         self._begun_ns = now_ns()
         self._observer.start_collecting()
         self._used["self"] = point.connection
         # An answer may arrive while the actions are executed.
         self._route.confirm_actions(self._case.uses)
-        for act in acts:
-            await self._carry_out(act, point)
+        for action in actions:
+            await self._carry_out(action, point)
         await self._watch(point)
         return await self._observe(point)
 
@@ -163,14 +163,14 @@ class CaseRun(TargetSession):
         if point.role.transport == "tcp":
             await self._driver.receive_until(time.monotonic() + _LINGER_S)
 
-    async def _carry_out(self, act: CaseAction, point: InjectionPoint) -> None:
-        if isinstance(act, Pause):
-            await self._driver.receive_until(time.monotonic() + act.seconds)
+    async def _carry_out(self, action: CaseAction, point: InjectionPoint) -> None:
+        if isinstance(action, Pause):
+            await self._driver.receive_until(time.monotonic() + action.seconds)
             return
-        connection = await self._connection(act.sender, point)
-        match act:
+        connection = await self._connection(action.sender, point)
+        match action:
             case Send():
-                await self._send(act, connection)
+                await self._send(action, connection)
                 return
             case HalfClose():
                 self._peers.half_close(connection)
@@ -180,24 +180,24 @@ class CaseRun(TargetSession):
             case Reset():
                 self._closed.add(connection)
                 self._peers.reset(connection)
-        self._has_hung_up = self._has_hung_up or act.sender == "self"
+        self._has_hung_up = self._has_hung_up or action.sender == "self"
 
-    async def _send(self, act: Send, connection: int) -> None:
-        if act.sender == "self" and "stranger" in self._senders:
+    async def _send(self, action: Send, connection: int) -> None:
+        if action.sender == "self" and "stranger" in self._senders:
             # The target cannot answer an unfinished message of a new connection.
             self._route.discard_answers()
-        self._senders.add(act.sender)
-        if not self._peers.say(connection, act.data) and not self._is_unread:
+        self._senders.add(action.sender)
+        if not self._peers.say(connection, action.data) and not self._is_unread:
             try:
                 await self._peers.flushed(connection, _UNREAD_S)
             except PeerError:
                 # A target may stop reading; its reaction is observed below.
                 self._is_unread = True
 
-    async def _connection(self, by: Sender, point: InjectionPoint) -> int:
-        if by not in self._used:
-            self._used[by] = point.others[0] if by == "other" else await self._connect_to(point.role)
-        return self._used[by]
+    async def _connection(self, sender: Sender, point: InjectionPoint) -> int:
+        if sender not in self._used:
+            self._used[sender] = point.others[0] if sender == "other" else await self._connect_to(point.role)
+        return self._used[sender]
 
     async def _watch(self, point: InjectionPoint) -> None:
         """Continue the route and receive messages until the target's reaction is clear."""
@@ -217,8 +217,8 @@ class CaseRun(TargetSession):
     def _wait_s(self) -> float:
         """Return the timeout for an answer in seconds; if nothing is sent, the specification may name one."""
         name = self._case.message
-        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
-        return max(self._conditions.wait_s, 2 * patience)
+        patience = self._setup.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
+        return max(self._setup.wait_s, 2 * patience)
 
     def _is_clear(self, point: InjectionPoint) -> bool:
         """Return True if nothing more needs to be awaited."""
@@ -238,7 +238,9 @@ class CaseRun(TargetSession):
         if answer and not any(said.message in answer for said in self._replies):
             return False
         # The actual sender is answered, even if another one should have sent the message.
-        senders = [self._used[by] for by in self._senders - {"self"} if not self._only_accompanies(by)]
+        senders = [
+            self._used[sender] for sender in self._senders - {"self"} if not self._only_accompanies(sender)
+        ]
         if self._route.continued_normally or any(map(self._route.continued_normally_on, senders)):
             return True
         expected = point.expected
@@ -256,10 +258,10 @@ class CaseRun(TargetSession):
     def _is_missing_at_others(self, point: InjectionPoint) -> bool:
         """Return True if the other clients should have received a message about it, and did not."""
         name = self._case.expectation.others_receive
-        innocent = self._uninvolved(point)
-        if name is None or not innocent:
+        uninvolved = self._uninvolved(point)
+        if name is None or not uninvolved:
             return False
-        told = [said for said in self._observer.received(*innocent) if said.message == name]
+        told = [said for said in self._observer.received(*uninvolved) if said.message == name]
         own = [said for said in self._observer.received(point.connection) if said.message == name]
         # Others may receive such a message about another player.
         return not any(said in told for said in own) if own else not told
@@ -275,8 +277,8 @@ class CaseRun(TargetSession):
     def _mutated_kinds(self) -> set[Handle]:
         """The kinds of identifiers in the field that the case mutates."""
         fields = () if self._case.of is None else self._case.of.fields
-        spoilt = (field for field in fields if field.name == self._case.field)
-        return {handle for field in spoilt for handle in field.type.handles()}
+        mutated_kinds = (field for field in fields if field.name == self._case.field)
+        return {handle for field in mutated_kinds for handle in field.type.handles()}
 
     def _renames_player(self) -> bool:
         """Return True if the case changes a player's name."""
@@ -293,12 +295,12 @@ class CaseRun(TargetSession):
         Those are the messages that are wrong in undisturbed games, too, and those that may repeat an
         identifier that the case has mutated.
         """
-        spoilt = self._mutated_kinds
-        return {*self._conditions.baseline.flawed} | {
+        mutated_kinds = self._mutated_kinds
+        return {*self._setup.baseline.invalid_messages} | {
             said.name
-            for said in self._conditions.dissector.grammar.rows
+            for said in self._setup.dissector.grammar.rows
             if said.direction == OPPOSITE[INPUT_DIRECTION[self._case.role]]
-            and any(spoilt & {*field.type.handles()} for field in said.fields)
+            and any(mutated_kinds & {*field.type.handles()} for field in said.fields)
         }
 
     def _is_refused(self) -> bool:
@@ -308,13 +310,13 @@ class CaseRun(TargetSession):
             for refusal in self._case.expectation.refusals
         )
 
-    def _only_accompanies(self, by: Sender) -> bool:
+    def _only_accompanies(self, sender: Sender) -> bool:
         """Return True if a new connection only accompanies our player's message."""
-        return by == "stranger" and "self" in self._senders
+        return sender == "stranger" and "self" in self._senders
 
     def _how_ended(self) -> str | None:
         """Return how the target ended a connection that the actions used; None if it did not."""
-        asked = [on for by, on in self._used.items() if not self._only_accompanies(by)]
+        asked = [on for sender, on in self._used.items() if not self._only_accompanies(sender)]
         still_ours = (connection for connection in asked if connection not in self._closed)
         ends = (self._monitor.ends.get(connection) for connection in still_ours)
         return next((how for how in ends if how is not None), None)
@@ -322,11 +324,13 @@ class CaseRun(TargetSession):
     async def _observe(self, point: InjectionPoint) -> ObservedBehaviour:
         how = self._how_ended()
         said = self._said if self._said is not None else self._replies
-        flawed = () if self._gets_false_data() else self._observer.violations_except(self._ignored_messages())
+        violations = (
+            () if self._gets_false_data() else self._observer.violations_except(self._ignored_messages())
+        )
         # At the end of the record, silence is right.
-        is_through = point.is_last and self._case.harmless
-        continued_normally = self._continued_normally(point) or is_through
-        answer, is_untold = self._answer_name(), self._is_missing_at_others(point)
+        is_at_end = point.is_last and self._case.harmless
+        continued_normally = self._continued_normally(point) or is_at_end
+        answer, is_missing_at_others = self._answer_name(), self._is_missing_at_others(point)
         others_go_on, leaves_waiting = self._others_go_on(point), self._leaves_waiting(point)
         # Our connections are closed for a newcomer: messages from then on are no answer. A client accepts
         # nobody.
@@ -339,7 +343,7 @@ class CaseRun(TargetSession):
         return ObservedBehaviour(
             continued_normally,
             said,
-            flawed,
+            violations,
             None if how is None or is_gone else "reset" if how == RESET else "closed",
             died,
             lets_in,
@@ -347,12 +351,12 @@ class CaseRun(TargetSession):
             self._is_beyond(point),
             answer,
             leaves_waiting,
-            is_untold,
+            is_missing_at_others,
         )
 
     def _is_beyond(self, point: InjectionPoint) -> bool:
         """Return True if the program had stopped by this point in the undisturbed game, too."""
-        baseline = self._conditions.baseline
+        baseline = self._setup.baseline
         if point.expected is None or baseline.diverged_at is None:
             return not baseline.takes_part
         return point.expected.number >= baseline.diverged_at
@@ -360,7 +364,7 @@ class CaseRun(TargetSession):
     def _answer_name(self) -> str | None:
         """Return the name of a received message that answers the case's message by the grammar, or None."""
         row = self._case.of
-        answers = self._conditions.baseline.answers_to(row) if row is not None else ()
+        answers = self._setup.baseline.answers_to(row) if row is not None else ()
         return next((each.message for each in self._replies if each.message in answers), None)
 
     async def _died_within_grace(self) -> str | None:
@@ -372,19 +376,19 @@ class CaseRun(TargetSession):
 
     def _others_go_on(self, point: InjectionPoint) -> bool | None:
         """Return True if the uninvolved players are still served; None without such players or messages."""
-        innocent = self._uninvolved(point)
-        if any(other in self._monitor.ends for other in innocent):
+        uninvolved = self._uninvolved(point)
+        if any(other in self._monitor.ends for other in uninvolved):
             return False
-        return True if any(self._observer.received(other) for other in innocent) else None
+        return True if any(self._observer.received(other) for other in uninvolved) else None
 
     def _leaves_waiting(self, point: InjectionPoint) -> bool:
         """Return True if other players waited for one that has left, and receive nothing about it."""
-        row, about = self._case.of, self._conditions.dissector
-        innocent = self._uninvolved(point)
-        if not self._has_hung_up or not innocent or row is None or self._case.role == "client":
+        row, about = self._case.of, self._setup.dissector
+        uninvolved = self._uninvolved(point)
+        if not self._has_hung_up or not uninvolved or row is None or self._case.role == "client":
             return False
         beats = {each.name for each in about.grammar.rows if each.heartbeat}
-        told = (said for said in self._observer.received(*innocent) if said.message not in beats)
+        told = (said for said in self._observer.received(*uninvolved) if said.message not in beats)
         is_waited_for = to_case_name(row.name) in about.reactions.awaited_messages.split()
         return is_waited_for and next(told, None) is None
 
@@ -395,7 +399,7 @@ class CaseRun(TargetSession):
         if self._is_unread and point.role.transport == "tcp":
             for connection in ours:
                 self._peers.reset(connection)
-        if self._conditions.baseline.greets:
+        if self._setup.baseline.greets:
             # It usually sends newcomers a message while others are connected, and must still do so.
             return bool(await self._is_greeting())
         if not self._is_unread and point.role.transport == "tcp":

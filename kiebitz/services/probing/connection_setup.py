@@ -12,8 +12,7 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
-from kiebitz.dissectors.conformance.expectations import TargetRole as Side
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import OPPOSITE, Item
@@ -47,13 +46,13 @@ _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 class ProbeSetup(msgspec.Struct, frozen=True):
     """The target and how it is probed.
 
-    `side` is the target's role, `script` a recorded game to follow, which is tried first if it `is_like` the
-    target's games; `wait_s` is the timeout for an answer in seconds. Observations of its usual behaviour are
-    added to `baseline`.
+    `target_role` is the target's role, `script` a recorded game to follow, which is tried first if it
+    `is_like` the target's games; `wait_s` is the timeout for an answer in seconds. Observations of its usual
+    behaviour are added to `baseline`.
     """
 
     dissector: Dissector
-    side: Side
+    target_role: TargetRole
     address: Address
     script: Script | None
     is_like: bool
@@ -73,16 +72,16 @@ class TargetSession:
     """
 
     def __init__(
-        self, route: Route, conditions: ProbeSetup, recorder: Recorder, program: TargetProgram | None
+        self, route: Route, setup: ProbeSetup, recorder: Recorder, program: TargetProgram | None
     ) -> None:
-        plays = INPUT_DIRECTION[conditions.side]
+        plays = INPUT_DIRECTION[setup.target_role]
         self._route = route
-        self._conditions = conditions
+        self._setup = setup
         self._recorder = recorder
         self._program = program
         self._has_hung_up = False
         """True if the connection at whose injection point the case is tried has been closed for sending."""
-        self._observer = Observer(conditions.dissector, OPPOSITE[plays])
+        self._observer = Observer(setup.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
         self._monitor = RouteMonitor(route, self._awaits_client, self._why_no_client)
         self._is_unreachable = False
@@ -126,7 +125,7 @@ class TargetSession:
 
     async def _open(self) -> None:
         """For a client: listen as its server, then start the client if Kiebitz is to start it."""
-        if self._conditions.side == "server":
+        if self._setup.target_role == "server":
             return
         if self._program is not None:
             # It would reconnect before it is restarted.
@@ -138,7 +137,7 @@ class TargetSession:
 
     def _awaits_client(self) -> bool:
         """Return True if no client has connected yet."""
-        return self._conditions.side == "client" and not self._peers.streams
+        return self._setup.target_role == "client" and not self._peers.streams
 
     def _why_no_client(self) -> str | None:
         """Return the reason why no client can be expected any more; None if one can, or is connected."""
@@ -152,7 +151,7 @@ class TargetSession:
         program = self._program
         if program is None:
             return "its address has no listener any more" if self._is_unreachable else None
-        if self._conditions.side == "server":
+        if self._setup.target_role == "server":
             return program.died()
         # A client may exit: after its game, when it refuses, or when its server disconnects.
         has_hung_up = self._has_hung_up or self._monitor.has_hung_up
@@ -171,7 +170,7 @@ class TargetSession:
 
         None if it does not accept the client, or disconnects without a message.
         """
-        baseline = self._conditions.baseline
+        baseline = self._setup.baseline
         connection = await self._connect_newcomer()
         if connection is None:
             return None
@@ -184,7 +183,7 @@ class TargetSession:
 
     async def _learn_greeting(self) -> None:
         """Learn what the server sends to a new client, before and after the client's first message."""
-        baseline = self._conditions.baseline
+        baseline = self._setup.baseline
         connection = await self._connect_newcomer()
         if connection is None:
             return
@@ -194,7 +193,7 @@ class TargetSession:
         is_answered = await self._await_message(connection, baseline.greeting_messages)
         baseline.greets = bool(self._names_received(connection))
         # A message that does not answer it may be a coincidence.
-        decoded = [self._conditions.dissector.decode(data, "c2s") for data in opening_messages[:1]]
+        decoded = [self._setup.dissector.decode(data, "c2s") for data in opening_messages[:1]]
         rows = [each.row for each in decoded if each.row is not None]
         baseline.answers_newcomers = is_answered and any(map(baseline.is_answered, rows))
 
@@ -219,7 +218,7 @@ class TargetSession:
         def is_over() -> bool:
             return not heard(connection) <= but or connection in self._monitor.ends
 
-        await self._driver.receive_until(time.monotonic() + self._conditions.wait_s, is_over)
+        await self._driver.receive_until(time.monotonic() + self._setup.wait_s, is_over)
         how = self._monitor.ends.get(connection)
         self._is_unreachable = how is not None and how.startswith(NOBODY_LISTENS)
         return not heard(connection) <= but
@@ -269,8 +268,8 @@ class RouteMonitor(DrivenPeer):
     def connected(self, connection: int, role: StreamRole) -> None:
         self._route.connected(connection, role)
 
-    def heard(self, connection: int, data: bytes) -> InputResult:
-        return self._route.heard(connection, data)
+    def data_received(self, connection: int, data: bytes) -> InputResult:
+        return self._route.data_received(connection, data)
 
     def connection_ended(self, connection: int, how: str) -> InputResult:
         self.ends.setdefault(connection, how)

@@ -114,11 +114,11 @@ class Result(msgspec.Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the record for JSON output, without what is rendered for the report."""
-        told: dict[str, Any] = msgspec.to_builtins(self)
-        del told["unread"], told["group"]
-        for message in told["messages"]:
+        record: dict[str, Any] = msgspec.to_builtins(self)
+        del record["unread"], record["group"]
+        for message in record["messages"]:
             del message["drawn"]
-        return told
+        return record
 
 
 def group_of(case: Case) -> str:
@@ -139,7 +139,7 @@ Renderer = Callable[[MessageInFull], str]
 
 
 def result_of(
-    attempt: CaseOutcome,
+    outcome: CaseOutcome,
     timeline: Timeline,
     session: str | None,
     output: str | None,
@@ -147,14 +147,14 @@ def result_of(
     render: Renderer,
 ) -> Result:
     """Return the result of a case that was tried and recorded in a session."""
-    case, verdict = attempt.case, attempt.verdict
+    case, verdict = outcome.case, outcome.verdict
     rows: list[MessageRow] = []
     sent: list[ChunkRow] = []
     if verdict is not None and not case.is_in_play:
-        rows = [*messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
-        sent = _sent(timeline, attempt)
+        rows = [*messages(timeline, "m.ts_ns >= ?", [outcome.begun_ns])]
+        sent = _sent(timeline, outcome)
     # For a case in play, only the violations are reported, not the whole game.
-    numbers = attempt.wrong if case.is_in_play else [row.id for row in rows]
+    numbers = outcome.wrong if case.is_in_play else [row.id for row in rows]
     in_full = InFull(timeline)
     shown = [in_full.message(number) for number in numbers[:MAX_MESSAGES]]
     unread = unread_bytes(
@@ -175,14 +175,14 @@ def result_of(
         case.sentence,
         stated_expectation(case),
         NOT_TRIED if verdict is None else verdict.word,
-        (attempt.why_not or "its injection point was not reached") if verdict is None else verdict.why,
+        (outcome.why_not or "its injection point was not reached") if verdict is None else verdict.why,
         () if verdict is None else tuple(verdict.reactions),
         tuple(_piece(chunk, timeline) for chunk in sent[:_MAX_SENT_PIECES]),
         unread[:_MAX_HEX_BYTES],
         tuple(_message(each, place, render) for place, each in enumerate(shown) if each is not None),
         max(len(numbers) - MAX_MESSAGES, 0),
         session,
-        round(attempt.seconds, 3),
+        round(outcome.seconds, 3),
         output,
         command,
     )
@@ -217,14 +217,14 @@ def _piece(chunk: ChunkRow, timeline: Timeline) -> SentPiece:
     )
 
 
-def _sent(timeline: Timeline, attempt: CaseOutcome) -> list[ChunkRow]:
+def _sent(timeline: Timeline, outcome: CaseOutcome) -> list[ChunkRow]:
     """Return what we have sent since the actions began, in the pieces in which it was sent."""
-    ours = INPUT_DIRECTION[attempt.case.role]
+    ours = INPUT_DIRECTION[outcome.case.role]
     found = [
         chunk
         for stream in streams(timeline)
         for chunk in chunks(timeline.connection, stream.id)
-        if chunk.direction == ours and chunk.ts_ns >= attempt.begun_ns
+        if chunk.direction == ours and chunk.ts_ns >= outcome.begun_ns
     ]
     return sorted(found, key=lambda chunk: chunk.id)
 

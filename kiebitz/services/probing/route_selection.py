@@ -29,61 +29,61 @@ RouteFactory = Callable[[int], Route]
 """Creates a route; its argument is a seed that varies the play."""
 
 
-def routes_to(case: Case, conditions: ProbeSetup) -> Sequence[RouteFactory]:
+def routes_to(case: Case, setup: ProbeSetup) -> Sequence[RouteFactory]:
     """Return the routes to a case's injection point in the order to try them; empty if there are none."""
-    goal = RouteGoal(case.target_message(conditions.dissector), case.at_start, case.harmless, case.is_cut)
-    played = [lambda seed: _played(conditions, goal, seed, 0)] if _may_be_played(conditions, goal) else []
+    goal = RouteGoal(case.target_message(setup.dissector), case.at_start, case.harmless, case.is_cut)
+    played = [lambda seed: _played(setup, goal, seed, 0)] if _may_be_played(setup, goal) else []
     recorded = (
-        [lambda seed: _recorded(conditions, case.fits, case.at_start, case.is_cut)]
-        if conditions.script is not None
+        [lambda seed: _recorded(setup, case.fits, case.at_start, case.is_cut)]
+        if setup.script is not None
         else []
     )
     # A record contains the first messages of a conversation; for others, simulated peers get further.
-    return [*recorded, *played] if conditions.is_like or case.at_start else [*played, *recorded]
+    return [*recorded, *played] if setup.is_like or case.at_start else [*played, *recorded]
 
 
-def baseline_route(conditions: ProbeSetup, seed: int) -> Route:
+def baseline_route(setup: ProbeSetup, seed: int) -> Route:
     """Return a route that plays a game without any case."""
-    if _may_be_played(conditions, RouteGoal()):
-        return _played(conditions, RouteGoal(), seed, _MAX_GAMES)
-    return _recorded(conditions, None)
+    if _may_be_played(setup, RouteGoal()):
+        return _played(setup, RouteGoal(), seed, _MAX_GAMES)
+    return _recorded(setup, None)
 
 
-def _may_be_played(conditions: ProbeSetup, goal: RouteGoal) -> bool:
-    about = conditions.dissector
-    if conditions.side == "server":
+def _may_be_played(setup: ProbeSetup, goal: RouteGoal) -> bool:
+    about = setup.dissector
+    if setup.target_role == "server":
         return about.player is not None
     # A server sends the first message only if the protocol has it so.
     return about.player is not None and about.host is not None and not goal.early
 
 
-def _played(conditions: ProbeSetup, goal: RouteGoal, seed: int, games: int) -> Route:
-    about, address, baseline = conditions.dissector, conditions.address, conditions.baseline
-    if conditions.side == "server":
-        players = [_player(conditions, name, seed, games) for name in _NAMES[: about.seats]]
-        stranger = _player(conditions, _NEWCOMER, seed, 0)
+def _played(setup: ProbeSetup, goal: RouteGoal, seed: int, games: int) -> Route:
+    about, address, baseline = setup.dissector, setup.address, setup.baseline
+    if setup.target_role == "server":
+        players = [_player(setup, name, seed, games) for name in _NAMES[: about.seats]]
+        stranger = _player(setup, _NEWCOMER, seed, 0)
         return ClientRoute(about, players, stranger, address, goal, baseline, time.monotonic)
     assert about.host is not None
-    others = [_player(conditions, name, seed, 0) for name in _NAMES[1 : about.seats]]
+    others = [_player(setup, name, seed, 0) for name in _NAMES[1 : about.seats]]
     company = SimulatedTable(about.host(about.seats, seed, games), others)
     return ServerRoute(about, company, address, goal, baseline, time.monotonic)
 
 
-def _player(conditions: ProbeSetup, name: str, seed: int, games: int) -> Bot:
-    make = conditions.dissector.player
+def _player(setup: ProbeSetup, name: str, seed: int, games: int) -> Bot:
+    make = setup.dissector.player
     assert make is not None
     return make(name, seed + len(name) + ord(name[0]), games)
 
 
 def _recorded(
-    conditions: ProbeSetup,
+    setup: ProbeSetup,
     fits: Callable[[Decoded], bool] | None,
     at_start: bool = False,
     is_cut: bool = False,
 ) -> Route:
-    about, script, plays = conditions.dissector, conditions.script, INPUT_DIRECTION[conditions.side]
+    about, script, plays = setup.dissector, setup.script, INPUT_DIRECTION[setup.target_role]
     assert script is not None
-    servers = places_of([endpoint(*conditions.address)], script.servers)
+    servers = places_of([endpoint(*setup.address)], script.servers)
     if side_only_answers(about, plays) and fits is not None:
         return AnswerRoute(script, about, servers, fits, at_start)
     return RecordedRoute(script, plays, {about.protocol: about}, servers, fits, at_start, is_cut)

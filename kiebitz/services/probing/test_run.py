@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import TargetRole as Side
+from kiebitz.dissectors.conformance.expectations import TargetRole
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.routes import Route
@@ -73,8 +73,8 @@ class TestRun:
 
     def __init__(
         self,
-        conditions: ProbeSetup,
-        bounds: RunLimits,
+        setup: ProbeSetup,
+        limits: RunLimits,
         command: str,
         *,
         program: TargetProgram | None,
@@ -83,8 +83,8 @@ class TestRun:
         render: Renderer,
     ) -> None:
         self._render = render
-        self._conditions = conditions
-        self._bounds = bounds
+        self._setup = setup
+        self._limits = limits
         self._command = command
         self._program = program
         self._database = database
@@ -106,18 +106,18 @@ class TestRun:
         Raises PeerError, ProgramError, RelayError and StorageError; the program is stopped in any case.
         """
         begun = time.monotonic()
-        wanted = cases[: self._bounds.most]
+        wanted = cases[: self._limits.most]
         played = [case for case in wanted if case.is_in_play]
         odd = [case for case in wanted if not case.is_in_play]
         try:
-            if self._program is not None and self._conditions.side == "server":
+            if self._program is not None and self._setup.target_role == "server":
                 self._program.start()
-            yield from self._play(played, self._bounds.seconds)
+            yield from self._play(played, self._limits.seconds)
             for number, case in enumerate(odd, len(played)):
-                time.sleep(max(begun + number / self._bounds.rate - time.monotonic(), 0.0))
-                left_s = self._bounds.seconds - (time.monotonic() - begun)
+                time.sleep(max(begun + number / self._limits.rate - time.monotonic(), 0.0))
+                left_s = self._limits.seconds - (time.monotonic() - begun)
                 if left_s <= 0:
-                    self._leave_out(len(cases) - number, f"the {self._bounds.seconds:g} s of --time are over")
+                    self._leave_out(len(cases) - number, f"the {self._limits.seconds:g} s of --time are over")
                     return
                 try:
                     result = self._try_case(case, left_s)
@@ -132,7 +132,7 @@ class TestRun:
                     why = "the server accepts no clients any more: restart it, or use --restart COMMAND"
                     self._leave_out(len(cases) - number - 1, why)
                     return
-            self._leave_out(len(cases) - len(wanted), f"no more than {self._bounds.most} are tried (--most)")
+            self._leave_out(len(cases) - len(wanted), f"no more than {self._limits.most} are tried (--most)")
         finally:
             if self._program is not None:
                 self._program.stop()
@@ -147,19 +147,19 @@ class TestRun:
 
         The game is played even without such cases: it shows the program's usual behaviour.
         """
-        side = self._conditions.side
-        name = f"{PROBE} {side} {self._conditions.dissector.protocol}/game"
+        target_role = self._setup.target_role
+        name = f"{PROBE} {target_role} {self._setup.dissector.protocol}/game"
         begun_ns = now_ns()
         with self._session(name, "an undisturbed game") as recorder:
             game = self._observe_game(
                 recorder, min(left_s, MAX_GAME_S if cases else MAX_SHORT_GAME_S), left_s
             )
             timeline = self._timeline(recorder)
-            game = add_findings(game, timeline, self._conditions)
-            baseline = self._conditions.baseline
-            baseline.flawed, baseline.takes_part = frozenset(game.flaws), game.takes_part
+            game = add_findings(game, timeline, self._setup)
+            baseline = self._setup.baseline
+            baseline.invalid_messages, baseline.takes_part = frozenset(game.violations), game.takes_part
             baseline.diverged_at = game.diverged_at
-            self._check_target(side, game.is_responsive)
+            self._check_target(target_role, game.is_responsive)
             verdicts = []
             for case in cases:
                 verdict, why_not = game_verdict(case, game)
@@ -167,17 +167,17 @@ class TestRun:
                 # One game serves all of them.
                 seconds = game.seconds if case.checked_message is None else 0.0
                 wrong = violating_messages(case, game)
-                attempt = CaseOutcome(
+                outcome = CaseOutcome(
                     case, verdict, why_not, None, begun_ns, seconds, game.is_responsive, wrong=wrong
                 )
-                yield self._result(attempt, recorder, timeline)
+                yield self._result(outcome, recorder, timeline)
             if verdicts:
                 recorder.rename(f"{name}: {min(verdicts, key=WORDS.index)}")
             if "FAILED" in verdicts:
-                self._keep_capture(timeline, f"{self._conditions.dissector.protocol}/game")
+                self._keep_capture(timeline, f"{self._setup.dissector.protocol}/game")
 
     def _observe_game(self, recorder: Recorder, limit_s: float, come_s: float) -> GameObservation:
-        game = BaselineGame(baseline_route(self._conditions, 1), self._conditions, recorder, self._program)
+        game = BaselineGame(baseline_route(self._setup, 1), self._setup, recorder, self._program)
         return self._run(game.run(limit_s, come_s), recorder)
 
     def _try_case(self, case: Case, left_s: float) -> Result:
@@ -188,7 +188,7 @@ class TestRun:
         """
         result = None
         reasons: list[str] = []
-        for number, make in enumerate(routes_to(case, self._conditions)):
+        for number, make in enumerate(routes_to(case, self._setup)):
             key = (number, case.at_start, case.of)
             if key in self._unreachable:
                 reasons.append(self._unreachable[key])
@@ -225,15 +225,15 @@ class TestRun:
     def _run_once(self, case: Case, route: Route, left_s: float, key: _Key) -> Result:
         name = f"{PROBE} {case.role} {case.name}"
         with self._session(name, case.name) as recorder:
-            trial = CaseRun(case, route, self._conditions, recorder, self._program)
-            attempt = self._run(trial.run(left_s), recorder)
-            self._check_target(case.role, attempt.is_responsive)
-            seen = attempt.seen
-            self._is_over = self._program is None and seen is not None and seen.lets_in is False
-            if attempt.never_came_up:
-                self._unreachable[key] = attempt.why_not or ""
+            case_run = CaseRun(case, route, self._setup, recorder, self._program)
+            outcome = self._run(case_run.run(left_s), recorder)
+            self._check_target(case.role, outcome.is_responsive)
+            observed = outcome.observed
+            self._is_over = self._program is None and observed is not None and observed.lets_in is False
+            if outcome.never_came_up:
+                self._unreachable[key] = outcome.why_not or ""
             timeline = self._timeline(recorder)
-            result = self._result(attempt, recorder, timeline)
+            result = self._result(outcome, recorder, timeline)
             recorder.rename(f"{name}: {result.verdict}")
             if result.is_failed:
                 self._keep_capture(timeline, case.name)
@@ -249,7 +249,7 @@ class TestRun:
             source,
             name=name,
             started_ns=now_ns(),
-            decode_as=self._conditions.decode_as,
+            decode_as=self._setup.decode_as,
         )
         try:
             yield recorder
@@ -273,20 +273,25 @@ class TestRun:
             raise StorageError(f"{reason}; no more cases are tried")
         return Timeline(recorder.connection, sessions(recorder.connection)[-1])
 
-    def _result(self, attempt: CaseOutcome, recorder: Recorder, timeline: Timeline) -> Result:
+    def _result(self, outcome: CaseOutcome, recorder: Recorder, timeline: Timeline) -> Result:
         session = f"{self._database}:{recorder.session_id}" if self._database is not None else None
         output = self._program.output if self._program is not None else None
-        return result_of(attempt, timeline, session, output, self._repeat_command(attempt.case), self._render)
+        return result_of(outcome, timeline, session, output, self._repeat_command(outcome.case), self._render)
 
     def _repeat_command(self, case: Case) -> str:
         return f"{self._command} --only {shlex.quote(case.name)}"
 
-    def _check_target(self, side: Side, is_responsive: bool) -> None:
+    def _check_target(self, target_role: TargetRole, is_responsive: bool) -> None:
         """Check that there is a target to continue with. Raises PeerError if none has ever answered."""
-        if self._program is None and side == "server" and not is_responsive and not self._was_responsive:
-            about = self._conditions.dissector
+        if (
+            self._program is None
+            and target_role == "server"
+            and not is_responsive
+            and not self._was_responsive
+        ):
+            about = self._setup.dissector
             raise PeerError(
-                f"{about.transport} {endpoint(*self._conditions.address)} does not answer. Start the server"
+                f"{about.transport} {endpoint(*self._setup.address)} does not answer. Start the server"
                 f" first, or name another address; does it speak {about.grammar.title}?"
             )
         self._was_responsive = True

@@ -48,7 +48,7 @@ class Totals:
 
 def totals_of(results: Iterable[Result]) -> Totals:
     """Return the counts of complete results."""
-    tally = Totals()
+    totals = Totals()
     for result in results:
-        tally.add(result)
-    return tally
+        totals.add(result)
+    return totals

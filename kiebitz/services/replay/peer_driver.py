@@ -44,7 +44,7 @@ class DrivenPeer(Protocol):
     def connected(self, connection: int, role: StreamRole) -> None:
         """Report that our connection for a role is established."""
 
-    def heard(self, connection: int, data: bytes) -> InputResult:
+    def data_received(self, connection: int, data: bytes) -> InputResult:
         """Process bytes from the peer."""
 
     def connection_ended(self, connection: int, how: str) -> InputResult:
@@ -179,7 +179,7 @@ class PeerDriver:
                 self._listened = None
             self._peer.client_accepted(happening.connection, self._server(happening.server))
         elif isinstance(happening, Said):
-            await self._react(self._peer.heard(happening.connection, happening.data))
+            await self._react(self._peer.data_received(happening.connection, happening.data))
         else:
             await self._react(self._peer.connection_ended(happening.connection, happening.how))
 
