@@ -43,14 +43,14 @@ class Baseline:
         """Record the messages received on a connection after one of ours and before our next one.
 
         Args:
-            said: The name of our message.
-            heard: The received messages' names, each with whether it named our player.
+            sent: The name of our message.
+            received: The received messages' names, each with whether it named our player.
         """
-        came: dict[str, bool] = {}
+        names: dict[str, bool] = {}
         for name, names_speaker in received:
-            came[name] = came.get(name, False) or names_speaker
-        known = self._always.setdefault(sent, came)
-        self._always[sent] = {name: known[name] and came[name] for name in known if name in came}
+            names[name] = names.get(name, False) or names_speaker
+        known = self._always.setdefault(sent, names)
+        self._always[sent] = {name: known[name] and names[name] for name in known if name in names}
         self._first.setdefault(sent, set()).update(name for name, _ in received[:1])
 
     def answers_to(self, sent: MessageType) -> Collection[str]:
