@@ -61,7 +61,7 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
 
 
 @pytest.mark.parametrize(
-    ("dissector", "role", "name", "seen", "word"),
+    ("dissector", "role", "name", "observed", "word"),
     [
         # It must go on as usual.
         (SCHAFKOPF, "server", "MODEL/bytewise", USUAL, "OK"),
@@ -111,7 +111,7 @@ def test_a_verdict(
 
 
 @pytest.mark.parametrize(
-    ("seen", "why"),
+    ("observed", "why"),
     [
         (ObservedBehaviour(died="signal 11"), "it has ended: signal 11"),
         (ObservedBehaviour(lets_in=False), "it accepts no new client any more"),

@@ -112,7 +112,7 @@ def test_the_recorded_games_are_right() -> None:
 def test_a_game_is_asked_for(plugged_in: Path) -> None:
     done = kiebitz("probe", "server", str(free_port("tcp")), "-d", "noughts")
     assert (done.status, done.out) == (1, "")
-    assert "no game of noughts is bundled with Kiebitz: name a capture of one with --like CAPTURE" in done.err
+    assert "no recorded game comes with noughts: name a capture of one with --like CAPTURE" in done.err
 
 
 # What is found.
