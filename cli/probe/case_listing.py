@@ -56,8 +56,8 @@ def show_cases(cases: Sequence[Case], as_json: bool) -> None:
 
 def _row(case: Case) -> Row:
     demand = stated_expectation(case)
-    told = (case.name, case.kind, case.message, case.field, case.sentence, demand.level)
-    return (*told, list(demand.right), demand.clause, demand.quote)
+    cells = (case.name, case.kind, case.message, case.field, case.sentence, demand.level)
+    return (*cells, list(demand.right), demand.clause, demand.quote)
 
 
 def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:
@@ -83,13 +83,13 @@ def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:
             show_line(_GAP, name)
             name = ""
         beside = wrapped(case.expectation.clause or "", of_clauses) if of_clauses else []
-        for said, clause in zip_longest(
+        for sentence_line, clause in zip_longest(
             wrapped(_sentence(case), max(room, _MIN_SENTENCE_WIDTH)), beside, fillvalue=""
         ):
             show_line(
                 _GAP + _filled(name, of_names),
                 Styled(f"{_GAP}{level:{of_levels}}{_GAP}", bold=level == "must"),
-                _filled(said, room) if clause else said,
+                _filled(sentence_line, room) if clause else sentence_line,
                 Styled(_GAP + clause if clause else "", dim=True),
             )
             name, level = "", ""

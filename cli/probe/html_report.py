@@ -187,12 +187,12 @@ class _Page:
         if not result.messages and not result.unread:
             yield "<p>Nothing.</p>\n"
 
-    def _message(self, way: str, drawn: str, otherwise: str) -> str:
+    def _message(self, direction: str, drawn: str, otherwise: str) -> str:
         """Return one message, rendered if there is room for it."""
         self._room -= len(drawn)
         is_drawn = drawn and self._room >= 0
         inside = f'<pre tabindex="0">{drawn}</pre>' if is_drawn else f"<p>{_text(otherwise)}</p>"
-        return f'<div class="{way}"><b>{way}</b>{inside}</div>\n'
+        return f'<div class="{direction}"><b>{direction}</b>{inside}</div>\n'
 
     def _output(self, result: Result) -> Iterator[str]:
         if not result.output:

@@ -21,26 +21,26 @@ _LISTEN_TIMEOUT_S = 2.0
 _MAX_BYTES = 1 << 16
 
 
-def recognise_protocol(place: Place) -> Dissector:
+def recognise_protocol(endpoint: Place) -> Dissector:
     """Return the protocol of a server that sends something to every client; nothing is sent to it.
 
     Raises click.UsageError if none is recognised, RelayError for a name that is not found.
     """
-    host, port = place
-    said = b""
+    host, port = endpoint
+    received = b""
     family, address = resolve(host, port, "tcp")
     end = time.monotonic() + _LISTEN_TIMEOUT_S
     try:
         with socket.socket(family, socket.SOCK_STREAM) as sock:
             sock.settimeout(_LISTEN_TIMEOUT_S)
             sock.connect(address)
-            while (left := end - time.monotonic()) > 0 and len(said) < _MAX_BYTES:
+            while (left := end - time.monotonic()) > 0 and len(received) < _MAX_BYTES:
                 sock.settimeout(left)
                 data = sock.recv(4096)
                 if not data:
                     break
-                said += data
-                found = _certain(recognise(installed().dissectors.values(), "tcp", said))
+                received += data
+                found = _certain(recognise(installed().dissectors.values(), "tcp", received))
                 if found is not None:
                     return found
     except OSError:
@@ -58,12 +58,12 @@ def _certain(found: Iterable[tuple[Dissector, str, str]]) -> Dissector | None:
     return certain[0] if len(certain) == 1 else None
 
 
-def confirm_target(place: Place, dissector: Dissector, is_agreed: bool) -> None:
+def confirm_target(endpoint: Place, dissector: Dissector, is_agreed: bool) -> None:
     """Ask for permission to probe a server on another machine.
 
     Raises click.UsageError if there is no keyboard to answer with, and click.Abort if the answer is no.
     """
-    host, port = place
+    host, port = endpoint
     family, address = resolve(host, port, dissector.transport)
     if is_agreed or is_local(family, address):
         return

@@ -103,7 +103,7 @@ class ProgressView:
             table.add_column(
                 title, justify="right", vertical="bottom", width=max(*map(len, lines), _MIN_COUNT_WIDTH)
             )
-        for group, above in _window(self._totals.groups, self._place(), room):
+        for group, above in _window(self._totals.groups, self._current_index(), room):
             if group is None:
                 table.add_row(_line(Text(f"{ellipsis()} {above} more", "dim")))
             else:
@@ -113,10 +113,10 @@ class ProgressView:
         )
         return table
 
-    def _place(self) -> int:
+    def _current_index(self) -> int:
         """Return the index of the message whose case runs now."""
-        places = [place for place, group in enumerate(self._totals.groups) if self._totals.left(group)]
-        return places[0] if places else len(self._totals.groups) - 1
+        indexes = [index for index, group in enumerate(self._totals.groups) if self._totals.left(group)]
+        return indexes[0] if indexes else len(self._totals.groups) - 1
 
 
 def _window(groups: Sequence[str], here: int, room: int) -> Iterator[tuple[str | None, int]]:

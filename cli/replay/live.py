@@ -64,7 +64,7 @@ class LiveReplay:
             raise StorageError("there is nothing to play: no game was recognised in this session")
         self._plays: Direction = plays
         self._script = script
-        self._places = places_of(given, script.servers)
+        self._addresses = places_of(given, script.servers)
         self._peer = ReplayPeer(script, plays, self._dissectors, policy)
         self._speed = speed
         self._patience_s = patience_s
@@ -109,7 +109,7 @@ class LiveReplay:
 
     async def _play(self) -> None:
         actor = PeerDriver(
-            self._peer, self._peers, self._places, self._speed, self._patience_s, self._on_divergence
+            self._peer, self._peers, self._addresses, self._speed, self._patience_s, self._on_divergence
         )
         task = asyncio.current_task()
         assert task is not None
@@ -188,7 +188,7 @@ class LiveReplay:
         """Return the recorded protocols by live port, so that nothing has to be recognised."""
         return {
             (role.transport, port): self._dissectors[role.protocol]
-            for role, (_, port) in self._places.items()
+            for role, (_, port) in self._addresses.items()
             if port
         }
 

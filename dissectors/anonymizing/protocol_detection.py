@@ -48,7 +48,7 @@ class ProtocolDetection:
         key = (stream.transport, stream.server)
         server = self._servers.get(key)
         if server is None:
-            server = self._servers[key] = self._met(stream)
+            server = self._servers[key] = self._add_server(stream)
         if isinstance(item, End):
             server.open_streams.discard(stream.id)
         else:
@@ -70,7 +70,7 @@ class ProtocolDetection:
         for server in self._servers.values():
             yield from self._given_up(server)
 
-    def _met(self, stream: Stream) -> _Server:
+    def _add_server(self, stream: Stream) -> _Server:
         port = stream.transport, port_of(stream.server)
         if port in self._decode_as:
             return _Server(dissector=self._decode_as[port])

@@ -88,9 +88,9 @@ class AlteredRanges:
         """Remember the bytes forwarded with an alteration."""
         if not item.length:
             return
-        way = (item.stream.id, item.direction)
-        self._ranges.setdefault(way, deque()).append((item.offset, item.offset + item.length, item.action))
-        self._order.append(way)
+        key = (item.stream.id, item.direction)
+        self._ranges.setdefault(key, deque()).append((item.offset, item.offset + item.length, item.action))
+        self._order.append(key)
         if len(self._order) > _MAX_RANGES:
             oldest = self._order.popleft()
             ranges = self._ranges[oldest]
@@ -156,26 +156,30 @@ class AlterationImpact:
 
     def judge(self, tables: Tables) -> None:
         """Turn the new diagnostics that Kiebitz's alterations may have caused into notes."""
-        flaws, games = self._findings.diagnostics, self._findings.games
+        diagnostics, games = self._findings.diagnostics, self._findings.games
         if self._games < len(games):
             servers = {context.info.id: server for server, context in tables().items()}
             for game in games[self._games :]:
                 aftermath = self._aftermaths.get(servers.get(game.table_id, ("", "")))
                 if aftermath is not None:
                     aftermath.game_seen(game)
-        for place in range(self._flaws, len(flaws)):
-            flaw = flaws[place]
-            if flaw.severity == "note" or flaw.group == "network":
+        for index in range(self._flaws, len(diagnostics)):
+            diagnostic = diagnostics[index]
+            if diagnostic.severity == "note" or diagnostic.group == "network":
                 continue
-            aftermath = self._aftermaths.get((flaw.stream.transport, flaw.stream.server))
+            aftermath = self._aftermaths.get((diagnostic.stream.transport, diagnostic.stream.server))
             if (
-                self._altered_ranges.action(flaw.stream, flaw.direction, flaw.offset, flaw.length)
+                self._altered_ranges.action(
+                    diagnostic.stream, diagnostic.direction, diagnostic.offset, diagnostic.length
+                )
                 in REWRITING_ACTIONS
             ):
-                flaws[place] = msgspec.structs.replace(flaw, severity="note", blame="kiebitz")
+                diagnostics[index] = msgspec.structs.replace(diagnostic, severity="note", blame="kiebitz")
             elif (
-                flaw.group in _CONSEQUENCE_GROUPS and aftermath is not None and aftermath.affects(flaw.ts_ns)
+                diagnostic.group in _CONSEQUENCE_GROUPS
+                and aftermath is not None
+                and aftermath.affects(diagnostic.ts_ns)
             ):
-                text = f"{flaw.text}{_AFTER_ALTERATION}"
-                flaws[place] = msgspec.structs.replace(flaw, severity="note", text=text)
-        self._flaws, self._games = len(flaws), len(games)
+                text = f"{diagnostic.text}{_AFTER_ALTERATION}"
+                diagnostics[index] = msgspec.structs.replace(diagnostic, severity="note", text=text)
+        self._flaws, self._games = len(diagnostics), len(games)

@@ -26,22 +26,22 @@ Value = TypeVar("Value")
 class BoundedCache(dict[Key, Value]):
     """A bounded cache; when it is full, all entries are dropped."""
 
-    def __init__(self, most: int, longest: int) -> None:
+    def __init__(self, max_entries: int, max_length: int) -> None:
         """Create a cache.
 
         Args:
-            most: The maximum number of entries.
-            longest: The maximum length of what an entry was computed from, in bytes or characters.
+            max_entries: The maximum number of entries.
+            max_length: The maximum length of what an entry was computed from, in bytes or characters.
         """
         super().__init__()
-        self._most = most
-        self._longest = longest
+        self._max_entries = max_entries
+        self._max_length = max_length
 
     def keep(self, key: Key, value: Value, length: int) -> None:
         """Add a value computed from something of this length, unless that is too long."""
-        if length > self._longest:
+        if length > self._max_length:
             return
-        if len(self) >= self._most:
+        if len(self) >= self._max_entries:
             self.clear()
         self[key] = value
 

@@ -158,14 +158,14 @@ def send_endless(at: Situation) -> CaseActions:
     return tuple(Send(data[start : start + _PIECE_SIZE]) for start in range(0, ENDLESS_SIZE, _PIECE_SIZE))
 
 
-def replace_with(written: Callable[[bytes], bytes]) -> Callable[[Situation], CaseActions]:
+def replace_with(rewrite: Callable[[bytes], bytes]) -> Callable[[Situation], CaseActions]:
     """Return the action of sending bytes derived from the message in its place."""
-    return lambda at: (Send(written(at.frame)),)
+    return lambda at: (Send(rewrite(at.frame)),)
 
 
-def build_from(written: Callable[[Situation], bytes]) -> Callable[[Situation], CaseActions]:
+def build_from(rewrite: Callable[[Situation], bytes]) -> Callable[[Situation], CaseActions]:
     """Return the action of sending bytes derived from the whole situation."""
-    return lambda at: (Send(written(at)),)
+    return lambda at: (Send(rewrite(at)),)
 
 
 def fixed_actions(*done: CaseAction) -> Callable[[Situation], CaseActions]:

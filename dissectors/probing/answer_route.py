@@ -81,7 +81,7 @@ class AnswerRoute(ScriptRoute):
 
     def _learn(self, script: Script) -> None:
         """Collect the questions of a record and their answers."""
-        heard: dict[int, dict[str, RecordedLine]] = {}
+        questions: dict[int, dict[str, RecordedLine]] = {}
         last: dict[int, RecordedLine] = {}
         for line in (step for step in script.steps if isinstance(step, RecordedLine) and step.whole):
             role = line.role.number
@@ -89,19 +89,19 @@ class AnswerRoute(ScriptRoute):
             if decoded.row is None or decoded.row.heartbeat:
                 continue
             if line.direction == "s2c":
-                heard.setdefault(role, {})[line.name] = line
+                questions.setdefault(role, {})[line.name] = line
                 if role in last:
                     self._next.setdefault(last[role].number, line)
                 continue
             if self._early is None and self._fits(decoded):
                 self._early = line
             last[role] = line
-            if role not in heard:
+            if role not in questions:
                 self._openings[role].append(line)
                 continue
             for name in decoded.row.answers:
-                if name in heard[role]:
-                    self._answers.setdefault(name, []).append((heard[role][name], line))
+                if name in questions[role]:
+                    self._answers.setdefault(name, []).append((questions[role][name], line))
 
     # Actions.
 
@@ -115,39 +115,39 @@ class AnswerRoute(ScriptRoute):
             yield held
         while self.lost is None and not self._continued_normally:
             if self._due:
-                said = self._due.popleft()
-                if self._has_acted and self.point is not None and said.connection == self.point.connection:
+                action = self._due.popleft()
+                if self._has_acted and self.point is not None and action.connection == self.point.connection:
                     # Only the answer to the case's actions is awaited on this connection.
                     continue
-                if self._is_point(said):
-                    self._held = said
-                    self.point = self._at(said)
+                if self._is_point(action):
+                    self._held = action
+                    self.point = self._at(action)
                     return
-                yield said
+                yield action
             elif self._to_come and all(ear.has_received for ear in self._readers.values()):
                 yield OpenConnection(self._to_come.popleft(), 0, True)
             elif self._roles:
                 yield AwaitPeer(next(iter(self._roles.values())), None)
 
-    def _is_point(self, said: SendBytes) -> bool:
-        if self._has_acted or said.line is None or len(self._roles) < min(2, self._seats):
+    def _is_point(self, action: SendBytes) -> bool:
+        if self._has_acted or action.line is None or len(self._roles) < min(2, self._seats):
             return False
         if self._at_start:
-            return self._early is not None and said.line in self._openings[said.line.role.number][:1]
-        return self._fits(self._dissector.decode(said.data, "c2s"))
+            return self._early is not None and action.line in self._openings[action.line.role.number][:1]
+        return self._fits(self._dissector.decode(action.data, "c2s"))
 
-    def _at(self, said: SendBytes) -> InjectionPoint:
-        line = said.line
+    def _at(self, action: SendBytes) -> InjectionPoint:
+        line = action.line
         assert line is not None
-        role = self._roles[said.connection]
-        others = tuple(connection for connection in self._roles if connection != said.connection)
+        role = self._roles[action.connection]
+        others = tuple(connection for connection in self._roles if connection != action.connection)
         if self._at_start and self._early is not None:
-            return InjectionPoint(said.connection, role, self._early.data, None, False, others, None)
+            return InjectionPoint(action.connection, role, self._early.data, None, False, others, None)
         following = next((one for one in self._all_answers() if one.number > line.number), None)
         return InjectionPoint(
-            said.connection,
+            action.connection,
             role,
-            said.data,
+            action.data,
             None if following is None else following.data,
             True,
             others,
@@ -243,13 +243,13 @@ class AnswerRoute(ScriptRoute):
         turn = self._turns[key] = self._turns.get(key, -1) + 1
         question, answer = pairs[turn % len(pairs)]
         asked = self._dissector.decode(question.data, "s2c")
-        told = self._dissector.decode(answer.data, "c2s")
-        if asked.row is None or told.row is None:
+        answered = self._dissector.decode(answer.data, "c2s")
+        if asked.row is None or answered.row is None:
             return
         try:
             if asked.row is live.row:
                 self._bindings.take(self._dissector, live.row, asked.fields, live.fields, role.number)
-            fields = self._bindings.told(self._dissector, told.row, told.fields, role.number)
+            fields = self._bindings.to_live(self._dissector, answered.row, answered.fields, role.number)
             data = self._dissector.rewrite(answer.data, "c2s", fields)
         except UNWRITABLE:
             return

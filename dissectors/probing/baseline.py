@@ -15,11 +15,11 @@ from kiebitz.dissectors.model import Direction
 class Baseline:
     """The usual behaviour of one target."""
 
-    def __init__(self, dissector: Dissector, hears: Direction) -> None:
-        """Create an empty baseline of a target that sends in the direction `hears`."""
+    def __init__(self, dissector: Dissector, direction: Direction) -> None:
+        """Create an empty baseline of a target that sends in the direction `direction`."""
         self._answers: dict[str, set[str]] = {}
         for row in dissector.grammar.rows:
-            for asked in row.answers if row.direction == hears else ():
+            for asked in row.answers if row.direction == direction else ():
                 self._answers.setdefault(asked, set()).add(row.name)
         self._always: dict[str, dict[str, bool]] = {}
         """By our message: the messages that followed every time before our next one, and whether each named

@@ -207,8 +207,8 @@ class _CaseGenerator:
         mutator = self._mutator
         at_field = f"{label}{to_case_name(of.name)}"
 
-        def case(name: str, sentence: str, written: Callable[[bytes], bytes]) -> Case:
-            return self._message_case(row, name, sentence, actions.replace_with(written), of=of)
+        def case(name: str, sentence: str, rewrite: Callable[[bytes], bytes]) -> Case:
+            return self._message_case(row, name, sentence, actions.replace_with(rewrite), of=of)
 
         yield case(f"{at_field}/left-out", "it is left out", partial(mutator.remove_field, of))
         yield case(f"{at_field}/doubled", "it occurs twice", partial(mutator.repeat_field, of))

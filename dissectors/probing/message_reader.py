@@ -22,10 +22,10 @@ class ReceivedMessage(msgspec.Struct, frozen=True):
 class MessageReader:
     """A reader for one direction of a connection, from its beginning."""
 
-    def __init__(self, dissector: Dissector, hears: Direction) -> None:
+    def __init__(self, dissector: Dissector, direction: Direction) -> None:
         self._dissector = dissector
-        self._hears: Direction = hears
-        self._framer = dissector.framer(hears)
+        self._direction: Direction = direction
+        self._framer = dissector.framer(direction)
         self._received = 0
 
     def read(self, data: bytes) -> list[ReceivedMessage]:
@@ -34,7 +34,7 @@ class MessageReader:
         self._received += len(data)
         found = []
         for frame in frames:
-            decoded = self._dissector.decode(frame.data, self._hears)
+            decoded = self._dissector.decode(frame.data, self._direction)
             if decoded.row is not None and decoded.sound:
                 found.append(ReceivedMessage(frame.data, decoded.row, decoded.fields))
         return found

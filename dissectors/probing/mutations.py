@@ -35,8 +35,8 @@ class Mutator:
     def replace_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
         """Replace a field's text by an invalid one. Raises NotApplicable."""
         with_field, decoded, row = self._with_field(field, frame)
-        place = self._dissector.codec.text_place(with_field, row, field.name)
-        if place is None:
+        span = self._dissector.codec.text_place(with_field, row, field.name)
+        if span is None:
             raise NotApplicable(f"the position of its {field.name} is unknown")
         value = decoded.fields[field.name]
         # Of a list of values, the first one is mutated.
@@ -47,14 +47,14 @@ class Mutator:
             raise NotApplicable(f"its {field.name} lacks the part to make invalid") from error
         except UNWRITABLE as error:
             raise NotApplicable(f"its {field.name} cannot be made invalid in this way: {error}") from error
-        return self._checked(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
+        return self._checked(frame, replaced(with_field, {span: text}), must_be_flawed=not wrong.allowed)
 
     def remove_field(self, field: Field, frame: bytes) -> bytes:
         """Remove a field. Raises NotApplicable."""
         if field.name not in self._read(frame)[0].fields:
             raise NotApplicable(f"it has no {field.name} to leave out")
-        frame, place = self._field_span(field, frame)
-        return self._checked(frame, replaced(frame, {place: b""}), must_be_flawed=False)
+        frame, span = self._field_span(field, frame)
+        return self._checked(frame, replaced(frame, {span: b""}), must_be_flawed=False)
 
     def repeat_field(self, field: Field, frame: bytes) -> bytes:
         """Repeat a field. Raises NotApplicable."""
@@ -66,10 +66,10 @@ class Mutator:
     def insert_latin_1(self, field: Field, frame: bytes) -> bytes:
         """Insert a byte that is not valid UTF-8 into a field. Raises NotApplicable."""
         frame, _, row = self._with_field(field, frame)
-        place = self._dissector.codec.text_place(frame, row, field.name)
-        if place is None:
+        span = self._dissector.codec.text_place(frame, row, field.name)
+        if span is None:
             raise NotApplicable(f"the position of its {field.name} is unknown")
-        middle = place[0] + (place[1] + 1) // 2
+        middle = span[0] + (span[1] + 1) // 2
         return self._checked(frame, frame[:middle] + _LATIN_1_BYTE + frame[middle:], must_be_flawed=False)
 
     def replace_identifier(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
@@ -122,22 +122,22 @@ class Mutator:
                 if field.name in known or not field.optional
             }
             try:
-                written = self._dissector.encode(row.name, row.direction, fields)
+                mutated = self._dissector.encode(row.name, row.direction, fields)
             except UNWRITABLE:
                 continue
-            again = self._dissector.decode(written, self._direction)
+            again = self._dissector.decode(mutated, self._direction)
             if again.row is row and again.sound:
-                return written
+                return mutated
         raise NotApplicable("it cannot be converted to this dialect")
 
     def respell(self, spelling: Spelling, frame: bytes) -> bytes:
         """Return the same message in another spelling with the same content. Raises NotApplicable."""
         decoded, _ = self._read(frame)
-        written = spelling.frame(frame)
-        again = self._dissector.decode(written, self._direction)
-        if written == frame or again.fields_json != decoded.fields_json or not again.sound:
+        mutated = spelling.frame(frame)
+        again = self._dissector.decode(mutated, self._direction)
+        if mutated == frame or again.fields_json != decoded.fields_json or not again.sound:
             raise NotApplicable("nothing in it would be spelt differently")
-        return written
+        return mutated
 
     def to_utf_16(self, frame: bytes) -> bytes:
         """Encode the frame as UTF-16 without a byte order mark. Raises NotApplicable."""
@@ -155,18 +155,18 @@ class Mutator:
     def renamed(self, frame: bytes) -> bytes:
         """Replace the message's name by one that no message has. Raises NotApplicable."""
         _, row = self._read(frame)
-        written = frame.replace(row.name.encode(), NOBODY.upper().encode())
-        if self._dissector.decode(written, self._direction).row is not None:
+        mutated = frame.replace(row.name.encode(), NOBODY.upper().encode())
+        if self._dissector.decode(mutated, self._direction).row is not None:
             raise NotApplicable("its name does not occur literally in its bytes")
-        return self._checked(frame, written, must_be_flawed=False)
+        return self._checked(frame, mutated, must_be_flawed=False)
 
     def _field_span(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
         """Return a frame with the field, and the span of all bytes that belong to the field alone."""
         frame, _, row = self._with_field(field, frame)
-        place = self._dissector.codec.whole_place(frame, row, field.name)
-        if place is None or not place[1]:
+        span = self._dissector.codec.whole_place(frame, row, field.name)
+        if span is None or not span[1]:
             raise NotApplicable(f"the position of its {field.name} is unknown")
-        return frame, place
+        return frame, span
 
     def _with_field(self, field: Field, frame: bytes) -> tuple[bytes, Decoded, MessageType]:
         """Return the frame; if it lacks an optional field, the same message with an invented value for it."""
@@ -177,10 +177,10 @@ class Mutator:
         for made_up in (*words[:1], NOBODY, 1, True):
             with suppress(NotApplicable, *UNWRITABLE):
                 fields = {**decoded.fields, field.name: made_up}
-                written = self._dissector.encode(row.name, self._direction, fields)
-                again, _ = self._read(written)
+                mutated = self._dissector.encode(row.name, self._direction, fields)
+                again, _ = self._read(mutated)
                 if again.row is row and field.name in again.fields:
-                    return written, again, row
+                    return mutated, again, row
         raise NotApplicable(f"it has no {field.name}")
 
     def _read(self, frame: bytes) -> tuple[Decoded, MessageType]:
@@ -191,14 +191,14 @@ class Mutator:
 
     def _rewritten(self, frame: bytes, fields: Mapping[str, Any]) -> bytes:
         try:
-            written = self._dissector.rewrite(frame, self._direction, fields)
+            mutated = self._dissector.rewrite(frame, self._direction, fields)
         except UNWRITABLE as error:
             raise NotApplicable(f"such a message cannot be encoded: {error}") from error
-        return self._checked(frame, written, must_be_flawed=False)
+        return self._checked(frame, mutated, must_be_flawed=False)
 
-    def _checked(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
+    def _checked(self, frame: bytes, mutated: bytes, must_be_flawed: bool) -> bytes:
         """Return a mutated frame whose content differs or is less valid, else raise NotApplicable."""
-        before, after = (self._dissector.decode(each, self._direction) for each in (frame, written))
+        before, after = (self._dissector.decode(each, self._direction) for each in (frame, mutated))
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
         if must_be_flawed and after.sound and not is_dialect:
@@ -206,7 +206,7 @@ class Mutator:
         says_the_same = after.row is before.row and after.fields_json == before.fields_json
         if says_the_same and after.sound and _codes(after) <= _codes(before):
             raise NotApplicable("its content is unchanged")
-        return written
+        return mutated
 
 
 def _codes(decoded: Decoded) -> set[str]:

@@ -24,23 +24,23 @@ MAX_MESSAGES = 500
 
 
 class Observer:
-    """An observer of a target that sends in the direction `hears`."""
+    """An observer of a target that sends in the direction `target_direction`."""
 
-    def __init__(self, dissector: Dissector, hears: Direction) -> None:
+    def __init__(self, dissector: Dissector, target_direction: Direction) -> None:
         self._dissector = dissector
-        self._hears: Direction = hears
+        self._target_direction: Direction = target_direction
         self._framers: dict[tuple[int, Direction], Framer] = {}
         self._streams: dict[int, Stream] = {}
         self._names: dict[int, str] = {}
         """The client's own name, by stream."""
-        self._named: dict[int, dict[Handle, dict[Any, None]]] = {}
+        self._identifiers: dict[int, dict[Handle, dict[Any, None]]] = {}
         """Identifiers in the messages, by stream."""
         self._tables: dict[int, str] = {}
         self._states: dict[str, State] = {}
         self.is_responsive = False
         """True if the target has sent anything."""
         self._since = False
-        self._said: dict[int, list[ProgramMessage]] = {}
+        self._collected: dict[int, list[ProgramMessage]] = {}
         """The target's messages, by stream."""
         self._violations: list[tuple[str, str]] = []
 
@@ -51,7 +51,7 @@ class Observer:
         self._streams[item.stream.id] = item.stream
         if not isinstance(item, Chunk):
             return
-        self.is_responsive = self.is_responsive or item.direction == self._hears
+        self.is_responsive = self.is_responsive or item.direction == self._target_direction
         framer = self._framer(item.stream.id, item.direction)
         for frame in (*framer.feed(item.offset, item.data), *framer.settle()):
             self._read(item.stream.id, item.direction, frame)
@@ -78,19 +78,23 @@ class Observer:
         decoded = self._dissector.decode(frame.data, direction)
         row = decoded.row
         if row is not None and decoded.sound:
-            named = self._named.setdefault(stream, {})
+            identifiers = self._identifiers.setdefault(stream, {})
             for handle, value in self._dissector.names(row, decoded.fields):
                 if value is not None:
-                    named.setdefault(handle, {})[value] = None
+                    identifiers.setdefault(handle, {})[value] = None
             called = self._dissector.introduced(row.name, direction, decoded.fields)
             if called is not None:
                 self._names.setdefault(stream, called)
-        if self._since and direction == self._hears and len(self._said.get(stream, ())) < MAX_MESSAGES:
+        if (
+            self._since
+            and direction == self._target_direction
+            and len(self._collected.get(stream, ())) < MAX_MESSAGES
+        ):
             self._keep(stream, decoded)
 
     def _keep(self, stream: int, decoded: Decoded) -> None:
         name = UNREADABLE if decoded.row is None else decoded.row.name
-        self._said.setdefault(stream, []).append(ProgramMessage(name, decoded.fields))
+        self._collected.setdefault(stream, []).append(ProgramMessage(name, decoded.fields))
         for flaw in decoded.flaws:
             if flaw.severity == "error":
                 self._violations.append((name, f"{name}: {flaw.text}"))
@@ -100,7 +104,7 @@ class Observer:
     def situation(self, point: InjectionPoint) -> Situation:
         """Return what a case may need at an injection point."""
         others: dict[Handle, list[Any]] = {}
-        for stream, handles in self._named.items():
+        for stream, handles in self._identifiers.items():
             if stream == point.connection:
                 continue
             for handle, values in handles.items():
@@ -113,7 +117,9 @@ class Observer:
 
     def received(self, *streams: int) -> tuple[ProgramMessage, ...]:
         """Return the target's messages since the actions began, on these streams or, without any, on all."""
-        return tuple(received for stream in streams or self._said for received in self._said.get(stream, ()))
+        return tuple(
+            received for stream in streams or self._collected for received in self._collected.get(stream, ())
+        )
 
     def violations_except(self, but: Collection[str]) -> tuple[str, ...]:
         """Return a sentence for each violation of the grammar in those messages.
@@ -124,9 +130,9 @@ class Observer:
 
     def has_sent(self, received: ProgramMessage, stream: int) -> bool:
         """Return True if the target has sent exactly this message on a stream since the actions began."""
-        return received in self._said.get(stream, ())
+        return received in self._collected.get(stream, ())
 
     def decode(self, data: bytes) -> ProgramMessage:
         """Decode a message of the target."""
-        decoded = self._dissector.decode(data, self._hears)
+        decoded = self._dissector.decode(data, self._target_direction)
         return ProgramMessage(UNREADABLE if decoded.row is None else decoded.row.name, decoded.fields)

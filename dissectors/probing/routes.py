@@ -231,12 +231,12 @@ class RecordedRoute(ScriptRoute):
         following = next(self._later(line, self._plays), None)
         expected = next(self._later(line, OPPOSITE[self._plays]), None)
         waits = following is not None and expected is not None and expected.number < following.number
-        told = None
+        following_data = None
         if following is not None:
             # Identifiers in a line that waits are not known yet.
-            told = following.data if waits else self._replay_peer.with_live_names(following)
+            following_data = following.data if waits else self._replay_peer.with_live_names(following)
         is_last = following is None and expected is None
-        return InjectionPoint(connection, line.role, frame, told, waits, others, expected, is_last)
+        return InjectionPoint(connection, line.role, frame, following_data, waits, others, expected, is_last)
 
     def _later(self, line: RecordedLine, direction: Direction) -> Iterator[RecordedLine]:
         """Yield the later lines of the same stream in a direction, except heartbeats."""

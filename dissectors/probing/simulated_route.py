@@ -57,8 +57,8 @@ class RouteGoal(msgspec.Struct, frozen=True):
 class SimulatedConnection(MessageReader):
     """A connection of ours: reads the target's messages and remembers our last one."""
 
-    def __init__(self, dissector: Dissector, hears: Direction) -> None:
-        super().__init__(dissector, hears)
+    def __init__(self, dissector: Dissector, direction: Direction) -> None:
+        super().__init__(dissector, direction)
         self.last_sent: str | None = None
         """The name of our last message on it."""
         self.has_begun = False
@@ -185,7 +185,7 @@ class SimulatedRoute(Route):
 
     def _encode(self, message: play.SendMessage) -> bytes | None:
         with suppress(*UNWRITABLE):
-            return self._style.written(message.name, self._plays, message.fields)
+            return self._style.encode(message.name, self._plays, message.fields)
         return None
 
     def _is_target(self, message: play.SendMessage) -> bool:
@@ -252,8 +252,8 @@ class SimulatedRoute(Route):
     def data_received(self, connection: int, data: bytes) -> InputResult:
         line = self._lines.get(connection)
         if line is None:
-            hears = OPPOSITE[self._plays]
-            line = self._strangers.setdefault(connection, SimulatedConnection(self._dissector, hears))
+            direction = OPPOSITE[self._plays]
+            line = self._strangers.setdefault(connection, SimulatedConnection(self._dissector, direction))
         replies: list[SendBytes] = []
         for message in line.read(data):
             row = message.row
@@ -288,7 +288,7 @@ class SimulatedRoute(Route):
     def _heartbeat(self, connection: int, asked: MessageType) -> Iterator[SendBytes]:
         if connection in self._lines and not self._is_mute(connection):
             for name in self._answers_to(asked):
-                yield SendBytes(connection, self._style.written(name, self._plays, {}))
+                yield SendBytes(connection, self._style.encode(name, self._plays, {}))
 
     def _answers_to(self, asked: MessageType) -> list[str]:
         """Return the names of our messages that answer a heartbeat."""

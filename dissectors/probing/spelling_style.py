@@ -45,7 +45,7 @@ class SpellingStyle:
                 ends = line_end_of(frame), line_end_of(plain)
                 self._has_other_ends = ends[0] != ends[1] and ends[0] == swap_line_ends(ends[1])
 
-    def written(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """Encode a message as this target would. Raises ValueError if no row has these fields."""
         frame = self._dissector.encode(name, direction, fields)
         for spelling in self._dissector.reactions.spellings:

@@ -24,9 +24,9 @@ class ProgramMessage(msgspec.Struct, frozen=True):
 class ObservedBehaviour(msgspec.Struct, frozen=True):
     """A program's observed behaviour in a case, up to the end of the wait.
 
-    `continued_normally` is true if the next recorded message arrived; `said` are its messages since the
-    actions, and `violations` has one sentence for each of them that violates the grammar. `ended` is how it
-    ended the connection, `died` how its process ended.
+    `continued_normally` is true if the next recorded message arrived; `sent_messages` are its messages since
+    the actions, and `violations` has one sentence for each of them that violates the grammar. `ended` is how
+    it ended the connection, `died` how its process ended.
 
     `lets_in` is true if a new client was accepted afterwards, `others_go_on` if a game that others played at
     the same time continued; None if neither was tried. `is_beyond` is true if it stops at this point in
@@ -36,7 +36,7 @@ class ObservedBehaviour(msgspec.Struct, frozen=True):
     """
 
     continued_normally: bool = False
-    said: tuple[ProgramMessage, ...] = ()
+    sent_messages: tuple[ProgramMessage, ...] = ()
     violations: tuple[str, ...] = ()
     ended: Literal["closed", "reset"] | None = None
     died: str | None = None
@@ -78,7 +78,9 @@ def reactions_of(case: Case, observed: ObservedBehaviour) -> tuple[Reaction, ...
     """Return a program's reactions; it may have refused and then closed the connection."""
     found: list[Reaction] = []
     refusals = case.expectation.refusals
-    if any(refusal.matches(each.message, each.fields) for refusal in refusals for each in observed.said):
+    if any(
+        refusal.matches(each.message, each.fields) for refusal in refusals for each in observed.sent_messages
+    ):
         found.append("refuses")
     elif observed.continued_normally:
         found.append("answers")

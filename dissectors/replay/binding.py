@@ -64,7 +64,7 @@ class Bindings:
         """Set the live address of a recorded server."""
         self._servers[recorded] = live
 
-    def told(self, dissector: Dissector, row: MessageType, fields: Fields, role: int) -> dict[str, Any]:
+    def to_live(self, dissector: Dissector, row: MessageType, fields: Fields, role: int) -> dict[str, Any]:
         """Return a recorded message's fields with the live identifiers; an unbound one is bound to itself."""
 
         def rename(handle: Handle, name: Any) -> Any:

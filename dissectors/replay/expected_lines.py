@@ -63,7 +63,7 @@ class ExpectedLines:
         """Return True if a line has not arrived yet."""
         return line.number in self._expected
 
-    def take(self, heard: LiveMessage, upto: int | None) -> bool:
+    def take(self, message: LiveMessage, upto: int | None) -> bool:
         """Match a live message with an expected line, which has then arrived; return whether there is one.
 
         Of the lines after the next one, only those up to the number `upto` are considered.
@@ -71,41 +71,41 @@ class ExpectedLines:
         for place, line in enumerate(self._upcoming()):
             if place and upto is not None and line.number > upto:
                 break
-            if self._fits(line, heard):
+            if self._fits(line, message):
                 self._arrived(line)
                 return True
         for line in self._given_up:
-            if self._fits(line, heard):
+            if self._fits(line, message):
                 self._given_up.remove(line)
                 return True
-        if self._lost and not self._is_like_next(heard):
+        if self._lost and not self._is_like_next(message):
             # It may be the line that the capture has lost.
             self._lost -= 1
             return True
         return False
 
-    def is_first(self, heard: LiveMessage) -> bool:
+    def is_first(self, message: LiveMessage) -> bool:
         """Return True if a live message is the first line and comes from the same player."""
-        return self.next is not None and self._fits(self.next, heard, may_rename=False)
+        return self.next is not None and self._fits(self.next, message, may_rename=False)
 
-    def could_be_first(self, heard: LiveMessage) -> bool:
+    def could_be_first(self, message: LiveMessage) -> bool:
         """Return True if a live message is the first line, whichever player sent it."""
-        return self.next is not None and self._fits(self.next, heard)
+        return self.next is not None and self._fits(self.next, message)
 
-    def substitute(self, heard: LiveMessage) -> None:
+    def substitute(self, message: LiveMessage) -> None:
         """Use an unexpected live message in place of an expected line.
 
         That is a later line that it matches, and the lines before it are given up; else it is the next line.
         """
         lines = self._upcoming()
         for place, line in enumerate(lines):
-            if self._fits(line, heard):
+            if self._fits(line, message):
                 for passed_over in lines[:place]:
                     self.give_up(passed_over)
                 self._arrived(line)
                 return
         if lines:
-            one, other = self._decode(lines[0]), heard.decoded
+            one, other = self._decode(lines[0]), message.decoded
             if one.row is not None and one.row is other.row:
                 self._bindings.take(self.dissector, one.row, one.fields, other.fields, self.role.number)
             self.give_up(lines[0])
@@ -123,12 +123,12 @@ class ExpectedLines:
         """Describe a recorded line."""
         return f"{quote_message(self._decode(line))} (#{line.number})"
 
-    def describe_mismatch(self, heard: LiveMessage) -> str:
+    def describe_mismatch(self, message: LiveMessage) -> str:
         """Describe an unexpected live message and the line expected instead."""
         line = self.next
         if line is None:
-            return f"{quote_message(heard.decoded)}, where the record has nothing more from it"
-        describe, live = self._decode(line), heard.decoded
+            return f"{quote_message(message.decoded)}, where the record has nothing more from it"
+        describe, live = self._decode(line), message.decoded
         expected = describe.fields
         if live.row is not None and describe.row is live.row:
             role = self.role.number
@@ -143,22 +143,22 @@ class ExpectedLines:
         del self._expected[line.number]
         self._decoded.pop(line.number, None)
 
-    def _fits(self, line: RecordedLine, heard: LiveMessage, may_rename: bool = True) -> bool:
+    def _fits(self, line: RecordedLine, message: LiveMessage, may_rename: bool = True) -> bool:
         """Return True if a live message has a line's content, and bind its identifiers.
 
         Identifiers may differ from the recorded ones if `may_rename`.
         """
-        describe, live = self._decode(line), heard.decoded
+        describe, live = self._decode(line), message.decoded
         if describe.row is None or live.row is None:
             # Of an overlong frame only the beginning is kept.
-            return len(line.data) == heard.length and line.data.startswith(heard.data)
+            return len(line.data) == message.length and line.data.startswith(message.data)
         if describe.row is not live.row or describe.sound != live.sound:
             return False
         match = self._bindings.fits if may_rename else self._bindings.is_same
         return match(self.dissector, live.row, describe.fields, live.fields, self.role.number)
 
-    def _is_like_next(self, heard: LiveMessage) -> bool:
-        row = heard.decoded.row
+    def _is_like_next(self, message: LiveMessage) -> bool:
+        row = message.decoded.row
         return self.next is not None and row is not None and row.name == self.next.name
 
     def _decode(self, line: RecordedLine) -> Decoded:

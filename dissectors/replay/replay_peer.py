@@ -114,7 +114,7 @@ class _LiveConnection(msgspec.Struct, eq=False):
     dissector: Dissector
     server_key: str
     framer: Framer
-    came: int = 0
+    received_bytes: int = 0
     progress: _RoleProgress | None = None
 
 
@@ -140,7 +140,7 @@ class ReplayPeer:
     def __init__(
         self, script: Script, plays: Direction, dissectors: Mapping[str, Dissector], policy: DivergencePolicy
     ) -> None:
-        self._hears: Direction = OPPOSITE[plays]
+        self._input_direction: Direction = OPPOSITE[plays]
         self._bindings = Bindings()
         self.stopped = False
         """True if a divergence has ended the replay."""
@@ -186,7 +186,7 @@ class ReplayPeer:
                 if progress.connection is not None:
                     yield CloseConnection(progress.connection, since_ns, self._note_action(step))
             elif step.direction == self._plays:
-                yield from self._say(progress, step, since_ns)
+                yield from self._send_line(progress, step, since_ns)
             else:
                 while progress.expected_lines.awaits(step) and not self.stopped:
                     self._acted.clear()
@@ -211,7 +211,7 @@ class ReplayPeer:
                 self._acted.clear()
                 yield AwaitPeer(progress.role, None)
 
-    def _say(self, progress: _RoleProgress, line: RecordedLine, since_ns: int) -> Iterator[PeerAction]:
+    def _send_line(self, progress: _RoleProgress, line: RecordedLine, since_ns: int) -> Iterator[PeerAction]:
         progress.ours.popleft()
         if self._row(line, lambda row: row.heartbeat and bool(row.answers)):
             # It is sent whenever the live peer asks.
@@ -229,7 +229,7 @@ class ReplayPeer:
         decoded = dissector.decode(line.data, line.direction)
         if decoded.row is None or not line.whole:
             return line.data
-        fields = self._bindings.told(dissector, decoded.row, decoded.fields, progress.role.number)
+        fields = self._bindings.to_live(dissector, decoded.row, decoded.fields, progress.role.number)
         return dissector.rewrite(line.data, line.direction, fields)
 
     def awaits(self, line: RecordedLine) -> bool:
@@ -273,8 +273,8 @@ class ReplayPeer:
     def data_received(self, connection: int, data: bytes) -> InputResult:
         """Process bytes from the peer: a datagram, or a piece of a stream."""
         talk = self._connections[connection]
-        frames = [*talk.framer.feed(talk.came, data)]
-        talk.came += len(data)
+        frames = [*talk.framer.feed(talk.received_bytes, data)]
+        talk.received_bytes += len(data)
         # It may be our turn now, so a possible rest of a line end is not waited for.
         return self._read(connection, [*frames, *talk.framer.settle()])
 
@@ -313,7 +313,7 @@ class ReplayPeer:
     def _add_connection(self, connection: int, role: StreamRole) -> None:
         dissector = self._dissectors[role.protocol]
         self._connections[connection] = _LiveConnection(
-            dissector, role.server_key, dissector.framer(self._hears)
+            dissector, role.server_key, dissector.framer(self._input_direction)
         )
 
     def _assign(self, connection: int, progress: _RoleProgress) -> None:
@@ -334,25 +334,27 @@ class ReplayPeer:
             if self.stopped:
                 break
             decoded = self._decode(talk, frame)
-            heard = LiveMessage(decoded, frame.data, frame.offset, frame.size)
+            message = LiveMessage(decoded, frame.data, frame.offset, frame.size)
             if decoded.row is not None and decoded.row.heartbeat:
                 for answer in talk.dissector.grammar.heartbeats_to(decoded.row.name, self._plays):
                     replies.append(SendBytes(connection, talk.dissector.encode(answer, self._plays, {})))
                 continue
-            progress = talk.progress or self._choose(connection, heard)
+            progress = talk.progress or self._choose(connection, message)
             # A client beyond those of the record is ignored.
             if progress is not None and not progress.expected_lines.take(
-                heard, progress.ours[0] if progress.ours else None
+                message, progress.ours[0] if progress.ours else None
             ):
-                divergences.append(self._surprised(progress, heard))
+                divergences.append(self._surprised(progress, message))
         return InputResult(tuple(divergences), tuple(replies))
 
     def _decode(self, talk: _LiveConnection, frame: Frame) -> Decoded:
         if frame.cut is None:
-            return talk.dissector.decode(frame.data, self._hears)
-        return talk.dissector.truncated(frame.data, self._hears) if frame.cut == "end" else _TOO_LONG
+            return talk.dissector.decode(frame.data, self._input_direction)
+        return (
+            talk.dissector.truncated(frame.data, self._input_direction) if frame.cut == "end" else _TOO_LONG
+        )
 
-    def _choose(self, connection: int, heard: LiveMessage) -> _RoleProgress | None:
+    def _choose(self, connection: int, message: LiveMessage) -> _RoleProgress | None:
         """Return the role of a client that sends its first message; None for one beyond the record.
 
         It is the role that begins with this message: preferably with the same name in it, else with any.
@@ -363,20 +365,22 @@ class ReplayPeer:
             if progress.connection is None and not progress.absent and self._is_free_for(connection, progress)
         ]
         chosen = (
-            next((progress for progress in free if progress.expected_lines.is_first(heard)), None)
-            or next((progress for progress in free if progress.expected_lines.could_be_first(heard)), None)
+            next((progress for progress in free if progress.expected_lines.is_first(message)), None)
+            or next((progress for progress in free if progress.expected_lines.could_be_first(message)), None)
             or next(iter(free), None)
         )
         if chosen is not None:
             self._assign(connection, chosen)
         return chosen
 
-    def _surprised(self, progress: _RoleProgress, heard: LiveMessage) -> Divergence:
+    def _surprised(self, progress: _RoleProgress, message: LiveMessage) -> Divergence:
         """Return the divergence for an unexpected message."""
-        text = f"{self._peer} says {progress.expected_lines.describe_mismatch(heard)}"
-        divergence = self._diverge(progress, text, progress.expected_lines.next, (heard.offset, heard.length))
+        text = f"{self._peer} says {progress.expected_lines.describe_mismatch(message)}"
+        divergence = self._diverge(
+            progress, text, progress.expected_lines.next, (message.offset, message.length)
+        )
         if self._policy == "skip":
-            progress.expected_lines.substitute(heard)
+            progress.expected_lines.substitute(message)
         return divergence
 
     def _diverge(
@@ -385,14 +389,17 @@ class ReplayPeer:
         """Return a divergence at an offset and length of the input; stop if that is the policy."""
         self.stopped = self.stopped or self._policy == "stop"
         connection = progress.connection
-        offset, length = at or (self._connections[connection].came if connection is not None else 0, 0)
+        offset, length = at or (
+            self._connections[connection].received_bytes if connection is not None else 0,
+            0,
+        )
         expected = progress.expected_lines.describe(line) if line is not None else None
         number = line.number if line is not None else None
-        return Divergence(connection, self._hears, offset, length, text, expected, number)
+        return Divergence(connection, self._input_direction, offset, length, text, expected, number)
 
     @property
     def _peer(self) -> str:
-        return "the server" if self._hears == "s2c" else "the client"
+        return "the server" if self._input_direction == "s2c" else "the client"
 
     def _row(self, line: RecordedLine, holds: Callable[[MessageType], bool]) -> bool:
         """Return True if a condition holds for a row of a line's name."""

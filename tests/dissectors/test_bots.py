@@ -369,4 +369,4 @@ def test_what_is_said_is_written_as_the_peer_writes(
     manner = SpellingStyle(dissector(protocol))
     (message,) = MessageReader(dissector(protocol), "s2c").read(heard)
     manner.learn(message)
-    assert manner.written(name, "c2s", fields) == written
+    assert manner.encode(name, "c2s", fields) == written

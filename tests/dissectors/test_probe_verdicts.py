@@ -37,19 +37,19 @@ CLOSED = ObservedBehaviour(ended="closed")
 GIVEN_UP = ObservedBehaviour(ended="closed", died="exit status 1")
 CRASHED = ObservedBehaviour(ended="closed", died="SIGSEGV")
 UNTOLD = ObservedBehaviour(continued_normally=True, others_uninformed=True)
-REFUSED = ObservedBehaviour(said=(ProgramMessage("Fehler", {"Meldung": "nein"}),))
-REFUSED_AND_CLOSED = ObservedBehaviour(said=REFUSED.said, ended="closed")
+REFUSED = ObservedBehaviour(sent_messages=(ProgramMessage("Fehler", {"Meldung": "nein"}),))
+REFUSED_AND_CLOSED = ObservedBehaviour(sent_messages=REFUSED.sent_messages, ended="closed")
 USUAL_AND_CLOSED = ObservedBehaviour(continued_normally=True, ended="closed")
 LOST = ObservedBehaviour(
-    said=(ProgramMessage("PLAYER LOST", {"names": ["alice"], "reason": "DID_NOT_TAKE_TURN"}),)
+    sent_messages=(ProgramMessage("PLAYER LOST", {"names": ["alice"], "reason": "DID_NOT_TAKE_TURN"}),)
 )
 NO_TILE = ObservedBehaviour(
     continued_normally=True,
-    said=(ProgramMessage("+DRAW", {"tile": "1:RED"}), ProgramMessage("+DRAW", {"tile": None})),
+    sent_messages=(ProgramMessage("+DRAW", {"tile": "1:RED"}), ProgramMessage("+DRAW", {"tile": None})),
 )
 TWO_TILES = ObservedBehaviour(
     continued_normally=True,
-    said=(ProgramMessage("+DRAW", {"tile": "1:RED"}), ProgramMessage("+DRAW", {"tile": "2:RED"})),
+    sent_messages=(ProgramMessage("+DRAW", {"tile": "1:RED"}), ProgramMessage("+DRAW", {"tile": "2:RED"})),
 )
 
 
@@ -155,7 +155,7 @@ def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
     case = case_of(SCHAFKOPF, "server", "ENDE/said")
     lapses = {"ENDE": {"it has one field": [7]}}
     violations = {"ENDE": {"it has three fields": [7, 9], "and no end": [8, 9]}}
-    game = GameObservation(None, None, True, 1.0, said=frozenset({"ENDE"}))
+    game = GameObservation(None, None, True, 1.0, sent_messages=frozenset({"ENDE"}))
     words = []
     for each in (game, replace(game, lapses=lapses), replace(game, lapses=lapses, violations=violations)):
         verdict, _ = game_verdict(case, each)
@@ -166,7 +166,10 @@ def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
         ("NON-STRICT", "in an undisturbed game: it has one field"),
         ("FAILED", "in an undisturbed game: it has three fields; and 1 more"),
     ]
-    assert game_verdict(case, replace(game, said=frozenset())) == (None, "it did not send this in the game")
+    assert game_verdict(case, replace(game, sent_messages=frozenset())) == (
+        None,
+        "it did not send this in the game",
+    )
 
 
 @pytest.mark.parametrize(

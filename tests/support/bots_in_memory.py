@@ -60,7 +60,7 @@ class Seated(Program):
                     if self._aim is not None and self._aim.matches(step):
                         self.place = step
                         return
-                    self.says.append(self._style.written(name, "c2s", fields))
+                    self.says.append(self._style.encode(name, "c2s", fields))
                     self.said[name] += 1
                     self.simple.confirm(step)
                 case Reconnect(url):
@@ -143,7 +143,7 @@ class Hosting(Server):
                     self.said[name] += 1
                     self.host.confirm(step)
                     if to in self._link_of:
-                        self._link_of[to].send(self._style.written(name, "s2c", fields))
+                        self._link_of[to].send(self._style.encode(name, "s2c", fields))
                 case Disconnect(to):
                     self.host.confirm(step)
                     if to in self._link_of:

@@ -31,9 +31,9 @@ class GameObservation(msgspec.Struct, frozen=True):
     `lost` says why the game was not finished, `died` how the process ended; `diverged_at` is the number of
     the recorded line at which it departed from the record, None if it never did.
 
-    The rest comes from the recording (`add_findings`): `said` are the names of its messages, `violations` the
-    violations in them; `lapses` are mere departures from the specification's wording, as in a dialect. A
-    client `takes_part` if it sends more than its introduction.
+    The rest comes from the recording (`add_findings`): `sent_messages` are the names of its messages,
+    `violations` the violations in them; `lapses` are mere departures from the specification's wording, as in
+    a dialect. A client `takes_part` if it sends more than its introduction.
     """
 
     lost: str | None
@@ -41,7 +41,7 @@ class GameObservation(msgspec.Struct, frozen=True):
     is_responsive: bool
     seconds: float
     diverged_at: int | None = None
-    said: frozenset[str] = frozenset()
+    sent_messages: frozenset[str] = frozenset()
     violations: Violations = msgspec.field(default_factory=dict)
     lapses: Violations = msgspec.field(default_factory=dict)
     takes_part: bool = True
@@ -100,15 +100,18 @@ def game_verdict(case: Case, game: GameObservation) -> tuple[Verdict | None, str
     if case.checked_message is None:
         if game.died is not None:
             return Verdict("FAILED", f"it has ended: {game.died}", ("ignores",)), None
-        if game.said and not game.takes_part:
-            why = f"it says nothing but {' and '.join(sorted(game.said))}: it takes no part in the game"
+        if game.sent_messages and not game.takes_part:
+            names = " and ".join(sorted(game.sent_messages))
+            why = f"it says nothing but {names}: it takes no part in the game"
             return Verdict("INFORMATIONAL", why, ("ignores",)), None
         if game.lost is not None:
             return (
-                (Verdict("INFORMATIONAL", game.lost, ("ignores",)), None) if game.said else (None, game.lost)
+                (Verdict("INFORMATIONAL", game.lost, ("ignores",)), None)
+                if game.sent_messages
+                else (None, game.lost)
             )
         return Verdict("OK", "it plays a game to its end", ("answers",)), None
-    if case.checked_message not in game.said:
+    if case.checked_message not in game.sent_messages:
         return None, "it did not send this in the game"
     return Verdict("OK", "it sends it as specified", ("answers",)), None
 
@@ -140,7 +143,7 @@ def add_findings(game: GameObservation, timeline: Timeline, setup: ProbeSetup) -
     """Return the observations, complemented by those of the recording."""
     target_role = setup.target_role
     sent_by_program = OPPOSITE[INPUT_DIRECTION[target_role]]
-    said = frozenset(row.name for row in messages(timeline) if row.direction == sent_by_program)
+    sent_messages = frozenset(row.name for row in messages(timeline) if row.direction == sent_by_program)
     violations: dict[str, dict[str, list[int]]] = {}
     lapses: dict[str, dict[str, list[int]]] = {}
     for flaw in diagnostics(timeline):
@@ -157,7 +160,7 @@ def add_findings(game: GameObservation, timeline: Timeline, setup: ProbeSetup) -
         numbers = kind.setdefault(name or OF_NO_MESSAGE, {}).setdefault(flaw.text, [])
         if flaw.message_id is not None:
             numbers.append(flaw.message_id)
-    takes_part = target_role == "server" or not said <= setup.dissector.introductions
+    takes_part = target_role == "server" or not sent_messages <= setup.dissector.introductions
     return msgspec.structs.replace(
-        game, said=said, violations=violations, lapses=lapses, takes_part=takes_part
+        game, sent_messages=sent_messages, violations=violations, lapses=lapses, takes_part=takes_part
     )

@@ -73,7 +73,7 @@ class CaseRun(TargetSession):
         """The connections used by the actions, by sender."""
         self._closed: set[int] = set()
         """Connections that we have closed."""
-        self._said: tuple[ProgramMessage, ...] | None = None
+        self._replies_until_clear: tuple[ProgramMessage, ...] | None = None
         """The target's messages up to the point where its reaction was clear."""
         self._is_unread = False
         self._begun_ns = 0
@@ -228,14 +228,14 @@ class CaseRun(TargetSession):
             self._continued_normally(point) and not self._is_missing_at_others(point) and not is_second_due
         )
         is_answered = continued_normally or self._is_refused()
-        if is_answered and self._said is None:
+        if is_answered and self._replies_until_clear is None:
             # A later refusal is about another message.
-            self._said = self._replies
+            self._replies_until_clear = self._replies
         return is_answered or self._how_ended() is not None or self._died() is not None
 
     def _continued_normally(self, point: InjectionPoint) -> bool:
         answer = self._case.expectation.answer
-        if answer and not any(said.message in answer for said in self._replies):
+        if answer and not any(message.message in answer for message in self._replies):
             return False
         # The actual sender is answered, even if another one should have sent the message.
         senders = [
@@ -246,14 +246,14 @@ class CaseRun(TargetSession):
         expected = point.expected
         if expected is None:
             return False
-        said = self._observer.decode(expected.data)
+        message = self._observer.decode(expected.data)
         # With another player name messages differ; dice, cards and moves may differ from the record, too.
         is_loose = self._renames_player() or self._case.harmless
         if is_loose and any(
-            each.message == said.message for each in self._observer.received(point.connection)
+            each.message == message.message for each in self._observer.received(point.connection)
         ):
             return True
-        return any(self._observer.has_sent(said, connection) for connection in senders)
+        return any(self._observer.has_sent(message, connection) for connection in senders)
 
     def _is_missing_at_others(self, point: InjectionPoint) -> bool:
         """Return True if the other clients should have received a message about it, and did not."""
@@ -261,10 +261,12 @@ class CaseRun(TargetSession):
         uninvolved = self._uninvolved(point)
         if name is None or not uninvolved:
             return False
-        told = [said for said in self._observer.received(*uninvolved) if said.message == name]
-        own = [said for said in self._observer.received(point.connection) if said.message == name]
+        others_messages = [
+            message for message in self._observer.received(*uninvolved) if message.message == name
+        ]
+        own = [message for message in self._observer.received(point.connection) if message.message == name]
         # Others may receive such a message about another player.
-        return not any(said in told for said in own) if own else not told
+        return not any(message in others_messages for message in own) if own else not others_messages
 
     def _uninvolved(self, point: InjectionPoint) -> list[int]:
         """Return the connected players' connections that no action used."""
@@ -297,10 +299,10 @@ class CaseRun(TargetSession):
         """
         mutated_kinds = self._mutated_kinds
         return {*self._setup.baseline.invalid_messages} | {
-            said.name
-            for said in self._setup.dissector.grammar.rows
-            if said.direction == OPPOSITE[INPUT_DIRECTION[self._case.role]]
-            and any(mutated_kinds & {*field.type.handles()} for field in said.fields)
+            message.name
+            for message in self._setup.dissector.grammar.rows
+            if message.direction == OPPOSITE[INPUT_DIRECTION[self._case.role]]
+            and any(mutated_kinds & {*field.type.handles()} for field in message.fields)
         }
 
     def _is_refused(self) -> bool:
@@ -323,7 +325,7 @@ class CaseRun(TargetSession):
 
     async def _observe(self, point: InjectionPoint) -> ObservedBehaviour:
         how = self._how_ended()
-        said = self._said if self._said is not None else self._replies
+        message = self._replies_until_clear if self._replies_until_clear is not None else self._replies
         violations = (
             () if self._gets_false_data() else self._observer.violations_except(self._ignored_messages())
         )
@@ -342,7 +344,7 @@ class CaseRun(TargetSession):
         is_gone = is_finished_on or (how is not None and how.startswith(NOBODY_LISTENS))
         return ObservedBehaviour(
             continued_normally,
-            said,
+            message,
             violations,
             None if how is None or is_gone else "reset" if how == RESET else "closed",
             died,
@@ -388,9 +390,11 @@ class CaseRun(TargetSession):
         if not self._has_hung_up or not uninvolved or row is None or self._case.role == "client":
             return False
         beats = {each.name for each in about.grammar.rows if each.heartbeat}
-        told = (said for said in self._observer.received(*uninvolved) if said.message not in beats)
+        others_messages = (
+            message for message in self._observer.received(*uninvolved) if message.message not in beats
+        )
         is_waited_for = to_case_name(row.name) in about.reactions.awaited_messages.split()
-        return is_waited_for and next(told, None) is None
+        return is_waited_for and next(others_messages, None) is None
 
     async def _accepts_newcomer(self, point: InjectionPoint) -> bool | None:
         """Return True if a new client is accepted; None if it can connect, but the server sends nothing."""

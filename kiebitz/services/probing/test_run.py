@@ -58,7 +58,7 @@ PROBE = "probe"
 class RunLimits(msgspec.Struct, frozen=True):
     """The limits of a test run: maximum number of cases, cases per second, and total seconds."""
 
-    most: int
+    max_cases: int
     rate: float
     seconds: float
 
@@ -106,7 +106,7 @@ class TestRun:
         Raises PeerError, ProgramError, RelayError and StorageError; the program is stopped in any case.
         """
         begun = time.monotonic()
-        wanted = cases[: self._limits.most]
+        wanted = cases[: self._limits.max_cases]
         played = [case for case in wanted if case.is_in_play]
         odd = [case for case in wanted if not case.is_in_play]
         try:
@@ -132,7 +132,9 @@ class TestRun:
                     why = "the server accepts no clients any more: restart it, or use --restart COMMAND"
                     self._leave_out(len(cases) - number - 1, why)
                     return
-            self._leave_out(len(cases) - len(wanted), f"no more than {self._limits.most} are tried (--most)")
+            self._leave_out(
+                len(cases) - len(wanted), f"no more than {self._limits.max_cases} are tried (--most)"
+            )
         finally:
             if self._program is not None:
                 self._program.stop()

@@ -57,22 +57,22 @@ class DrivenPeer(Protocol):
 class PeerDriver:
     """A driver of `peer` at the recorded pace times `speed`, or, if that is 0, as fast as the peer.
 
-    `places` has the address of each server, by the first role that it has. `timeout_s` is the peer's timeout
-    in seconds. `on_divergence` is called for each difference from the record.
+    `addresses` has the address of each server, by the first role that it has. `timeout_s` is the peer's
+    timeout in seconds. `on_divergence` is called for each difference from the record.
     """
 
     def __init__(
         self,
         peer: DrivenPeer,
         peers: Peers,
-        places: Mapping[StreamRole, Place],
+        addresses: Mapping[StreamRole, Place],
         speed: float,
         timeout_s: float,
         on_divergence: Callable[[Divergence], None],
     ) -> None:
         self._peer = peer
         self._peers = peers
-        self._places = places
+        self._addresses = addresses
         self._speed = speed
         self._timeout_s = timeout_s
         self._on_divergence = on_divergence
@@ -86,7 +86,7 @@ class PeerDriver:
     async def listen(self) -> list[tuple[StreamRole, str]]:
         """Open the servers; return each with its address. Raises RelayError."""
         opened = []
-        for role, (host, port) in self._places.items():
+        for role, (host, port) in self._addresses.items():
             listen = _PEERS[role.transport].listen
             opened.append((role, await listen(self._peers, host, port, role.server_key)))
         return opened
@@ -118,15 +118,15 @@ class PeerDriver:
 
     async def _act(self, action: SendBytes | OpenConnection | CloseConnection) -> None:
         if isinstance(action, SendBytes):
-            await self._say(action)
+            await self._send(action)
         elif isinstance(action, OpenConnection):
             await self._call(action.role)
         else:
             await self._meanwhile(self._peers.hang(action.connection))
 
-    async def _say(self, said: SendBytes) -> None:
-        if not self._peers.say(said.connection, said.data):
-            await self._meanwhile(self._peers.flushed(said.connection, self._timeout_s))
+    async def _send(self, action: SendBytes) -> None:
+        if not self._peers.say(action.connection, action.data):
+            await self._meanwhile(self._peers.flushed(action.connection, self._timeout_s))
 
     async def _meanwhile(self, doing: Coroutine[Any, Any, None]) -> None:
         """Process input while a coroutine runs: otherwise the input would pile up."""
@@ -141,12 +141,12 @@ class PeerDriver:
         await task
 
     async def _call(self, role: StreamRole) -> None:
-        host, port = self._places[self._server(role.server_key)]
+        host, port = self._addresses[self._server(role.server_key)]
         self._peer.connected(await _PEERS[role.transport].call(self._peers, host, port), role)
 
     def _server(self, key: str) -> StreamRole:
         """Return the first role of a server; a replay may learn of further ones as it goes."""
-        return next(role for role in self._places if role.server_key == key)
+        return next(role for role in self._addresses if role.server_key == key)
 
     async def _listen(self, listened: AwaitPeer) -> None:
         """Wait for input from the peer, at most until the awaited input is overdue."""
@@ -187,4 +187,4 @@ class PeerDriver:
         for divergence in reaction.divergences:
             self._on_divergence(divergence)
         for reply in reaction.replies:
-            await self._say(reply)
+            await self._send(reply)
