@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import ANY_REACTION, INPUT_DIRECTION, TargetRole
+from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.storage.read.message_queries import MessageRow, messages, streams
+from kiebitz.storage.read.message_queries import messages, streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.message_detail import InFull, MessageInFull
@@ -148,7 +149,7 @@ def result_of(
 ) -> Result:
     """Return the result of a case that was tried and recorded in a session."""
     case, verdict = outcome.case, outcome.verdict
-    rows: list[MessageRow] = []
+    rows: list[Message] = []
     sent: list[ChunkRow] = []
     if verdict is not None and not case.is_in_play:
         rows = [*messages(timeline, "m.ts_ns >= ?", [outcome.begun_ns])]
@@ -160,7 +161,7 @@ def result_of(
     unread = unread_bytes(
         ((chunk.stream_id, chunk.offset, chunk.data or b"") for chunk in sent),
         (
-            (row.stream_id, row.offset, row.length)
+            (row.stream.id, row.offset, row.length)
             for row in rows
             if row.direction == INPUT_DIRECTION[case.role]
         ),
@@ -212,9 +213,7 @@ def _message(shown: MessageInFull, place: int, render: Renderer) -> ReportedMess
 
 def _piece(chunk: ChunkRow, timeline: Timeline) -> SentPiece:
     data = chunk.data or b""
-    return SentPiece(
-        chunk.stream_id, (chunk.ts_ns - timeline.started_ns) / 1e9, data[:_MAX_HEX_BYTES].hex(), len(data)
-    )
+    return SentPiece(chunk.stream_id, timeline.seconds(chunk.ts_ns), data[:_MAX_HEX_BYTES].hex(), len(data))
 
 
 def _sent(timeline: Timeline, outcome: CaseOutcome) -> list[ChunkRow]:
