@@ -41,8 +41,8 @@ from kiebitz.dissectors.model import DIRECTIONS, Direction, Event, Findings, Ids
 from kiebitz.dissectors.queries import Query
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
+    from kiebitz.dissectors.conformance.expectations import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 Likeness = Literal["certain", "similar"]
@@ -208,20 +208,20 @@ class Dissector(ABC):
     # The next three are loaded when they are asked for: only a program that is probed needs them.
 
     @property
-    def reactions(self) -> Reactions:
+    def reactions(self) -> Conformance:
         """What its specification wants of a peer that is sent something odd, and how its rules are broken."""
-        from kiebitz.dissectors.conformance.expectations import NO_REACTIONS
+        from kiebitz.dissectors.conformance.expectations import NO_CONFORMANCE
 
-        return NO_REACTIONS
+        return NO_CONFORMANCE
 
     @property
-    def player(self) -> PlayerMaker | None:
+    def player(self) -> BotFactory | None:
         """What makes simple players of it; None if there are none. Then only a record leads to a case's
         place."""
         return None
 
     @property
-    def host(self) -> HostMaker | None:
+    def host(self) -> SimulatedServerFactory | None:
         """The same for a simple server."""
         return None
 

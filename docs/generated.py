@@ -22,7 +22,7 @@ from kiebitz.dissectors.conformance.expectations import ANY_REACTION, ROLES
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.filters import reference
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.registry import BUILT_IN
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def cases_page(dissector: Dissector) -> str:
         "",
     ]
     for role in ROLES:
-        cases = [_Row.of(case) for case in cases_of(dissector, role)]
+        cases = [_Row.of(case) for case in generate_cases(dissector, role)]
         lines += [f"## A {role}: {len(cases):,} cases", ""]
         shared = _shared(cases)
         lines += [
@@ -102,29 +102,29 @@ def cases_page(dissector: Dissector) -> str:
         if shared:
             lines += ["", f"### Of each message ({role})", "", *_cases_table(shared)]
         lines.append("")
-        known = {(case.field, case.kind, case.demand) for case in shared}
+        known = {(case.field, case.kind, case.expectation) for case in shared}
         for group in dict.fromkeys(case.group for case in cases if case.group):
             own = [
                 case
                 for case in cases
-                if case.group == group and (case.field, case.kind, case.demand) not in known
+                if case.group == group and (case.field, case.kind, case.expectation) not in known
             ]
             gloss = next(case.gloss for case in own or cases if case.group == group)
             lines += [f"### {_plain(group)} ({role})", "", _plain(gloss or ""), "", *_cases_table(own), ""]
     return "\n".join([*lines, *_meanings(dissector)]) + "\n"
 
 
-_IN_PLAY = "In a game without anything odd"
+_IN_PLAY = "In an undisturbed game"
 
 
 class _Row(NamedTuple):
-    """A case as its page has it: `field` is blank for a whole message, `demand` are the cells of a table."""
+    """A row of a case's table: `field` is blank for a whole message, `expectation` has the other cells."""
 
     group: str
     field: str
     kind: str
     sentence: str
-    demand: tuple[str, str, str]
+    expectation: tuple[str, str, str]
     gloss: str | None
 
     @classmethod
@@ -137,9 +137,9 @@ class _Row(NamedTuple):
         kind = parts.pop() if is_of_field else "/".join(parts)
         field = "/".join(parts) if is_of_field else ""
         sentence = case.sentence
-        for name in (case.message, case.says, case.field):
+        for name in (case.message, case.checked_message, case.field):
             sentence = sentence.removeprefix(f"{name}: ")
-        demand = case.demand
+        demand = case.expectation
         right = "any" if demand.right == ANY_REACTION else " or ".join(demand.right)
         told = (demand.level, right, demand.clause or "")
         return cls(group, field, kind, sentence, told, None if of is None else of.gloss)
@@ -151,7 +151,7 @@ def _shared(cases: Sequence[_Row]) -> list[_Row]:
     having: dict[tuple[str, str, tuple[str, str, str]], list[_Row]] = {}
     for case in cases:
         if case.group:
-            having.setdefault((case.field, case.kind, case.demand), []).append(case)
+            having.setdefault((case.field, case.kind, case.expectation), []).append(case)
     return [found[0] for found in having.values() if {case.group for case in found} == groups]
 
 
@@ -159,7 +159,7 @@ def _cases_table(cases: Sequence[_Row]) -> Iterator[str]:
     """A line for each field and demand, with all kinds that are alike in both."""
     alike: dict[tuple[str, tuple[str, str, str]], list[_Row]] = {}
     for case in cases:
-        alike.setdefault((case.field, case.demand), []).append(case)
+        alike.setdefault((case.field, case.expectation), []).append(case)
     if alike:
         yield "| field | kind | level | right | clause |"
         yield "| --- | --- | --- | --- | --- |"
@@ -178,15 +178,15 @@ def _tells_itself(row: _Row) -> bool:
 
 def _meanings(dissector: Dissector) -> Iterator[str]:
     """What the kinds mean, and what the clauses say."""
-    cases = [case for role in ROLES for case in cases_of(dissector, role)]
+    cases = [case for role in ROLES for case in generate_cases(dissector, role)]
     sentences: dict[str, dict[str, None]] = {}
     quotes: dict[tuple[str, str], None] = {}
     for case in cases:
         row = _Row.of(case)
         if not _tells_itself(row):
             sentences.setdefault(row.kind, {})[row.sentence] = None
-        if case.demand.clause is not None and case.demand.quote is not None:
-            quotes[case.demand.clause, case.demand.quote] = None
+        if case.expectation.clause is not None and case.expectation.quote is not None:
+            quotes[case.expectation.clause, case.expectation.quote] = None
     yield from ("## What the kinds mean", "", "| kind | what is done |", "| --- | --- |")
     for kind in sorted(sentences):
         yield f"| `{kind}` | {_plain('; '.join(sentences[kind]))} |"

@@ -16,7 +16,7 @@ import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.dissectors.conformance.expectations import ROLES
 from kiebitz.dissectors.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
-from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.storage.database.schema import INDEXES, TABLES
 
@@ -134,14 +134,14 @@ def test_each_protocol_has_a_page_with_all_its_cases(generated: ModuleType) -> N
                 )
             }
             found = 0
-            for case in cases_of(dissector, role):
+            for case in generate_cases(dissector, role):
                 _, *names = case.name.split("/")
                 group = names.pop(0).replace("_", r"\_") if case.of is not None else "Not of one message"
                 if case.is_in_play:
-                    group = "In a game without anything odd"
+                    group = "In an undisturbed game"
                 is_of_field = case.field is not None or case.is_in_play
                 kind = names.pop() if is_of_field else "/".join(names)
-                row = ("/".join(names) if is_of_field else "", kind, case.demand.level)
+                row = ("/".join(names) if is_of_field else "", kind, case.expectation.level)
                 assert row in parts[group] | parts.get("Of each message", set()), case.name
                 assert f"| `{kind}` |" in meanings or kind.startswith("dialect/")
                 found += 1

@@ -28,7 +28,7 @@ from kiebitz.storage.read.seek import Moment
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+    from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
     from kiebitz.dissectors.filters import Filter
 
 _PAGE = "html"
@@ -113,7 +113,7 @@ def _write(
     session: str,
     form: str,
     selection: Selection | None,
-    stand_ins: StandIns | None,
+    stand_ins: Pseudonyms | None,
     player: str | None,
     file: BinaryIO,
 ) -> None:
@@ -137,7 +137,7 @@ def _write(
     _write_page(timeline, session, player, file)
 
 
-def _anonymized(timeline: Timeline, stand_ins: StandIns) -> Timeline:
+def _anonymized(timeline: Timeline, stand_ins: Pseudonyms) -> Timeline:
     """The session in memory, naming nobody."""
     from kiebitz.cli.terminal.screen import counting
     from kiebitz.storage.derived.derived_session import anonymized

@@ -36,7 +36,7 @@ from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.disk_space import spare
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+    from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 
 
 @click.command("import")
@@ -83,7 +83,7 @@ def _import(
     database: str,
     forced: DecodeAs,
     room: RecordingRoom,
-    stand_ins: StandIns | None,
+    stand_ins: Pseudonyms | None,
 ) -> bool:
     """Record each file, naming nobody if there are stand-ins; whether one of them could not be read."""
     failed = False
@@ -116,7 +116,7 @@ def _import(
 
 
 def _import_database(
-    source: str, database: str, forced: DecodeAs, room: RecordingRoom, stand_ins: StandIns | None
+    source: str, database: str, forced: DecodeAs, room: RecordingRoom, stand_ins: Pseudonyms | None
 ) -> None:
     """Read the sessions of another database anew from their bytes. Raises StorageError."""
     # Loaded only where they are needed: an import of a capture takes neither.

@@ -14,19 +14,19 @@ from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
 from kiebitz.cli.status import FAILED, INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
-from kiebitz.dissectors.conformance.expectations import HEARS, ROLES, Role
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import OPPOSITE
-from kiebitz.dissectors.probing.case import Case, picked
-from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.probing.case import Case, select_cases
+from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.services.decode_as import unknown_protocol
 from kiebitz.services.output_files import opened
-from kiebitz.services.probing.results import WORDS, Result, in_words, key_of
-from kiebitz.services.probing.totals import tally_of
+from kiebitz.services.probing.results import WORDS, Result, counts_in_words, key_of
+from kiebitz.services.probing.totals import totals_of
 from kiebitz.services.server_addresses import Place, place_at
 from kiebitz.services.standard_streams import tell, warn
 from kiebitz.services.wording import counted
@@ -41,7 +41,7 @@ _WAIT_S = 1.0
 class _Asked(NamedTuple):
     """What is to be probed, and how."""
 
-    role: Role
+    role: TargetRole
     place: Place
     dissector: Dissector
     script: Script | None
@@ -159,7 +159,7 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
 @click.pass_context
 def probe(
     ctx: click.Context,
-    role: Role,
+    role: TargetRole,
     address: str | None,
     protocol: str | None,
     like: str | None,
@@ -214,12 +214,12 @@ def probe(
         write_json({"protocol": dissector.protocol, "role": role, "address": asked.address, "results": told,
                     "left_out": left})  # fmt: skip
     else:
-        from kiebitz.cli.probe.terminal_report import tell_results
+        from kiebitz.cli.probe.terminal_report import print_results
 
-        tell_results(results)
+        print_results(results)
     if report is not None:
         _write_report(report, asked, results, left)
-    tell(in_words(tally_of(results).total))
+    tell(counts_in_words(totals_of(results).total))
     if left is not None:
         warn(f"left out: {left}")
     ctx.exit(_status(results, is_interrupted))
@@ -233,10 +233,10 @@ def _place(address: str) -> Place:
 
 
 def _spoken(
-    role: Role, place: Place | None, protocol: str | None, like: str | None
+    role: TargetRole, place: Place | None, protocol: str | None, like: str | None
 ) -> tuple[Dissector, Script | None]:
     """The protocol that is probed, and the game of --like."""
-    from kiebitz.cli.probe.preflight import recognised
+    from kiebitz.cli.probe.preflight import recognise_protocol
     from kiebitz.services.probing.recorded_samples import script_in
 
     named = None if protocol is None else dissector_of(protocol.lower())
@@ -249,27 +249,27 @@ def _spoken(
             raise click.UsageError(f"{like} has games of {', '.join(sorted(spoken))}: say which with -d")
         named = dissector_of(spoken.pop())
     if named is None and role == "server" and place is not None:
-        named = recognised(place)
+        named = recognise_protocol(place)
     if named is None:
         raise click.UsageError("which protocol? Say -d PROTOCOL, or --like with a game of it")
     return named, script
 
 
 def _wanted(
-    dissector: Dissector, role: Role, only: Sequence[str], again: str | None, database: str | None
+    dissector: Dissector, role: TargetRole, only: Sequence[str], again: str | None, database: str | None
 ) -> list[Case]:
     """The cases that are asked for. Raises click.UsageError where there is none."""
-    from kiebitz.services.probing.previous_results import earlier
+    from kiebitz.services.probing.previous_results import cases_with_verdict
 
-    known = cases_of(dissector, role)
+    known = generate_cases(dissector, role)
     for pattern in only:
-        if not picked(known, [pattern]):
+        if not select_cases(known, [pattern]):
             near = _near(pattern, known)
             hint = did_you_mean(*near) if near else "--list shows all"
             raise click.UsageError(f"no case of {dissector.protocol} has the name {pattern}; {hint}")
-    cases = picked(known, only)
+    cases = select_cases(known, only)
     if again is not None and database is not None:
-        names = {*earlier(database, role, _VERDICTS[again])}
+        names = {*cases_with_verdict(database, role, _VERDICTS[again])}
         # All that is in play was recorded as one game.
         game = f"{dissector.protocol}/game"
         cases = [case for case in cases if (game if case.is_in_play else case.name) in names]
@@ -287,17 +287,17 @@ def _near(pattern: str, cases: Sequence[Case]) -> list[str]:
 def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[Result], str | None, bool]:
     """Try the cases: what came of them, why some were left out, and whether Ctrl-C has ended it."""
     # They take their time to load.
-    from kiebitz.cli.probe.message_html import drawn_message
-    from kiebitz.cli.probe.preflight import ask_first
-    from kiebitz.cli.probe.progress import Watching
+    from kiebitz.cli.probe.message_html import render_message
+    from kiebitz.cli.probe.preflight import confirm_target
+    from kiebitz.cli.probe.progress import ProgressView
     from kiebitz.cli.terminal.screen import Live
-    from kiebitz.dissectors.probing.baseline import Habits
-    from kiebitz.services.probing.connection_setup import Conditions
-    from kiebitz.services.probing.program import Program
-    from kiebitz.services.probing.test_run import Bounds, Series
+    from kiebitz.dissectors.probing.baseline import Baseline
+    from kiebitz.services.probing.connection_setup import ProbeSetup
+    from kiebitz.services.probing.program import TargetProgram
+    from kiebitz.services.probing.test_run import RunLimits, TestRun
 
     if asked.role == "server":
-        ask_first(asked.place, asked.dissector, is_agreed)
+        confirm_target(asked.place, asked.dissector, is_agreed)
     script = asked.script or _sample(asked)
     if script is not None and asked.role == "client":
         # Of several players the one that is probed takes the first one's part.
@@ -305,23 +305,23 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     program = None
     if asked.restart is not None:
         port = asked.place[1] if asked.role == "server" else None
-        program = Program(asked.restart, asked.dissector.transport, port)
-    series = Series(
-        Conditions(
+        program = TargetProgram(asked.restart, asked.dissector.transport, port)
+    test_run = TestRun(
+        ProbeSetup(
             asked.dissector,
             asked.role,
             asked.place,
             script,
             asked.script is not None,
             asked.wait_s,
-            Habits(asked.dissector, OPPOSITE[HEARS[asked.role]]),
+            Baseline(asked.dissector, OPPOSITE[INPUT_DIRECTION[asked.role]]),
         ),
-        Bounds(asked.most, asked.rate, asked.seconds),
+        RunLimits(asked.most, asked.rate, asked.seconds),
         asked.command,
         program=program,
         database=asked.database,
         keep=asked.keep,
-        render=drawn_message,
+        render=render_message,
     )
     if asked.role == "client" and asked.restart is None:
         tell(f"Let the client connect to {asked.address}, again and again: each connection is a case.")
@@ -329,9 +329,9 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
     # The program that was started ends with the probe, also where that is told to end.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        watching = Watching(cases[: asked.most])
+        watching = ProgressView(cases[: asked.most])
         with Live(watching):
-            for result in series.run(cases):
+            for result in test_run.run(cases):
                 results.append(result)
                 watching.add(result)
     except KeyboardInterrupt:
@@ -339,7 +339,7 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
         return results, f"{left}: it was interrupted", True
     finally:
         signal.signal(signal.SIGTERM, before)
-    return results, series.left, False
+    return results, test_run.left_out, False
 
 
 def _sample(asked: _Asked) -> Script | None:

@@ -13,7 +13,7 @@ from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
 from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
-from kiebitz.cli.replay.playback import Lines, Paper, Recorded, play
+from kiebitz.cli.replay.playback import LinePace, PipeOutput, RecordedPace, play
 from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
@@ -21,7 +21,7 @@ from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.tui.playback_speed import Pace
 from kiebitz.cli.tui.run import run, viewer_of
 from kiebitz.dissectors.model import Game
-from kiebitz.dissectors.replay.replay_peer import Policy
+from kiebitz.dissectors.replay.replay_peer import DivergencePolicy
 from kiebitz.services.output_files import opened
 from kiebitz.services.sessions import split_number
 from kiebitz.services.standard_streams import warn
@@ -122,7 +122,7 @@ def replay(
     serve: tuple[str, ...],
     connect: tuple[str, ...],
     alone: str | None,
-    policy: Policy | None,
+    policy: DivergencePolicy | None,
     patience: float | None,
     database: str | None,
     max_size: int | None,
@@ -207,8 +207,8 @@ def _in_terminal(
         return
     onlooker = Onlooker(timeline, player)
     steps = Steps(timeline, onlooker.may_see, game).between(first, last)
-    paper = Paper(timeline, onlooker, game)
-    shown = play(steps, paper, Lines() if step else Recorded(speed))
+    paper = PipeOutput(timeline, onlooker, game)
+    shown = play(steps, paper, LinePace() if step else RecordedPace(speed))
     if shown is None:
         warn("nothing happens there")
     elif svg is not None:

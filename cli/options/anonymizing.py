@@ -16,7 +16,7 @@ from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.storage.database.schema import StorageError, sentence
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+    from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 
 anonymize_option = click.option(
     "--anonymize",
@@ -42,13 +42,13 @@ def check_replaced(is_anonymized: bool, replaced: str | None) -> None:
 
 
 @contextmanager
-def listing_replaced(path: str | None, stand_ins: StandIns | None) -> Iterator[None]:
+def listing_replaced(path: str | None, pseudonyms: Pseudonyms | None) -> Iterator[None]:
     """When the block is over, list in a new file what stands for whom, if there is a path.
 
     Only its owner may read it. Raises StorageError before the block if there is such a file already, and
     after it if the list cannot be written.
     """
-    if path is None or stand_ins is None:
+    if path is None or pseudonyms is None:
         yield
         return
     with os.fdopen(_new_list(path), "w", encoding="utf-8") as file:
@@ -60,7 +60,7 @@ def listing_replaced(path: str | None, stand_ins: StandIns | None) -> Iterator[N
             raise
         finally:
             try:
-                file.writelines(f"{word}\t{stand_in}\n" for word, stand_in in stand_ins.pairs())
+                file.writelines(f"{word}\t{stand_in}\n" for word, stand_in in pseudonyms.pairs())
                 file.flush()
             except OSError as error:
                 raise StorageError(f"{sentence(path, error)}; the list is not complete") from error

@@ -1,1 +1,1 @@
-"""What `kiebitz probe` shows: progress, listings and reports."""
+"""The output of `kiebitz probe`: progress, listings and reports."""

@@ -1,6 +1,6 @@
-"""The report of a probe as one HTML file, which any browser opens without a network and without a script.
+"""The report of a test run as one HTML file, which any browser opens without a network and without scripts.
 
-What failed comes first and is open; all else can be opened. Of what comes from the network nothing is markup.
+Failed cases come first and are open; all others can be opened. Data from the network is always escaped.
 """
 
 from __future__ import annotations
@@ -11,32 +11,40 @@ from html import escape
 from importlib.resources import files
 from typing import BinaryIO
 
-from kiebitz.cli.probe.message_html import drawn_bytes
+from kiebitz.cli.probe.message_html import render_bytes
 from kiebitz.cli.render.svg.theme import page_style
-from kiebitz.dissectors.conformance.expectations import HEARS
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.escaping import field_words, printable
 from kiebitz.dissectors.grammar.grammar import shortened
-from kiebitz.services.probing.results import NOT_TRIED, WORDS, Result, Told, by_verdict, key_of, right_words
-from kiebitz.services.probing.totals import tally_of
+from kiebitz.services.probing.results import (
+    NOT_TRIED,
+    WORDS,
+    ReportedMessage,
+    Result,
+    by_verdict,
+    expectation_in_words,
+    key_of,
+)
+from kiebitz.services.probing.totals import totals_of
 from kiebitz.services.wording import counted
 
 _IN_FULL = ("FAILED", "NON-STRICT")
-"""These stand one by one; of the others those of the same message are together."""
+"""The verdicts whose cases are listed one by one; the others are grouped by message."""
 
-_MOST_OPEN = 5
-"""If no more than these have failed, they are open from the beginning."""
+_MAX_OPEN = 5
+"""Maximum number of failed cases that are open initially."""
 
-_MOST_DRAWN = 4_000_000
-"""So much is drawn of messages (characters): with more no telephone opens the page."""
+_MAX_RENDERED = 4_000_000
+"""Maximum number of characters of rendered messages: a larger page does not open on a phone."""
 
-_SHOWN = 200
-"""So much of a message's fields is shown where it is not drawn (characters)."""
+_MAX_FIELDS_LENGTH = 200
+"""Maximum number of characters shown of the fields of a message that is not rendered."""
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""Nothing is asked of anybody, and nothing runs."""
+"""The content security policy: no requests, no scripts."""
 
-_MOST_OUTPUT = 4_000
-"""So much of what a program wrote is shown of a case that did not fail (characters)."""
+_MAX_OUTPUT = 4_000
+"""Maximum number of characters shown of a program's output in a case that did not fail."""
 
 
 def write_page(title: str, results: Sequence[Result], left: str | None, file: BinaryIO) -> None:
@@ -46,15 +54,15 @@ def write_page(title: str, results: Sequence[Result], left: str | None, file: Bi
 
 
 class _Page:
-    """The page, piece by piece."""
+    """The page, in pieces."""
 
     def __init__(self, title: str, results: Sequence[Result], left: str | None) -> None:
         self._title, self._results, self._left = title, results, left
-        self._tally = tally_of(results)
-        self._room = _MOST_DRAWN
+        self._totals = totals_of(results)
+        self._room = _MAX_RENDERED
 
     def pieces(self) -> Iterator[str]:
-        """All of it."""
+        """Yield the whole page."""
         style = files("kiebitz.cli.probe").joinpath("page.css").read_text()
         title = _text(self._title)
         yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -67,22 +75,22 @@ class _Page:
             yield f"<p>Left out: {_text(self._left)}</p>\n"
         yield "</header>\n<main>\n"
         for word in _IN_FULL:
-            yield from self._one_by_one(word)
+            yield from self._single_cases(word)
         yield from self._sums()
         for word in WORDS:
             if word not in _IN_FULL and word != NOT_TRIED:
-                yield from self._together(word)
+                yield from self._grouped_cases(word)
         yield from self._not_tried()
         yield "</main>\n</body>\n</html>\n"
 
     def _about(self) -> str:
         return f"{time.strftime('%Y-%m-%d %H:%M')}, {counted(len(self._results), 'case')}"
 
-    # Sums.
+    # Totals.
 
     def _counts(self) -> Iterator[str]:
-        """How many came out how, as a bar and in words."""
-        found = [*by_verdict(self._tally.total)]
+        """Yield the totals, as a bar and in words."""
+        found = [*by_verdict(self._totals.total)]
         yield '<div class="bar" aria-hidden="true">'
         for word, count in found:
             yield f'<span class="{key_of(word)}" style="flex-grow: {count}"></span>'
@@ -92,33 +100,33 @@ class _Page:
         yield "</ul>\n"
 
     def _sums(self) -> Iterator[str]:
-        words = [word for word, _ in by_verdict(self._tally.total)]
+        words = [word for word, _ in by_verdict(self._totals.total)]
         if not words:
             return
         titles = "".join(f"<th>{word}</th>" for word in words)
         yield '<section>\n<h2>By message</h2>\n<div class="wide" tabindex="0"><table>\n'
         yield f"<thead><tr><th>message</th>{titles}</tr></thead>\n<tbody>\n"
-        for group in self._tally.groups:
-            count = self._tally.of(group)
+        for group in self._totals.groups:
+            count = self._totals.of(group)
             cells = "".join(f'<td class="{key_of(word)}">{count[word] or ""}</td>' for word in words)
             yield f"<tr><th>{_text(group)}</th>{cells}</tr>\n"
         yield "</tbody>\n</table></div>\n</section>\n"
 
     # Cases.
 
-    def _of(self, word: str) -> list[Result]:
+    def _results_with(self, word: str) -> list[Result]:
         return [result for result in self._results if result.verdict == word]
 
-    def _one_by_one(self, word: str) -> Iterator[str]:
-        found = self._of(word)
+    def _single_cases(self, word: str) -> Iterator[str]:
+        found = self._results_with(word)
         if found:
             yield _heading(word, len(found))
             for result in found:
-                yield from self._case(result, result.is_failed and len(found) <= _MOST_OPEN)
+                yield from self._case(result, result.is_failed and len(found) <= _MAX_OPEN)
             yield "</section>\n"
 
-    def _together(self, word: str) -> Iterator[str]:
-        found = self._of(word)
+    def _grouped_cases(self, word: str) -> Iterator[str]:
+        found = self._results_with(word)
         if not found:
             return
         yield _heading(word, len(found))
@@ -131,11 +139,11 @@ class _Page:
         yield "</section>\n"
 
     def _not_tried(self) -> Iterator[str]:
-        found = self._of(NOT_TRIED)
+        found = self._results_with(NOT_TRIED)
         if not found:
             return
         yield _heading(NOT_TRIED, len(found))
-        for why, groups in self._tally.reasons():
+        for why, groups in self._totals.reasons():
             yield f'<details class="group"><summary>{_text(why)} <span>{groups.total()}</span></summary>\n'
             yield "<ul>\n"
             for result in found:
@@ -145,32 +153,32 @@ class _Page:
         yield "</section>\n"
 
     def _case(self, result: Result, is_open: bool) -> Iterator[str]:
-        """What was asked, what is right, what was said, and how it is tried again."""
+        """Yield a case: its sentence, the specification, the messages, and the command to repeat it."""
         name = _text(result.case)
         yield f'<details class="case {key_of(result.verdict)}" id="{name}"{" open" if is_open else ""}>\n'
         yield f"<summary><b>{result.verdict}</b> <code>{name}</code>"
         yield f" <span>{_text(result.sentence)}</span> <span>{_text(result.why)}</span></summary>\n"
-        yield f"<p>{_text(right_words(result))}"
+        yield f"<p>{_text(expectation_in_words(result))}"
         demand = result.demand
         if demand.clause is not None:
             yield f"<br>{_text(demand.clause)}"
         if demand.quote is not None:
             yield f"<br><q>{_text(demand.quote)}</q>"
         yield "</p>\n"
-        yield from self._said(result)
-        yield from self._written(result)
+        yield from self._messages(result)
+        yield from self._output(result)
         yield f'<h4>Once more</h4>\n<pre class="command">{_text(result.command)}</pre>\n'
         if result.session is not None:
             yield f"<p>Recorded as <code>{_text(result.session)}</code>, {result.seconds:.1f} s.</p>\n"
         yield "</details>\n"
 
-    def _said(self, result: Result) -> Iterator[str]:
-        ours = HEARS[result.role]
+    def _messages(self, result: Result) -> Iterator[str]:
+        ours = INPUT_DIRECTION[result.role]
         yield '<h4>What was said</h4>\n<div class="said">\n'
         if result.unread:
-            yield self._drawn("sent", drawn_bytes(result.unread, "no message was read in it"), "")
+            yield self._message("sent", render_bytes(result.unread, "no message was read in it"), "")
         for message in result.messages:
-            yield self._drawn(
+            yield self._message(
                 "sent" if message.direction == ours else "got", message.drawn, _in_a_line(message)
             )
         yield "</div>\n"
@@ -179,19 +187,19 @@ class _Page:
         if not result.messages and not result.unread:
             yield "<p>Nothing.</p>\n"
 
-    def _drawn(self, way: str, drawn: str, otherwise: str) -> str:
-        """One message, drawn if there is room for it."""
+    def _message(self, direction: str, drawn: str, otherwise: str) -> str:
+        """Return one message, rendered if there is room for it."""
         self._room -= len(drawn)
         is_drawn = drawn and self._room >= 0
         inside = f'<pre tabindex="0">{drawn}</pre>' if is_drawn else f"<p>{_text(otherwise)}</p>"
-        return f'<div class="{way}"><b>{way}</b>{inside}</div>\n'
+        return f'<div class="{direction}"><b>{direction}</b>{inside}</div>\n'
 
-    def _written(self, result: Result) -> Iterator[str]:
+    def _output(self, result: Result) -> Iterator[str]:
         if not result.output:
             return
         output = result.output
-        if not result.is_failed and len(output) > _MOST_OUTPUT:
-            output = f"…{output[-_MOST_OUTPUT:]}"
+        if not result.is_failed and len(output) > _MAX_OUTPUT:
+            output = f"…{output[-_MAX_OUTPUT:]}"
         lines = "\n".join(map(_text, output.splitlines()))
         yield f'<h4>What the program wrote</h4>\n<pre class="output" tabindex="0">{lines}</pre>\n'
 
@@ -200,8 +208,10 @@ def _heading(word: str, count: int) -> str:
     return f'<section id="{key_of(word)}">\n<h2 class="{key_of(word)}">{count:,} {word}</h2>\n'
 
 
-def _in_a_line(message: Told) -> str:
-    return f"#{message.id} {message.name} {shortened(field_words(message.fields), _SHOWN)}".rstrip()
+def _in_a_line(message: ReportedMessage) -> str:
+    return (
+        f"#{message.id} {message.name} {shortened(field_words(message.fields), _MAX_FIELDS_LENGTH)}".rstrip()
+    )
 
 
 def _text(text: str) -> str:

@@ -1,7 +1,7 @@
-"""A message in full, as the report has it: the lines of a narrow terminal, which a telephone shows, too.
+"""A complete message in HTML for the report, in lines as narrow as a phone's screen.
 
-They are markup: what stands out is in a `span` whose class is its look (`bold`, `dim`, or the colour of a
-flaw), and all that came from the network is escaped.
+Emphasis is a `span` with its style as class (`bold`, `dim`, or the colour of a diagnostic); data from the
+network is escaped.
 """
 
 from __future__ import annotations
@@ -16,41 +16,39 @@ from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.storage.session.message_detail import MessageInFull
 
 COLUMNS = 44
-"""So wide a telephone is."""
+"""Width of a phone's screen in columns."""
 
-_MOST_LINES = 80
-"""So many lines of a message are drawn."""
+_MAX_LINES = 80
+"""Maximum number of lines per message."""
 
 _CONSOLE = Console(width=COLUMNS)
 
 
-def drawn_message(shown: MessageInFull) -> str:
-    """A message: what it is, its bytes with what took them, its flaws under their places, its event."""
-    return _drawn(message_lines(shown, COLUMNS))
+def render_message(shown: MessageInFull) -> str:
+    """Render a message: its header, its annotated bytes with diagnostics, and its event."""
+    return _render_lines(message_lines(shown, COLUMNS))
 
 
-def drawn_bytes(data: bytes, about: str) -> str:
-    """Bytes that are no message, with a word about them."""
+def render_bytes(data: bytes, about: str) -> str:
+    """Render bytes that are no message, with a remark about them."""
     rows = ByteRows(data, [Piece(0, len(data), 0, "markup", about)], (), COLUMNS)
-    return _drawn([*rows.lines()])
+    return _render_lines([*rows.lines()])
 
 
-def _drawn(lines: Sequence[Text]) -> str:
-    kept = [_in_markup(line) for line in lines[:_MOST_LINES]]
-    if len(lines) > _MOST_LINES:
-        kept.append(f"… and {len(lines) - _MOST_LINES} lines more")
+def _render_lines(lines: Sequence[Text]) -> str:
+    kept = [_in_markup(line) for line in lines[:_MAX_LINES]]
+    if len(lines) > _MAX_LINES:
+        kept.append(f"… and {len(lines) - _MAX_LINES} lines more")
     return "\n".join(kept)
 
 
 def _in_markup(line: Text) -> str:
-    # Rich leaves the style of a text as a whole to whoever shows it.
+    # Rich leaves the style of a whole text to its console.
     around = _CONSOLE.get_style(line.style)
-    return "".join(
-        _marked(segment.text, segment.style or around) for segment in line.render(_CONSOLE, end="")
-    )
+    return "".join(_span(segment.text, segment.style or around) for segment in line.render(_CONSOLE, end=""))
 
 
-def _marked(raw: str, style: Style) -> str:
+def _span(raw: str, style: Style) -> str:
     text = escape(raw)
     if not text.strip():
         return text

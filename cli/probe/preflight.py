@@ -1,4 +1,4 @@
-"""What is clear before anything is sent: which protocol the peer speaks, and that it may be probed."""
+"""Checks before anything is sent: the target's protocol, and the permission to probe it."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.relay.endpoints import is_local, resolve
 from kiebitz.services.server_addresses import Place
 
-_LISTEN_S = 2.0
-"""So long a server may take to say something unasked."""
+_LISTEN_TIMEOUT_S = 2.0
+"""Timeout in seconds for a server's unsolicited messages."""
 
-_MOST = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
-def recognised(place: Place) -> Dissector:
-    """The protocol of a server that says something to whoever connects; nothing is said to it.
+def recognise_protocol(endpoint: Place) -> Dissector:
+    """Return the protocol of a server that sends something to every client; nothing is sent to it.
 
-    Raises click.UsageError where none is recognised, RelayError for a name that is not found.
+    Raises click.UsageError if none is recognised, RelayError for a name that is not found.
     """
-    host, port = place
-    said = b""
+    host, port = endpoint
+    received = b""
     family, address = resolve(host, port, "tcp")
-    end = time.monotonic() + _LISTEN_S
+    end = time.monotonic() + _LISTEN_TIMEOUT_S
     try:
         with socket.socket(family, socket.SOCK_STREAM) as sock:
-            sock.settimeout(_LISTEN_S)
+            sock.settimeout(_LISTEN_TIMEOUT_S)
             sock.connect(address)
-            while (left := end - time.monotonic()) > 0 and len(said) < _MOST:
+            while (left := end - time.monotonic()) > 0 and len(received) < _MAX_BYTES:
                 sock.settimeout(left)
                 data = sock.recv(4096)
                 if not data:
                     break
-                said += data
-                found = _certain(recognise(installed().dissectors.values(), "tcp", said))
+                received += data
+                found = _certain(recognise(installed().dissectors.values(), "tcp", received))
                 if found is not None:
                     return found
     except OSError:
-        # Nobody listens there over TCP, or says nothing.
+        # No listener there over TCP, or no data from it.
         pass
     known = ", ".join(installed().dissectors)
     raise click.UsageError(
-        f"it is not known what {host}:{port} speaks, and nothing is sent before that is clear: say"
+        f"the protocol of {host}:{port} is not known, and nothing is sent before it is: name it with"
         f" -d PROTOCOL, one of {known}"
     )
 
@@ -58,16 +58,19 @@ def _certain(found: Iterable[tuple[Dissector, str, str]]) -> Dissector | None:
     return certain[0] if len(certain) == 1 else None
 
 
-def ask_first(place: Place, dissector: Dissector, is_agreed: bool) -> None:
-    """Ask whether a server of another machine may be probed. Raises click.UsageError where nobody is there to
-    be asked, and click.Abort if it may not."""
-    host, port = place
+def confirm_target(endpoint: Place, dissector: Dissector, is_agreed: bool) -> None:
+    """Ask for permission to probe a server on another machine.
+
+    Raises click.UsageError if there is no keyboard to answer with, and click.Abort if the answer is no.
+    """
+    host, port = endpoint
     family, address = resolve(host, port, dissector.transport)
     if is_agreed or is_local(family, address):
         return
     if not has_keyboard():
         raise click.UsageError(
-            f"{host} is another machine: probe only what is yours or what you may probe, and say so: --yes"
+            f"{host} is another machine: probe only servers that are yours or that you may probe, and"
+            " confirm that with --yes"
         )
-    if not confirmed(f"{host} is another machine. Is it yours, or may you send it what is wrong on purpose?"):
+    if not confirmed(f"{host} is another machine. Is it yours, or may you send it invalid messages?"):
         raise click.Abort

@@ -1,4 +1,4 @@
-"""What is seen while cases are tried: how many came out how, which runs now, what has failed."""
+"""The progress view of a test run: counts by verdict, the current case, the latest failures."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from kiebitz.cli.terminal.screen import (
     Text,
 )
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.services.probing.results import WORDS, Result, in_words
-from kiebitz.services.probing.totals import Tally
+from kiebitz.services.probing.results import WORDS, Result, counts_in_words
+from kiebitz.services.probing.totals import Totals
 
 COLOURS = {"FAILED": "red", "NON-STRICT": "yellow", "OK": "green"}
 
-_LATEST = 4
-"""So many of those that have failed are shown."""
+_MAX_FAILED = 4
+"""Maximum number of failed cases shown."""
 
-_AROUND = 5
-"""Lines beside those of messages and failures: how far it is, titles, the sum, what runs now, the cursor."""
+_OTHER_LINES = 5
+"""Number of lines besides messages and failures: progress, titles, totals, the current case, the cursor."""
 
-_LEAST = 3
-"""So many messages are shown at the least, however low the terminal is."""
+_MIN_ROWS = 3
+"""Minimum number of messages shown, however low the terminal is."""
 
-_COMFORT = 76
-"""With fewer columns titles take two lines."""
+_WIDE_COLUMNS = 76
+"""Number of columns below which titles take two lines."""
 
 _TITLES = {
     "NON-STRICT": ("NON-", "STRICT"),
@@ -42,85 +42,85 @@ _TITLES = {
 }
 """Titles on two lines."""
 
-_LEAST_COLUMNS = 48
-"""With fewer there is no table."""
+_MIN_COLUMNS = 48
+"""Number of columns below which there is no table."""
 
-_OF_COUNT = 4
-"""So wide is a count at the least."""
+_MIN_COUNT_WIDTH = 4
+"""Minimum width of a count."""
 
 
-class Watching:
-    """A picture of what has come of `cases` so far; it is drawn anew whenever it is looked at."""
+class ProgressView:
+    """A view of the results of `cases` so far, rendered again at each refresh."""
 
     def __init__(self, cases: Sequence[Case]) -> None:
         self._cases = cases
-        self._tally = Tally(cases)
-        self._failed: deque[Result] = deque(maxlen=_LATEST)
+        self._totals = Totals(cases)
+        self._failed: deque[Result] = deque(maxlen=_MAX_FAILED)
         self._begun = time.monotonic()
         self._done = 0
 
     def add(self, result: Result) -> None:
-        """Something has come of the next case."""
-        self._tally.add(result)
+        """Add the result of the next case."""
+        self._totals.add(result)
         self._done += 1
         if result.is_failed:
             self._failed.append(result)
 
     def __rich_console__(self, console: AnyConsole, options: ConsoleOptions) -> RenderResult:
-        """What is seen now, on no more lines than the terminal has."""
+        """Render the view in no more lines than the terminal has."""
         width = options.max_width
         failed = [*self._failed]
-        yield self._how_far(width)
-        if width < _LEAST_COLUMNS:
-            yield _line(Text(in_words(self._tally.total)))
+        yield self._progress_row(width)
+        if width < _MIN_COLUMNS:
+            yield _line(Text(counts_in_words(self._totals.total)))
         else:
-            room = console.size.height - _AROUND - len(failed) - (width < _COMFORT)
-            yield self._table(width, max(room, _LEAST))
+            room = console.size.height - _OTHER_LINES - len(failed) - (width < _WIDE_COLUMNS)
+            yield self._table(width, max(room, _MIN_ROWS))
         if self._done < len(self._cases):
             yield _line(Text.assemble(("now ", "dim"), self._cases[self._done].name))
         for result in failed:
             yield _line(Text.assemble((result.verdict, "red bold"), f" {result.case}: {result.why}"))
 
-    def _how_far(self, width: int) -> RenderableType:
+    def _progress_row(self, width: int) -> RenderableType:
         elapsed = time.monotonic() - self._begun
         row = Table.grid(padding=(0, 1))
-        told = f"{_duration(elapsed)}"
+        label = f"{_duration(elapsed)}"
         left = len(self._cases) - self._done
         if self._done and left:
-            told += f", about {_duration(elapsed / self._done * left)} left"
+            label += f", about {_duration(elapsed / self._done * left)} left"
         count = f"{self._done:,} of {len(self._cases):,} cases"
-        bar = ProgressBar(len(self._cases), self._done, width=max(min(30, width - len(count + told) - 3), 5))
-        row.add_row(Text(count), bar, Text(told, no_wrap=True))
+        bar = ProgressBar(len(self._cases), self._done, width=max(min(30, width - len(count + label) - 3), 5))
+        row.add_row(Text(count), bar, Text(label, no_wrap=True))
         return row
 
     def _table(self, width: int, room: int) -> RenderableType:
-        is_wide = width >= _COMFORT
+        is_wide = width >= _WIDE_COLUMNS
         table = Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), header_style="bold", pad_edge=False)
         table.add_column("message", vertical="bottom")
         for word in (*WORDS, "left"):
             lines = (word,) if is_wide else _TITLES.get(word, (word,))
             title = LINE_BREAK.join(map(Text, lines))
             table.add_column(
-                title, justify="right", vertical="bottom", width=max(*map(len, lines), _OF_COUNT)
+                title, justify="right", vertical="bottom", width=max(*map(len, lines), _MIN_COUNT_WIDTH)
             )
-        for group, above in _window(self._tally.groups, self._place(), room):
+        for group, above in _window(self._totals.groups, self._current_index(), room):
             if group is None:
                 table.add_row(_line(Text(f"{ellipsis()} {above} more", "dim")))
             else:
-                table.add_row(_line(Text(group)), *_cells(self._tally.of(group), self._tally.left(group)))
+                table.add_row(_line(Text(group)), *_cells(self._totals.of(group), self._totals.left(group)))
         table.add_row(
-            Text("all", "bold"), *_cells(self._tally.total, len(self._cases) - self._done), style="bold"
+            Text("all", "bold"), *_cells(self._totals.total, len(self._cases) - self._done), style="bold"
         )
         return table
 
-    def _place(self) -> int:
-        """The place of the message whose case runs now."""
-        places = [place for place, group in enumerate(self._tally.groups) if self._tally.left(group)]
-        return places[0] if places else len(self._tally.groups) - 1
+    def _current_index(self) -> int:
+        """Return the index of the message whose case runs now."""
+        indexes = [index for index, group in enumerate(self._totals.groups) if self._totals.left(group)]
+        return indexes[0] if indexes else len(self._totals.groups) - 1
 
 
 def _window(groups: Sequence[str], here: int, room: int) -> Iterator[tuple[str | None, int]]:
-    """As many of the groups as have room, around one of them; None and a number for those left out."""
+    """Yield the groups around one of them for which there is room; None and a number for those left out."""
     if len(groups) <= room:
         yield from ((group, 0) for group in groups)
         return
@@ -140,7 +140,7 @@ def _cells(count: Counter[str], left: int) -> Iterator[Text]:
 
 
 def _line(text: Text) -> Text:
-    """A text that takes one line."""
+    """Limit a text to one line."""
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 

@@ -1,4 +1,4 @@
-"""A replay to a live peer: from the session and the options to a part that is played, shown and recorded."""
+"""A replay to a live peer: set up from a session and options, then played, shown and recorded."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kiebitz.dissectors.inspection.inspector import DIVERGENCE
 from kiebitz.dissectors.model import Direction, Fault, Item
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.dissectors.replay.participants import names_of_roles
-from kiebitz.dissectors.replay.replay_peer import Divergence, Part, Policy
-from kiebitz.dissectors.replay.script import Line, Script
+from kiebitz.dissectors.replay.replay_peer import Divergence, DivergencePolicy, ReplayPeer
+from kiebitz.dissectors.replay.script import RecordedLine, Script
 from kiebitz.proxy.peers.connections import Peers
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
-from kiebitz.services.replay.peer_driver import Actor
+from kiebitz.services.replay.peer_driver import PeerDriver
 from kiebitz.services.server_addresses import places_of
 from kiebitz.services.standard_streams import tell, warn
 from kiebitz.storage.database.schema import MEMORY, StorageError
@@ -35,10 +35,10 @@ from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 
 class LiveReplay:
-    """Plays the side `plays` of a session at the addresses `given`; of the clients only `player`, if named.
+    """A replay of the side `plays` of a session at the addresses `given`; with `player`, of that client only.
 
-    What happens is recorded into `database`, as far as there is room and up to `max_size` (bytes), or kept in
-    memory if that is None, and shown unless `quiet`.
+    It is recorded into `database`, as far as there is room and up to `max_size` bytes, or kept in memory if
+    that is None, and shown unless `quiet`.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LiveReplay:
         given: Sequence[str],
         *,
         player: str | None,
-        policy: Policy,
+        policy: DivergencePolicy,
         speed: float,
         patience_s: float,
         database: str | None,
@@ -64,8 +64,8 @@ class LiveReplay:
             raise StorageError("there is nothing to play: no game was recognised in this session")
         self._plays: Direction = plays
         self._script = script
-        self._places = places_of(given, script.servers)
-        self._part = Part(script, plays, self._dissectors, policy)
+        self._addresses = places_of(given, script.servers)
+        self._peer = ReplayPeer(script, plays, self._dissectors, policy)
         self._speed = speed
         self._patience_s = patience_s
         self._room = Room(max_size)
@@ -86,9 +86,9 @@ class LiveReplay:
         self._peers = Peers(plays, self._recorder.stream_ids, self._record)
 
     def run(self) -> int:
-        """Play to the end; gives the exit status. Raises PeerError, RelayError and StorageError.
+        """Play to the end and return the exit status. Raises PeerError, RelayError and StorageError.
 
-        Whatever ends it, what has happened until then is recorded.
+        Whatever ends it, everything up to then is recorded.
         """
         try:
             asyncio.run(self._play())
@@ -100,7 +100,7 @@ class LiveReplay:
             self._recorder.release()
             if self._recorder.path != MEMORY:
                 tell(f"recorded {summary(self._recorder)}")
-            # One in memory is still open.
+            # A database in memory is still open.
             self._recorder.connection.close()
         tell(self._outcome())
         if self._divergences:
@@ -108,8 +108,8 @@ class LiveReplay:
         return FAILED if self._is_full else 0
 
     async def _play(self) -> None:
-        actor = Actor(
-            self._part, self._peers, self._places, self._speed, self._patience_s, self._on_divergence
+        actor = PeerDriver(
+            self._peer, self._peers, self._addresses, self._speed, self._patience_s, self._on_divergence
         )
         task = asyncio.current_task()
         assert task is not None
@@ -119,7 +119,7 @@ class LiveReplay:
         try:
             if self._plays == "s2c":
                 for role, address in await actor.listen():
-                    self._part.moved(role, address)
+                    self._peer.server_moved(role, address)
                     tell(f"playing {role.protocol} server {role.server} on {address}")
             await actor.play()
         finally:
@@ -129,7 +129,7 @@ class LiveReplay:
             self._peers.close()
 
     async def _write(self) -> None:
-        """Show and write what has been found, again and again."""
+        """Show and write the findings periodically."""
         failed = False
         while True:
             await asyncio.sleep(COMMIT_EVERY_S / 2)
@@ -137,7 +137,7 @@ class LiveReplay:
             try:
                 self._recorder.write()
             except StorageError as error:
-                # It is kept, and the next time may do; at the end it counts.
+                # The data is kept for the next attempt; only the last one must succeed.
                 if not failed:
                     warn(f"{error}; the replay goes on, and is written when that works")
                 failed = True
@@ -172,23 +172,23 @@ class LiveReplay:
         self._record(fault)
 
     def _outcome(self) -> str:
-        """How far it went, and how it went."""
-        total = sum(isinstance(step, Line) for step in self._script.steps)
+        """Return how far the replay went, and with which divergences."""
+        total = sum(isinstance(step, RecordedLine) for step in self._script.steps)
         if not self._divergences:
             return f"all {total} messages went as recorded"
         first = self._divergences[0].text
-        if self._part.stopped:
-            return f"stopped after {self._part.lines} of {total} messages: {first}"
+        if self._peer.stopped:
+            return f"stopped after {self._peer.lines} of {total} messages: {first}"
         count = len(self._divergences)
         if count == 1:
             return f"{total} messages, 1 divergence: {first}"
         return f"{total} messages, {count} divergences, the first: {first}"
 
     def _decode_as(self) -> dict[tuple[str, int], Dissector]:
-        """The recorded protocols at today's ports: from the first byte on there is nothing to recognise."""
+        """Return the recorded protocols by live port, so that nothing has to be recognised."""
         return {
             (role.transport, port): self._dissectors[role.protocol]
-            for role, (_, port) in self._places.items()
+            for role, (_, port) in self._addresses.items()
             if port
         }
 
@@ -204,7 +204,7 @@ def _dissectors(script: Script) -> dict[str, Dissector]:
 
 
 def _only(script: Script, dissectors: dict[str, Dissector], player: str) -> Script:
-    """The roles of one player. Raises StorageError, with the players that there are."""
+    """Return the script of one player's roles. Raises StorageError, with the names of the players."""
     names = names_of_roles(script, dissectors)
     roles = {number for number, known in names.items() if player in known}
     if not roles:

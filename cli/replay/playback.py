@@ -1,4 +1,4 @@
-"""A replay into a pipe: who sets the pace, and what is written."""
+"""A replay into a pipe: its pace and its output."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kiebitz.storage.read.seek import Step
 from kiebitz.storage.read.timeline import Timeline
 
 
-class Timing(ABC):
-    """What decides when the next event is shown."""
+class Pacing(ABC):
+    """The pace of a replay."""
 
     @abstractmethod
     def wait(self, step: Step) -> bool:
-        """Wait until the next step is due; False ends the replay."""
+        """Wait until the next step is due; return False to end the replay."""
 
 
-class Recorded(Timing):
-    """The recorded pace, times `speed`; 0 waits for nothing.
+class RecordedPace(Pacing):
+    """The recorded pace, times `speed`; 0 never waits.
 
-    Each moment is reckoned from the first, so that the time it takes to draw adds up to nothing.
+    Each time is computed from the first, so that rendering times do not add up.
     """
 
     def __init__(self, speed: float) -> None:
@@ -45,8 +45,8 @@ class Recorded(Timing):
         return True
 
 
-class Lines(Timing):
-    """Step by step: each line of stdin goes on, a q or the end of stdin ends."""
+class LinePace(Pacing):
+    """Single steps: each line of stdin advances, a q or the end of stdin ends the replay."""
 
     def wait(self, step: Step) -> bool:
         if step.next_ns is None:
@@ -55,8 +55,8 @@ class Lines(Timing):
         return line != "" and line.strip().lower() != "q"
 
 
-class Paper:
-    """Output on which nobody turns back: a line for each event, then the table."""
+class PipeOutput:
+    """Output that only moves forward: a line for each event, then the table."""
 
     def __init__(self, timeline: Timeline, onlooker: Onlooker, game: Game | None) -> None:
         self._timeline = timeline
@@ -65,7 +65,7 @@ class Paper:
         self._recent: dict[int, deque[Event]] = {}
 
     def take(self, step: Step) -> None:
-        """The next event."""
+        """Write the next event."""
         event = step.event
         recent = self._recent.get(event.table_id)
         if recent is None:
@@ -75,23 +75,23 @@ class Paper:
         show_line(self._onlooker.line(event))
 
     def finish(self, step: Step) -> None:
-        """Draw the table as it is after the last event."""
+        """Render the table as it is after the last event."""
         events = self._recent[step.event.table_id]
         Console().print(self._onlooker.picture(step.event.table_id, step.state, events, self._game))
 
     def svg(self, step: Step) -> bytes:
-        """The same as SVG."""
+        """Return the table after the last event as SVG."""
         table_id = step.event.table_id
         return self._onlooker.svg(table_id, step.state, self._recent[table_id], self._game)
 
 
-def play(steps: Iterable[Step], paper: Paper, timing: Timing) -> Step | None:
-    """Write the steps, each when it is due; gives the last one, None if there is none."""
+def play(steps: Iterable[Step], paper: PipeOutput, timing: Pacing) -> Step | None:
+    """Write the steps, each when it is due; return the last one, None if there is none."""
     last: Step | None = None
     for step in steps:
         last = step
         paper.take(step)
-        # After the last one nothing more is asked for: that would take its state away.
+        # No further step is requested after the last one: that would discard its state.
         if not timing.wait(step) or step.next_ns is None:
             break
     if last is not None:

@@ -1,1 +1,1 @@
-"""Sessions that name nobody: items in, the same items with stand-ins for names, texts and addresses out."""
+"""Anonymization of sessions: the same items, with pseudonyms for names, texts and addresses."""

@@ -1,7 +1,7 @@
-"""Stand-ins for IP addresses: of the ranges that are kept for documentation, then of others that nobody has.
+"""Pseudonyms for IP addresses, from the ranges reserved for documentation, then from other unused ones.
 
-Each is as long as what it stands for, as protocols have addresses in their messages; where there is none of
-that length, one of another. This machine's own addresses (127.0.0.1, ::1) name nobody, and stay.
+Each has the length of the original, as protocols include addresses in their messages; if there is none of
+that length, it has another. Loopback addresses (127.0.0.1, ::1) identify nobody and stay.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from itertools import count, product
 
-_MOST = 1 << 17
-"""So many addresses are remembered; then the oldest is forgotten, as clients can make up any number."""
+_MAX_ADDRESSES = 1 << 17
+"""Maximum number of remembered addresses; then the oldest is evicted, as clients can invent any number."""
 
 _LONGEST_IPV4 = len("255.255.255.255")
 _ANY_IPV6 = len("2001:db8::1000")
@@ -22,16 +22,16 @@ _DOCUMENTATION = ("192.0.2.", "198.51.100.", "203.0.113.")
 _LOCAL_NAME = "localhost"
 
 
-class Addresses:
-    """Addresses and what stands in for each, one to one."""
+class AddressPseudonyms:
+    """A one-to-one mapping of addresses to pseudonyms."""
 
     def __init__(self) -> None:
         self._found: dict[str, str] = {}
         self._free: dict[tuple[int, int], Iterator[str]] = {}
-        """By IP's version and length, those that stand for nothing yet."""
+        """Unused pseudonyms, by IP version and length."""
 
-    def stand_in(self, address: str) -> str | None:
-        """What stands in for an address, which may be this machine's own; None if it is none."""
+    def pseudonym(self, address: str) -> str | None:
+        """Return the pseudonym of an address; a loopback address itself; None if the text is no address."""
         known = self._found.get(address)
         if known is not None:
             return known
@@ -41,17 +41,17 @@ class Addresses:
             return address if address == _LOCAL_NAME else None
         if ip.is_loopback or ip.is_unspecified:
             return address
-        if len(self._found) >= _MOST:
+        if len(self._found) >= _MAX_ADDRESSES:
             del self._found[next(iter(self._found))]
         self._found[address] = other = self._next(ip.version, len(address))
         return other
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Each address and its stand-in, in the order in which they came."""
+        """Yield each address and its pseudonym, in order of appearance."""
         yield from self._found.items()
 
     def _next(self, version: int, length: int) -> str:
-        """One that is free, of this length as long as there are any."""
+        """Return an unused pseudonym, of this length as long as there are any."""
         make, other_length = (_ipv4, _LONGEST_IPV4) if version == 4 else (_ipv6, _ANY_IPV6)
         while True:
             for wanted in (length, other_length):
@@ -59,17 +59,17 @@ class Addresses:
                 for address in free:
                     if address not in self._found:
                         return address
-            # Each has had its turn. There are more of them than are remembered, so the first are free again.
+            # All have been used. They outnumber the remembered ones, so the first are free again.
             del self._free[version, other_length]
 
 
 def _ipv4(length: int) -> Iterator[str]:
-    """All IPv4 addresses of this length that stand for others."""
+    """Yield all IPv4 pseudonyms of this length."""
     for network in _DOCUMENTATION:
         places = length - len(network)
         if 1 <= places <= 3:
             yield from (f"{network}{host}" for host in range(10 ** (places - 1), min(10**places, 255)))
-    # 0.0.0.0/8 and 240.0.0.0/4 are nobody's, and 10.0.0.0/8 is everybody's.
+    # 0.0.0.0/8 and 240.0.0.0/4 are unassigned, and 10.0.0.0/8 is private.
     first = {7: "0", 8: "10"}.get(length, "240")
     places = length - len(first) - 3
     for sizes in product((1, 2, 3), repeat=3):
@@ -80,7 +80,7 @@ def _ipv4(length: int) -> Iterator[str]:
 
 
 def _ipv6(length: int) -> Iterator[str]:
-    """The same of IPv6, written as RFC 5952 has it; none for the few lengths that there are none of."""
+    """Yield all IPv6 pseudonyms of this length in the notation of RFC 5952; a few lengths have none."""
     # RFC 3849, and for short ones RFC 6666. Two colons stand for at least two groups.
     for network, most_groups, exactly in (
         ("2001:db8::", 4, False),
@@ -97,7 +97,7 @@ def _ipv6(length: int) -> Iterator[str]:
 
 
 def _groups(network: str, sizes: list[int]) -> Iterator[str]:
-    """Addresses with groups of so many hexadecimal digits behind a network."""
+    """Yield addresses of a network whose groups have these numbers of hexadecimal digits."""
     ranges = [(16 ** (size - 1), 16**size) for size in sizes]
     for number in count():
         values = []

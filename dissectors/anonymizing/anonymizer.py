@@ -1,7 +1,7 @@
-"""A session's items, each again with stand-ins for all that may tell who somebody is.
+"""The anonymizer: a session's items with pseudonyms for everything that may identify a person.
 
-The bytes are cut into messages as the inspector cuts them, and each is replaced by one of the same length: so
-pieces, offsets, gaps and times stay. All else that is known of a session follows from the new bytes.
+The bytes are cut into messages as the inspector cuts them, and each is replaced by one of the same length. So
+pieces, offsets, gaps and times stay. Everything else about a session follows from the new bytes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import get_args
 import msgspec
 
 from kiebitz.dissectors.anonymizing.frames import anonymized, blank, masked, words_as_bytes
-from kiebitz.dissectors.anonymizing.protocol_detection import Recognition
-from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+from kiebitz.dissectors.anonymizing.protocol_detection import ProtocolDetection
+from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.inspection.inspector import DIVERGENCE, DecodeAs
-from kiebitz.dissectors.inspection.memo import Lately
+from kiebitz.dissectors.inspection.memo import BoundedCache
 from kiebitz.dissectors.model import (
     OPPOSITE,
     Action,
@@ -32,52 +32,53 @@ from kiebitz.dissectors.model import (
     Stream,
 )
 
-_MOST_HELD = 2 * FRAME_LIMIT
-"""So many bytes of one direction wait for the end of their message; then they are made out without it."""
+_MAX_HELD = 2 * FRAME_LIMIT
+"""Maximum number of bytes of one direction that wait for the end of their message; then they are processed
+without it."""
 
-_MOST_REMEMBERED, _LONGEST_REMEMBERED = 4096, 512
-"""So many messages, each of so many bytes at the most, are remembered with what is said in their place."""
+_MAX_CACHED, _MAX_CACHED_SIZE = 4096, 512
+"""Maximum number of cached messages with their replacements, and the maximum size of each in bytes."""
 
-_OF_RULES = (
+_RULE_WORDS = (
     *get_args(Action),
     *("jitter", "rate", "hook"),
     *("msg", "dir", "c2s", "s2c", "player", "client", "server", "stream", "game", "and", "or", "not", "in"),
     *("contains", "matches", "true", "false", "null", "after", "every", "first", "ms", "s"),
 )
-"""The words in which rules are written, beside those of the protocols."""
+"""The words used in alteration rules, in addition to those of the protocols."""
 
-_Memo = Lately[tuple[str, Direction, bytes], bytes]
-"""By protocol and direction, what comes of messages that came before: a server tells each client the same."""
+_Memo = BoundedCache[tuple[str, Direction, bytes], bytes]
+"""Replacements of earlier messages, by protocol and direction: a server sends the same to each client."""
 
 
 class Anonymizer:
-    """Takes the items of one session, and gives them again.
+    """A transformation of the items of one session.
 
-    `stand_ins` are found as they are needed; of two sessions with the same ones each name is the same.
+    Pseudonyms are created as they are needed; two sessions that share `pseudonyms` get the same ones.
     """
 
     def __init__(
         self,
         dissectors: Collection[Dissector],
         decode_as: DecodeAs,
-        stand_ins: StandIns,
+        pseudonyms: Pseudonyms,
     ) -> None:
         words = [word for dissector in dissectors for word in dissector.grammar.words]
-        self._stand_ins = stand_ins
-        self._recognition = Recognition(dissectors, decode_as)
+        self._pseudonyms = pseudonyms
+        self._recognition = ProtocolDetection(dissectors, decode_as)
         self._conversations: dict[int, _Conversation] = {}
-        self._memo: _Memo = Lately(_MOST_REMEMBERED, _LONGEST_REMEMBERED)
-        self._words = words_as_bytes((*words, *_OF_RULES))
+        self._memo: _Memo = BoundedCache(_MAX_CACHED, _MAX_CACHED_SIZE)
+        self._words = words_as_bytes((*words, *_RULE_WORDS))
 
     def feed(self, item: Item) -> list[Item]:
-        """Take the next item; give those that are known by now, in the order of their stream."""
+        """Process the next item; return the items that are ready, in the order of their stream."""
         found: list[Item] = []
         for ready, dissector in self._recognition.feed(item):
             self._take(ready, dissector, found)
         return found
 
     def finish(self) -> list[Item]:
-        """Nothing more comes: all that is left."""
+        """Process the end of all input; return the remaining items."""
         found: list[Item] = []
         for ready, dissector in self._recognition.finish():
             self._take(ready, dissector, found)
@@ -88,7 +89,7 @@ class Anonymizer:
     def _take(self, item: Item, dissector: Dissector | None, found: list[Item]) -> None:
         conversation = self._conversations.get(item.stream.id)
         if conversation is None:
-            conversation = _Conversation(item.stream, dissector, self._stand_ins, self._memo)
+            conversation = _Conversation(item.stream, dissector, self._pseudonyms, self._memo)
             self._conversations[item.stream.id] = conversation
         if isinstance(item, Chunk):
             conversation.chunk(item, found)
@@ -105,49 +106,51 @@ class Anonymizer:
 
 
 class _Conversation:
-    """A stream with other addresses, and what of it waits for the end of a message."""
+    """A stream with replaced addresses, and its items that wait for the end of a message."""
 
-    def __init__(self, stream: Stream, dissector: Dissector | None, stand_ins: StandIns, memo: _Memo) -> None:
+    def __init__(
+        self, stream: Stream, dissector: Dissector | None, pseudonyms: Pseudonyms, memo: _Memo
+    ) -> None:
         self.stream = msgspec.structs.replace(
             stream,
-            client=stand_ins.endpoint(stream.client),
-            server=stand_ins.endpoint(stream.server),
+            client=pseudonyms.endpoint(stream.client),
+            server=pseudonyms.endpoint(stream.server),
             protocol=None,
         )
         self.dissector = dissector
         self._memo = memo
-        self._stand_ins = stand_ins
-        self._ways: dict[Direction, _Way] = {}
+        self._pseudonyms = pseudonyms
+        self._buffers: dict[Direction, _DirectionBuffer] = {}
 
     def chunk(self, chunk: Chunk, found: list[Item]) -> None:
-        """Take bytes."""
+        """Process bytes."""
         if self.dissector is None:
             found.append(msgspec.structs.replace(chunk, stream=self.stream, data=blank(chunk.data)))
             return
-        # As the inspector does: the other side speaks.
-        across = self._ways.get(OPPOSITE[chunk.direction])
+        # As in the inspector, data from one side completes pending frames of the other.
+        across = self._buffers.get(OPPOSITE[chunk.direction])
         if across is not None:
             across.settle(found)
-        way = self._ways.get(chunk.direction)
-        if way is None:
-            way = self._ways[chunk.direction] = _Way(self, self.dissector, chunk.direction)
-        way.chunk(chunk, found)
+        buffer = self._buffers.get(chunk.direction)
+        if buffer is None:
+            buffer = self._buffers[chunk.direction] = _DirectionBuffer(self, self.dissector, chunk.direction)
+        buffer.chunk(chunk, found)
 
     def gap(self, gap: Gap, found: list[Item]) -> None:
-        """Bytes are missing."""
-        way = self._ways.get(gap.direction)
-        if way is None and self.dissector is not None:
-            way = self._ways[gap.direction] = _Way(self, self.dissector, gap.direction)
-        if way is not None:
-            way.gap(gap, found)
+        """Process missing bytes."""
+        buffer = self._buffers.get(gap.direction)
+        if buffer is None and self.dissector is not None:
+            buffer = self._buffers[gap.direction] = _DirectionBuffer(self, self.dissector, gap.direction)
+        if buffer is not None:
+            buffer.gap(gap, found)
         found.append(msgspec.structs.replace(gap, stream=self.stream))
 
     def altered(self, item: Altered, words: frozenset[bytes], found: list[Item]) -> None:
-        """What Kiebitz has done to the message that comes next."""
+        """Process Kiebitz's alteration of the next message."""
         other = msgspec.structs.replace(
             item,
             stream=self.stream,
-            rule=masked(item.rule.encode(), words, self._stand_ins).decode("utf-8", "replace"),
+            rule=masked(item.rule.encode(), words, self._pseudonyms).decode("utf-8", "replace"),
         )
         if item.original is not None:
             other.original, other.fields_json = blank(item.original), None
@@ -158,37 +161,37 @@ class _Conversation:
                     other.fields_json = decoded.fields_json
         if self.dissector is None or item.name not in self.dissector.grammar.words:
             other.name = None
-        way = self._ways.get(item.direction)
-        if way is None:
+        buffer = self._buffers.get(item.direction)
+        if buffer is None:
             found.append(other)
         else:
-            way.altered(other, found)
+            buffer.altered(other, found)
 
     def fault(self, fault: Fault) -> Fault:
-        """What the source knew; where a live peer parted from a record, the text quotes both."""
+        """Return a fault without names: the text about a divergence quotes both messages and is replaced."""
         other = msgspec.structs.replace(fault, stream=self.stream)
         if fault.code == DIVERGENCE:
-            other.text, other.expected = "the peer says something else than in the record", None
+            other.text, other.expected = "the peer departs from the record", None
         return other
 
     def finish(self, found: list[Item]) -> None:
-        """Nothing more comes of either direction."""
-        for way in self._ways.values():
-            way.end(found)
+        """Process the end of both directions."""
+        for buffer in self._buffers.values():
+            buffer.end(found)
 
     def anonymized(self, data: bytes, direction: Direction) -> bytes:
-        """A message's bytes; its protocol is known."""
+        """Return the replacement of a message; its protocol must be known."""
         assert self.dissector is not None
         key = self.dissector.protocol, direction, data
         found = self._memo.get(key)
         if found is None:
-            found = anonymized(data, direction, self.dissector, self._stand_ins)
+            found = anonymized(data, direction, self.dissector, self._pseudonyms)
             self._memo.keep(key, found, len(data))
         return found
 
 
-class _Way:
-    """One direction: the items that wait, and their bytes, of which those before `_done` are new ones."""
+class _DirectionBuffer:
+    """One direction: the waiting items and their bytes, of which those before `_done` are replaced."""
 
     def __init__(self, conversation: _Conversation, dissector: Dissector, direction: Direction) -> None:
         self._conversation = conversation
@@ -197,47 +200,47 @@ class _Way:
         self._waiting: deque[Chunk | Altered] = deque()
         self._held = bytearray()
         self._start = 0
-        """The offset of the first byte that is held."""
+        """The offset of the first held byte."""
         self._done = 0
 
     def chunk(self, chunk: Chunk, found: list[Item]) -> None:
-        """Take bytes, and give what is whole with them."""
+        """Process bytes, and emit the items that they complete."""
         if chunk.offset != self._start + len(self._held):
             self.flush(found)
             self._start = self._done = chunk.offset
         self._waiting.append(chunk)
         self._held += chunk.data
         if chunk.missing:
-            # The rest of this datagram is not there, and nobody can read it.
+            # The rest of this datagram is missing, so it cannot be read.
             self._blank(chunk.offset + len(chunk.data))
         else:
             self._frames(self._framer.feed(chunk.offset, chunk.data))
-        if self._start + len(self._held) - self._done > _MOST_HELD:
+        if self._start + len(self._held) - self._done > _MAX_HELD:
             self._blank(self._start + len(self._held))
         self._release(found)
 
     def altered(self, item: Altered, found: list[Item]) -> None:
-        """Take an alteration, which stays before the bytes behind it."""
+        """Queue an alteration, which stays before the bytes that follow it."""
         self._waiting.append(item)
         self._release(found)
 
     def settle(self, found: list[Item]) -> None:
-        """The other side speaks."""
+        """Complete the pending frame, as the other side is sending."""
         self._frames(self._framer.settle())
         self._release(found)
 
     def gap(self, gap: Gap, found: list[Item]) -> None:
-        """Bytes are missing behind those that came."""
+        """Process missing bytes after the held ones."""
         self._frames(self._framer.gap(gap.offset, gap.length))
         self.flush(found)
 
     def end(self, found: list[Item]) -> None:
-        """Nothing more comes."""
+        """Process the end of the direction."""
         self._frames(self._framer.eof())
         self.flush(found)
 
     def flush(self, found: list[Item]) -> None:
-        """Give all that waits."""
+        """Emit all waiting items."""
         self._blank(self._start + len(self._held))
         self._release(found)
         found.extend(
@@ -256,21 +259,21 @@ class _Way:
             self._put(self._conversation.anonymized(data, self._direction))
 
     def _blank(self, end: int) -> None:
-        """Nobody can read what is held up to there."""
+        """Blank the held bytes up to an offset, which cannot be read."""
         if end > self._done:
             self._put(blank(bytes(self._held[self._done - self._start : end - self._start])))
 
     def _put(self, data: bytes) -> None:
-        """These are the next bytes."""
+        """Replace the next held bytes."""
         place = self._done - self._start
         self._held[place : place + len(data)] = data
         self._done += len(data)
 
     def _release(self, found: list[Item]) -> None:
-        """Give what waits as far as its bytes are new ones.
+        """Emit the waiting items as far as their bytes are replaced.
 
-        A piece that has the end of a message and the beginning of another is given in two, so that messages
-        on several streams stay in their order.
+        A piece with the end of a message and the beginning of another is emitted in two, so that messages on
+        several streams keep their order.
         """
         while self._waiting:
             item = self._waiting[0]
@@ -285,7 +288,7 @@ class _Way:
             self._waiting.popleft()
 
     def _give(self, chunk: Chunk, most: int, found: list[Item]) -> None:
-        """Give the first bytes of what waits, at most so many; the others go on waiting."""
+        """Emit at most `most` of the first waiting bytes; the rest keeps waiting."""
         length = min(len(chunk.data), most)
         is_whole = length == len(chunk.data)
         data = bytes(self._held[:length])

@@ -1,7 +1,7 @@
-"""One message's bytes without anything that tells who somebody is: as many bytes, and the same message.
+"""Anonymization of one message: the same number of bytes and the same kind of message.
 
-Texts that the grammar knows to be free, and names, are replaced where they stand. After that no word is left
-in the bytes, read or not, that is neither the protocol's own nor a stand-in.
+Free texts, as the grammar declares them, and names are replaced in place. After that, no word remains in the
+bytes, decoded or not, that is neither the protocol's own nor a pseudonym.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.model import Direction
 
 _CHARSETS = ("utf-8", "cp1252", "iso-8859-2")
-"""In which a protocol's words may be written."""
+"""Charsets in which a protocol's words may be encoded."""
 
 _TOKEN = re.compile(
     rb"\xef\xbb\xbf|(?P<escape>\\u[0-9A-Fa-f]{4})|\\[bfnrt]|(?P<entity>&#?[0-9A-Za-z]{1,8};)"
@@ -27,28 +27,28 @@ _TOKEN = re.compile(
     rb"|(?P<word>[A-Za-z\x80-\xff][0-9A-Za-z\x80-\xff]*)"
 )
 _MARKS = re.compile(rb"(\A(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf))|[0-9A-Za-z\x80-\xff]")
-"""A byte order mark, and what is replaced where nothing can be read."""
+"""A byte order mark, and the bytes to replace in an unreadable message."""
 _ENTITY = re.compile(rb"&#(x?)([0-9A-Fa-f]+);", re.IGNORECASE)
 _XML_OWN = frozenset((b"&amp;", b"&lt;", b"&gt;", b"&quot;", b"&apos;"))
-_SHORT = 3
-"""A number of no more digits names nobody."""
+_MAX_SHORT_DIGITS = 3
+"""Maximum number of digits of a number that identifies nobody."""
 
 _JSON_WORDS = ("true", "false", "null")
 
 
-def anonymized(frame: bytes, direction: Direction, dissector: Dissector, stand_ins: StandIns) -> bytes:
-    """The bytes of a message, or of what ought to be one. Never raises."""
+def anonymized(frame: bytes, direction: Direction, dissector: Dissector, pseudonyms: Pseudonyms) -> bytes:
+    """Return the replacement of a message, or of bytes that should be one. Never raises."""
     decoded = dissector.decode(frame, direction)
     row, written = decoded.row, frame
     known = _own_words(dissector)
     if row is not None:
-        fields = dissector.anonymized(row, decoded.fields, stand_ins.text, stand_ins.rename)
+        fields = dissector.anonymized(row, decoded.fields, pseudonyms.text, pseudonyms.rename)
         known = known | words_as_bytes(_texts(fields))
         written = _rewritten(frame, direction, dissector, decoded.fields, fields)
     elif b"\0" in frame:
-        # As in UTF-16: letters that stand alone are no words that one could tell from others.
+        # As in UTF-16: words cannot be recognised in single letters.
         return _MARKS.sub(lambda found: found[1] or b"x", frame)
-    return masked(written, known, stand_ins)
+    return masked(written, known, pseudonyms)
 
 
 def _rewritten(
@@ -58,7 +58,7 @@ def _rewritten(
     before: Mapping[str, Any],
     fields: Mapping[str, Any],
 ) -> bytes:
-    """A message with other values in its fields; those stay that cannot be written in as many bytes."""
+    """Return a message with replaced fields, except those that cannot be encoded in as many bytes."""
     written, now = frame, dict(before)
     changed = [name for name in fields if fields[name] != before[name]]
     for names in (changed, *([name] for name in changed)):
@@ -72,8 +72,8 @@ def _rewritten(
     return written
 
 
-def masked(data: bytes, known: frozenset[bytes], stand_ins: StandIns) -> bytes:
-    """Bytes in which each word that is not known, and each long number, has a stand-in."""
+def masked(data: bytes, known: frozenset[bytes], pseudonyms: Pseudonyms) -> bytes:
+    """Replace each word that is not in `known`, and each long number, by a pseudonym."""
 
     def other(found: re.Match[bytes]) -> bytes:
         token = found[0]
@@ -82,25 +82,25 @@ def masked(data: bytes, known: frozenset[bytes], stand_ins: StandIns) -> bytes:
         if found.lastgroup == "escape":
             return rb"\u0078"
         if found.lastgroup == "entity":
-            return _other_entity(token, known, stand_ins)
-        if found.lastgroup == "number" and len(token) <= _SHORT:
+            return _other_entity(token, known, pseudonyms)
+        if found.lastgroup == "number" and len(token) <= _MAX_SHORT_DIGITS:
             return token
-        return _other_word(token, stand_ins)
+        return _other_word(token, pseudonyms)
 
     return _TOKEN.sub(other, data)
 
 
 def blank(data: bytes) -> bytes:
-    """Bytes of which nothing is known, with nothing left of them but their line ends."""
+    """Replace unknown bytes, except line ends."""
     return re.sub(rb"[^\r\n]", b"?", data)
 
 
-def _other_word(token: bytes, stand_ins: StandIns) -> bytes:
-    """A stand-in for a word; for bytes that are no UTF-8 some that are none either."""
+def _other_word(token: bytes, pseudonyms: Pseudonyms) -> bytes:
+    """Return the pseudonym of a word; bytes that are not UTF-8 get bytes that are not UTF-8 either."""
     is_utf_8 = _is_utf_8(token)
     for charset in _CHARSETS if not is_utf_8 else _CHARSETS[:1]:
         with suppress(UnicodeError):
-            other = stand_ins.text(token.decode(charset)).encode(charset)
+            other = pseudonyms.text(token.decode(charset)).encode(charset)
             if len(other) == len(token) and _is_utf_8(other) == is_utf_8:
                 return other
     return (b"x" if is_utf_8 else b"\xff") * len(token)
@@ -114,15 +114,15 @@ def _is_utf_8(data: bytes) -> bool:
     return True
 
 
-def _other_entity(token: bytes, known: frozenset[bytes], stand_ins: StandIns) -> bytes:
-    """A character that XML writes as a number is an x from now on, in as many bytes."""
+def _other_entity(token: bytes, known: frozenset[bytes], pseudonyms: Pseudonyms) -> bytes:
+    """Replace a character reference of XML by one for an x, in as many bytes."""
     if token in _XML_OWN:
         return token
     found = _ENTITY.fullmatch(token)
     if found is None:
-        return b"&" + masked(token[1:], known, stand_ins)
+        return b"&" + masked(token[1:], known, pseudonyms)
     mark, number = found[1], found[2]
-    # Of one place there are only blanks, and of two no letters but capitals.
+    # One digit encodes only blanks, and two digits no letters but capitals.
     other = b"78" if mark else b"120" if len(number) > 2 else b"88"
     return token if len(number) < 2 else b"&#%b%b;" % (mark, other.zfill(len(number)))
 
@@ -133,7 +133,7 @@ def _own_words(dissector: Dissector) -> frozenset[bytes]:
 
 
 def words_as_bytes(texts: Iterable[str]) -> frozenset[bytes]:
-    """The words of texts as they may stand in bytes, in small letters, with escapes and without."""
+    """Return the words of texts in all encodings and escapes, in lower case."""
     found: set[bytes] = set()
     for text in texts:
         spellings = {text.encode("utf-8", "ignore"), msgspec.json.encode(text)}
@@ -147,14 +147,14 @@ def words_as_bytes(texts: Iterable[str]) -> frozenset[bytes]:
 
 
 def _escaped(text: str) -> bytes:
-    """A text in ASCII, as JSON escapes it."""
+    """Return a text in ASCII with JSON escapes."""
     units = text.encode("utf-16-be", "surrogatepass")
     codes = (int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
     return b"".join(b"%c" % code if code < 0x80 else b"\\u%04x" % code for code in codes)
 
 
 def _texts(value: object) -> Iterable[str]:
-    """The texts and numbers in a JSON value, keys among them."""
+    """Yield the texts and numbers in a JSON value, including keys."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield str(key)

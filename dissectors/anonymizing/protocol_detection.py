@@ -1,7 +1,7 @@
-"""Which protocol each server speaks, as the inspector finds it out; until then its items wait.
+"""Detection of each server's protocol by an inspector; until then the server's items wait.
 
-An inspector is asked about a server until that is known, and no more after that. Should it be mistaken,
-nothing leaks, as all that is no word of the grammar is replaced.
+The inspector is used until a server's protocol is known, and not after that. If it is wrong, nothing leaks:
+every word that is not the grammar's is replaced.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspection.inspector import MOST_SERVERS, UNDECIDED_BYTES, DecodeAs, Inspector
+from kiebitz.dissectors.inspection.inspector import MAX_IDLE_SERVERS, MAX_UNDECIDED_BYTES, DecodeAs, Inspector
 from kiebitz.dissectors.model import Chunk, End, Ids, Item, Stream, port_of
 
-Read = tuple[Item, Dissector | None]
-"""An item, and what reads the bytes of its server; None if nobody knows."""
+DetectedItem = tuple[Item, Dissector | None]
+"""An item and the dissector of its server; None without a known protocol."""
 
 
 class _Server(msgspec.Struct, eq=False):
-    """A server: `inspector` finds out what it speaks, and is None once that is decided."""
+    """A server with the inspector that detects its protocol, None once that is decided."""
 
     inspector: Inspector | None = None
     dissector: Dissector | None = None
     waiting: list[Item] = msgspec.field(default_factory=list)
     waiting_bytes: int = 0
     copies: dict[int, Stream] = msgspec.field(default_factory=dict)
-    """The inspector's own streams, as it writes into them."""
+    """Copies of the streams for the inspector, which writes to them."""
     open_streams: set[int] = msgspec.field(default_factory=set)
 
 
-class Recognition:
-    """Lets items pass, those of a server once it is known what that speaks, or that nobody knows."""
+class ProtocolDetection:
+    """A filter that holds each server's items until its protocol is known or given up."""
 
     def __init__(self, dissectors: Collection[Dissector], decode_as: DecodeAs) -> None:
         self._dissectors = dissectors
         self._decode_as = decode_as
         self._servers: dict[tuple[str, str], _Server] = {}
         self._idle: OrderedDict[tuple[str, str], None] = OrderedDict()
-        """The servers that nobody is speaking to, the one longest left alone first."""
+        """The servers without open streams, the one idle for longest first."""
         self._waiting_bytes = 0
 
-    def feed(self, item: Item) -> Iterator[Read]:
-        """Take the next item; give those that need not wait, in order."""
+    def feed(self, item: Item) -> Iterator[DetectedItem]:
+        """Process the next item; yield the items that need not wait, in order."""
         stream = item.stream
         key = (stream.transport, stream.server)
         server = self._servers.get(key)
         if server is None:
-            server = self._servers[key] = self._met(stream)
+            server = self._servers[key] = self._add_server(stream)
         if isinstance(item, End):
             server.open_streams.discard(stream.id)
         else:
@@ -61,23 +61,23 @@ class Recognition:
             self._idle.pop(key, None)
         else:
             self._idle[key] = None
-        if len(self._idle) > MOST_SERVERS:
+        if len(self._idle) > MAX_IDLE_SERVERS:
             oldest, _ = self._idle.popitem(last=False)
             yield from self._given_up(self._servers.pop(oldest))
 
-    def finish(self) -> Iterator[Read]:
-        """Nothing more comes: decide what is undecided."""
+    def finish(self) -> Iterator[DetectedItem]:
+        """Process the end of all input: decide what is undecided."""
         for server in self._servers.values():
             yield from self._given_up(server)
 
-    def _met(self, stream: Stream) -> _Server:
+    def _add_server(self, stream: Stream) -> _Server:
         port = stream.transport, port_of(stream.server)
         if port in self._decode_as:
             return _Server(dissector=self._decode_as[port])
         return _Server(inspector=Inspector(self._dissectors, Ids()))
 
-    def _ask(self, server: _Server, inspector: Inspector, item: Item) -> Iterator[Read]:
-        """See whether an item decides what a server speaks; else it waits."""
+    def _ask(self, server: _Server, inspector: Inspector, item: Item) -> Iterator[DetectedItem]:
+        """Feed an item to the inspector; it waits until the server's protocol is decided."""
         server.waiting.append(item)
         if isinstance(item, Chunk):
             server.waiting_bytes += len(item.data)
@@ -86,18 +86,18 @@ class Recognition:
         inspector.feed(msgspec.structs.replace(item, stream=copy))
         if isinstance(item, End):
             del server.copies[item.stream.id]
-        if self._waiting_bytes > UNDECIDED_BYTES:
+        if self._waiting_bytes > MAX_UNDECIDED_BYTES:
             inspector.finish()
         if inspector.context_of(copy) is not None or not inspector.is_undecided(copy):
             yield from self._decided(server, inspector)
 
-    def _given_up(self, server: _Server) -> Iterator[Read]:
-        """No more of a server can be waited for: it speaks what its messages look like, if anything."""
+    def _given_up(self, server: _Server) -> Iterator[DetectedItem]:
+        """Decide a server's protocol without waiting for more."""
         if server.inspector is not None:
             server.inspector.finish()
             yield from self._decided(server, server.inspector)
 
-    def _decided(self, server: _Server, inspector: Inspector) -> Iterator[Read]:
+    def _decided(self, server: _Server, inspector: Inspector) -> Iterator[DetectedItem]:
         waited, server.waiting = server.waiting, []
         self._waiting_bytes -= server.waiting_bytes
         server.inspector = None

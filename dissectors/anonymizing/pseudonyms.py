@@ -1,7 +1,7 @@
-"""What stands in for words and addresses that may tell who somebody is, each always in place of the same one.
+"""Pseudonyms for words and addresses that may identify a person; equal originals get equal pseudonyms.
 
-A word is a run of letters, or of digits. Its stand-in takes as many bytes in every charset and with every
-kind of escape, so nothing moves. Blanks and punctuation stay, and so does whether a letter is a capital.
+A word is a run of letters or of digits. Its pseudonym takes as many bytes in every charset and with every
+kind of escape, so nothing moves. Blanks, punctuation and capitalization stay.
 """
 
 from __future__ import annotations
@@ -12,65 +12,66 @@ from functools import lru_cache
 from math import gcd, prod
 from string import ascii_lowercase, ascii_uppercase, digits
 
-from kiebitz.dissectors.anonymizing.addresses import Addresses
+from kiebitz.dissectors.anonymizing.addresses import AddressPseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Handle
 
-MOST_WORDS = 1 << 17
-"""So many words are remembered; then the oldest is forgotten, as peers can send any number of them."""
+MAX_WORDS = 1 << 17
+"""Maximum number of remembered words; then the oldest is evicted, as peers can send any number of them."""
 
-_LONGEST = 24
-"""A run of letters that goes on for longer is taken for several words."""
+_MAX_WORD_LENGTH = 24
+"""Maximum length of a word; a longer run of letters counts as several words."""
 
 _WINDOWS = "€‚„…†‡ˆ‰‹‘’“”•–—˜™›\ufffd\ufeff"
-"""Punctuation outside Latin-1 that Windows-1252 has; and what stands where bytes are no text,
-or before it."""
+"""Punctuation of Windows-1252 outside Latin-1, the replacement character and the byte order mark."""
 _LETTER = rf"(?:[^\W0-9_]|[^\x00-\xff\w\s{_WINDOWS}\ud800-\udfff])"
-_WORD = re.compile(rf"{_LETTER}{{1,{_LONGEST}}}|[0-9]{{1,15}}")
+_WORD = re.compile(rf"{_LETTER}{{1,{_MAX_WORD_LENGTH}}}|[0-9]{{1,15}}")
 
 _FIRST, _VOWELS, _CONSONANTS = "qxzyjwv", "aeiou", "bdfgklmnprst"
-"""A made-up word begins with a letter that few words begin with, and can be spoken."""
+"""A pseudonym begins with a letter that few words begin with, and is pronounceable."""
 _TWO_BYTES = "äöüéáóíúýâôîëçÄÖÜÉÁÓÍÚÝÂÔÎËÇß"
-"""Letters that Latin-1, Latin-2 and Windows-1252 have; UTF-8 has two bytes for each."""
+"""Letters of Latin-1, Latin-2 and Windows-1252; each takes two bytes in UTF-8."""
 _THREE_BYTES = "".join(map(chr, range(0x10D0, 0x10F1)))
 _FOUR_BYTES = "".join(map(chr, range(0x1F400, 0x1F440)))
 _KINDS = {"a": ascii_lowercase, "0": digits, "2": _TWO_BYTES, "3": _THREE_BYTES, "4": _FOUR_BYTES}
 
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
-_SEARCHED = 2_000
-"""So many words of a form are looked through for one that is free, where the good ones are used up."""
+_MAX_SEARCHED = 2_000
+"""Maximum number of words of a form to search for a free one once the pronounceable ones are used up."""
 
 
-class StandIns:
-    """Finds the stand-ins. None is a word of these protocols, nor one that was replaced, if it can be
-    helped."""
+class Pseudonyms:
+    """A mapping of words and addresses to pseudonyms.
+
+    If possible, none is a word of these protocols or one that was replaced.
+    """
 
     def __init__(self, dissectors: Iterable[Dissector]) -> None:
         words = [word for dissector in dissectors for word in dissector.grammar.words]
         self._avoided = {part.translate(_LOWER) for word in words for part in _WORD.findall(word)}
         self._words: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._used: set[str] = set()
         self._next: dict[str, int] = {}
-        """By form, which of the made-up words comes next."""
-        self._addresses = Addresses()
+        """The number of the next made-up word, by form."""
+        self._addresses = AddressPseudonyms()
 
     def text(self, text: str) -> str:
-        """A text with a stand-in for each of its words."""
+        """Replace each word of a text."""
         return _WORD.sub(lambda found: self._word(found[0]), text)
 
     def endpoint(self, endpoint: str) -> str:
-        """The same for an address with its port, `ip:port`, or the name of a machine; the port stays."""
+        """Replace the address in `ip:port`, or a host name; the port stays."""
         host, colon, port = endpoint.rpartition(":")
         if not colon:
             host, port = endpoint, ""
         bare = host.removeprefix("[").removesuffix("]")
-        other = self._addresses.stand_in(bare)
+        other = self._addresses.pseudonym(bare)
         if other is None:
             other = self.text(bare)
         return f"{host.replace(bare, other)}{colon}{port}" if bare else endpoint
 
     def rename(self, handle: Handle, name: object) -> object:
-        """The same for what is a name of this kind; a number stays that only counts within a game."""
+        """Replace an identifier of this kind; a number that only counts within a game stays."""
         if isinstance(name, str) and handle.of_server:
             return self.endpoint(name)
         if isinstance(name, str) and handle.of_player:
@@ -80,50 +81,50 @@ class StandIns:
         return name
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Each word and each address, and what stands in for it, in the order in which they came."""
+        """Yield each word and each address with its pseudonym, in order of appearance."""
         yield from self._words.items()
         yield from self._addresses.pairs()
 
     def _word(self, word: str) -> str:
         # "Alice" and "alice" are one word, or a name would not be recognised in a chat.
         key = word.translate(_LOWER)
-        stand_in = self._words.get(key)
-        if stand_in is None:
-            if len(self._words) >= MOST_WORDS:
-                self._taken.discard(self._words.pop(next(iter(self._words))))
-            stand_in = self._words[key] = self._new(key)
-            self._taken.add(stand_in)
+        pseudonym = self._words.get(key)
+        if pseudonym is None:
+            if len(self._words) >= MAX_WORDS:
+                self._used.discard(self._words.pop(next(iter(self._words))))
+            pseudonym = self._words[key] = self._new(key)
+            self._used.add(pseudonym)
         if key == word:
-            return stand_in
+            return pseudonym
         return "".join(
-            new.upper() if old in ascii_uppercase else new for old, new in zip(word, stand_in, strict=True)
+            new.upper() if old in ascii_uppercase else new for old, new in zip(word, pseudonym, strict=True)
         )
 
     def _new(self, word: str) -> str:
-        """A made-up word of the form of this one, which stands for no other."""
+        """Return an unused made-up word of the same form."""
         form = "".join(map(_kind, word))
-        count = made_up_count(form)
+        count = count_made_up(form)
         number = self._next.get(form, 0)
         while number < count:
-            made = made_up(form, number)
+            made = make_up(form, number)
             number += 1
-            if made != word and not (made in self._taken or made in self._avoided or made in self._words):
+            if made != word and not (made in self._used or made in self._avoided or made in self._words):
                 self._next[form] = number
                 return made
         self._next[form] = number
-        # There are as many stand-ins as there are words of a form, unless these have rare letters.
-        others = (made_up(form, number) for number in range(min(count, _SEARCHED)))
-        free = (made for made in others if made not in self._taken)
-        return next((made for made in free if made != word), made_up(form, 0))
+        # There are as many pseudonyms as words of a form, unless these have rare letters.
+        others = (make_up(form, number) for number in range(min(count, _MAX_SEARCHED)))
+        free = (made for made in others if made not in self._used)
+        return next((made for made in free if made != word), make_up(form, 0))
 
 
-def made_up_count(form: str) -> int:
-    """How many made-up words there are of a form, some of them twice."""
+def count_made_up(form: str) -> int:
+    """Return the number of made-up words of a form, some of which occur twice."""
     return prod(map(len, _spoken(form))) + prod(len(_KINDS[kind]) for kind in form)
 
 
-def made_up(form: str, number: int) -> str:
-    """A made-up word of a form: first those that can be spoken, in an order that mixes them, then all."""
+def make_up(form: str, number: int) -> str:
+    """Return a made-up word of a form: pronounceable ones first, in a mixed order, then all."""
     spoken = _spoken(form)
     count = prod(map(len, spoken))
     if number >= count:
@@ -131,28 +132,28 @@ def made_up(form: str, number: int) -> str:
     step = count * 6180339887 // 10**10 | 1
     while gcd(step, count) != 1:
         step += 2
-    # Of each form another one is the first, so that words of several forms end differently.
+    # Each form starts at another word, so that words of several forms end differently.
     return _spelt(spoken, (number + 3 * len(form)) * step % count)
 
 
 @lru_cache(maxsize=1024)
 def _spoken(form: str) -> tuple[str, ...]:
-    """Which letters stand in each place of a word of a form that can be spoken."""
+    """Return the possible letters at each position of a pronounceable word of a form."""
     letters: list[str] = []
     for place, kind in enumerate(form):
         if kind == "a":
             letters.append(_VOWELS if place % 2 else _CONSONANTS if place else _FIRST)
         elif kind == "0" and not place:
-            # A number has no zero before it.
+            # A number has no leading zero.
             letters.append(digits[1:])
         else:
-            # A capital in the middle of a word is odd.
+            # A capital in the middle of a word would look odd.
             letters.append("".join(char for char in _KINDS[kind] if not char.isupper()))
     return tuple(letters)
 
 
 def _spelt(letters: Sequence[str], number: int) -> str:
-    """The word of this number among all that have one of these letters in each place."""
+    """Return the word with this number among all words over these letters for each position."""
     word = ""
     for of_place in letters:
         number, place = divmod(number, len(of_place))
@@ -161,7 +162,7 @@ def _spelt(letters: Sequence[str], number: int) -> str:
 
 
 def _kind(char: str) -> str:
-    """Which letters can stand in for this one: those that take as many bytes."""
+    """Return the class of characters that may replace this one: those with as many bytes."""
     if char.isascii():
         return "0" if char in digits else "a"
     return str(len(char.encode()))

@@ -1,1 +1,1 @@
-"""What a protocol declares for `kiebitz probe`: expected reactions and bots."""
+"""A protocol's declarations for `kiebitz probe`: expected reactions and bots."""

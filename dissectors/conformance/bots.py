@@ -1,7 +1,7 @@
-"""Simple players and hosts: what one side of a game says, message by message, for the way to a case's place.
+"""Bots and simulated servers: one side of a game, message by message, for the route to an injection point.
 
-They work on decoded messages, and have no socket and no clock: they are told what is heard and how late it is
-(seconds), and asked what they say next. They play by the rules as the table knows them, and need not play
+They work on decoded messages and have no socket and no clock: a driver reports received messages with the
+time in seconds, and asks for the next step. They play by the rules as the table knows them, and need not play
 well. The same seed plays the same game, as far as the peer does.
 """
 
@@ -20,246 +20,263 @@ import msgspec
 
 Fields = Mapping[str, Any]
 
-MOST_TURNS = 1000
-"""So much may wait to be said; of a peer that asks more than that, the rest is left unanswered."""
+MAX_PENDING = 1000
+"""Maximum number of pending messages; further questions of a peer are left unanswered."""
 
-# What a message of a peer raises that makes no sense where it comes.
-_NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration)
+# Raised by a peer's message that makes no sense in its context.
+_CONTEXT_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration)
 
 
-class Say(msgspec.Struct, frozen=True):
-    """Say a message; a host says it on the connection of this number."""
+class SendMessage(msgspec.Struct, frozen=True):
+    """Send a message; a server sends it on the connection of this number."""
 
     name: str
     fields: dict[str, Any]
     to: int = 0
 
 
-class Call(msgspec.Struct, frozen=True):
-    """Hang up, and call the server at this address, as it was told (`127.0.0.1:7002`)."""
+class Reconnect(msgspec.Struct, frozen=True):
+    """Disconnect, and connect to the server at this address, in the form received (`127.0.0.1:7002`)."""
 
     url: str
 
 
-class Hang(msgspec.Struct, frozen=True):
-    """Hang up; a host does on the connection of this number."""
+class Disconnect(msgspec.Struct, frozen=True):
+    """Disconnect; a server closes the connection of this number."""
 
     to: int = 0
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Nothing is to be said until the peer speaks, or until this time (seconds) if there is one."""
+    """Wait for the peer, or until this time in seconds if there is one."""
 
     until: float | None = None
 
 
 class Done(msgspec.Struct, frozen=True):
-    """As much was played as was to be played, and nothing more is said."""
+    """Stop: all games have been played."""
 
 
-Act = Say | Call | Hang
-Step = Act | Wait | Done
+BotAction = SendMessage | Reconnect | Disconnect
+BotStep = BotAction | Wait | Done
 
 
-class Aim(msgspec.Struct, frozen=True):
-    """The message before which a place is looked for: of this name, any if it is None, with fields that fit.
+class TargetMessage(msgspec.Struct, frozen=True):
+    """The message to lead to: one of this name, any if it is None, with fields that fit.
 
-    Whoever else plays has the same aim, and leads to it as well as they can.
+    Every simulated peer gets the same target and leads to it as well as it can.
     """
 
     name: str | None
     fits: Callable[[Fields], bool] = lambda fields: True
 
-    def is_met(self, act: Act) -> bool:
-        """Whether this is such a message."""
-        return isinstance(act, Say) and self.name in (None, act.name) and self.fits(act.fields)
+    def matches(self, act: BotAction) -> bool:
+        """Return True if an action sends such a message."""
+        return isinstance(act, SendMessage) and self.name in (None, act.name) and self.fits(act.fields)
 
 
-class _Turn(msgspec.Struct, frozen=True):
-    """Something to be done, one of several ways; an `optional` thing only where it is aimed at."""
+class _PendingAction(msgspec.Struct, frozen=True):
+    """A pending action with its alternatives; an `optional` one is done only as a target."""
 
-    ways: tuple[Act, ...]
+    choices: tuple[BotAction, ...]
     optional: bool
 
 
-class Side:
-    """One side of a conversation: what it is told, and what it does next.
+class SimulatedPeer:
+    """One side of a conversation: it receives messages and chooses the next action.
 
-    `next` does nothing yet. `did` says that it was done, or that something else was in its place: so whoever
-    plays it can stop just before a message and do what a case does there.
+    `next` has no effect yet. `confirm` confirms that the action, or a replacement, was carried out. So a
+    driver can stop just before a message and inject a case there.
     """
 
     def __init__(self, seed: int = 1, games: int = 0) -> None:
-        """It plays so many games, or for ever if that is 0."""
+        """Create a side that plays a number of games, or for ever if that is 0."""
         self.random = random.Random(seed)
         self.now = 0.0
         self.games = 0
-        """How many are over."""
-        self._most_games = games
-        self._turns: deque[_Turn] = deque()
-        self._planned: list[tuple[float, int, Callable[[], None]]] = []
+        """Number of finished games."""
+        self._max_games = games
+        self._pending: deque[_PendingAction] = deque()
+        self._scheduled: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
     @property
-    def had_enough(self) -> bool:
-        """Whether it has played as many games as it was to play."""
-        return 0 < self._most_games <= self.games
+    def is_finished(self) -> bool:
+        """True if it has played all its games."""
+        return 0 < self._max_games <= self.games
 
-    def ways(self, now: float) -> tuple[Act, ...]:
-        """What could be done now, all of it right by the rules; what it would do by itself comes first."""
+    def choices(self, now: float) -> tuple[BotAction, ...]:
+        """Return all actions that the rules allow now; the one it would choose by itself comes first."""
         self.now = max(self.now, now)
-        while not self._turns and self._planned and self._planned[0][0] <= self.now:
-            _, _, plan = heapq.heappop(self._planned)
-            with suppress(*_NONSENSE):
+        while not self._pending and self._scheduled and self._scheduled[0][0] <= self.now:
+            _, _, plan = heapq.heappop(self._scheduled)
+            with suppress(*_CONTEXT_ERRORS):
                 plan()
-        return self._turns[0].ways if self._turns else ()
+        return self._pending[0].choices if self._pending else ()
 
-    def next(self, now: float, aim: Aim | None = None) -> Step:
-        """What to do next: what is aimed at, if the rules allow it now, or else what leads there."""
-        while ways := self.ways(now):
-            found = self._towards(aim, ways) if aim is not None else None
+    def next(self, now: float, target_message: TargetMessage | None = None) -> BotStep:
+        """Return the next step: the target if the rules allow it now, else what leads to it."""
+        while choices := self.choices(now):
+            found = self._choose_towards(target_message, choices) if target_message is not None else None
             if found is not None:
                 return found
-            if not self._turns[0].optional:
-                return ways[0]
-            self._turns.popleft()
-        if self._planned:
-            return Wait(self._planned[0][0])
-        return Done() if self.had_enough else Wait()
+            if not self._pending[0].optional:
+                return choices[0]
+            self._pending.popleft()
+        if self._scheduled:
+            return Wait(self._scheduled[0][0])
+        return Done() if self.is_finished else Wait()
 
-    def _towards(self, aim: Aim, ways: Sequence[Act]) -> Act | None:
-        met = next(filter(aim.is_met, ways), None)
+    def _choose_towards(
+        self, target_message: TargetMessage, choices: Sequence[BotAction]
+    ) -> BotAction | None:
+        met = next(filter(target_message.matches, choices), None)
         if met is not None:
             return met
-        return next((way for way in ways if isinstance(way, Say) and self._leads(aim, way)), None)
+        return next(
+            (
+                choice
+                for choice in choices
+                if isinstance(choice, SendMessage) and self._leads_to(target_message, choice)
+            ),
+            None,
+        )
 
-    def upcoming(self, now: float, to: int = 0) -> Act | None:
-        """What is to be done on a connection without waiting for the peer, if there is anything."""
-        self.ways(now)
-        for turn in self._turns:
-            if not turn.optional and (isinstance(turn.ways[0], Call) or turn.ways[0].to == to):
-                return turn.ways[0]
+    def upcoming(self, now: float, to: int = 0) -> BotAction | None:
+        """Return the next action on a connection that need not wait for the peer, or None."""
+        self.choices(now)
+        for pending in self._pending:
+            if not pending.optional and (
+                isinstance(pending.choices[0], Reconnect) or pending.choices[0].to == to
+            ):
+                return pending.choices[0]
         return None
 
-    def did(self, act: Act) -> None:
-        """This was done of what could be done."""
-        if self._turns:
-            self._turns.popleft()
-        if isinstance(act, Say):
-            with suppress(*_NONSENSE):
-                self._said(act)
+    def confirm(self, act: BotAction) -> None:
+        """Confirm that an action was carried out."""
+        if self._pending:
+            self._pending.popleft()
+        if isinstance(act, SendMessage):
+            with suppress(*_CONTEXT_ERRORS):
+                self._on_sent(act)
 
-    def _may(self, *ways: Act, optional: bool = False) -> None:
-        """One of these is to be done, after what is to be done already."""
-        if ways and len(self._turns) < MOST_TURNS:
-            self._turns.append(_Turn(ways, optional))
+    def _queue(self, *choices: BotAction, optional: bool = False) -> None:
+        """Queue one action, given with its alternatives."""
+        if choices and len(self._pending) < MAX_PENDING:
+            self._pending.append(_PendingAction(choices, optional))
 
-    def _plan(self, seconds: float, plan: Callable[[], None]) -> None:
-        """Think of something once so long has passed."""
-        if len(self._planned) < MOST_TURNS:
-            heapq.heappush(self._planned, (self.now + seconds, next(self._numbers), plan))
+    def _schedule(self, seconds: float, plan: Callable[[], None]) -> None:
+        """Schedule a call after a number of seconds."""
+        if len(self._scheduled) < MAX_PENDING:
+            heapq.heappush(self._scheduled, (self.now + seconds, next(self._numbers), plan))
 
-    def _said(self, said: Say) -> None:
-        """What follows from having said something."""
+    def _on_sent(self, sent: SendMessage) -> None:
+        """Update the state after sending a message."""
 
-    def _leads(self, aim: Aim, way: Say) -> bool:
-        """Whether saying this leads to what is aimed at, sooner than what it would say by itself."""
+    def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:
+        """Return True if this message leads to the target sooner than the default one."""
         return False
 
 
-class Player(Side, ABC):
-    """Plays a client, on one connection at a time."""
+class Bot(SimulatedPeer, ABC):
+    """A simulated client, with one connection at a time."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(seed, games)
         self.name = name
 
     def connected(self, now: float) -> None:
-        """The server is reached."""
+        """Begin a conversation on an established connection."""
         self.now = max(self.now, now)
-        self._turns.clear()
-        self._planned.clear()
+        self._pending.clear()
+        self._scheduled.clear()
         self._begin()
 
-    def hear(self, name: str, fields: Fields, now: float) -> None:
-        """The server has said something. What makes no sense here is left alone: the peer's faults are for
-        others to find."""
+    def receive(self, name: str, fields: Fields, now: float) -> None:
+        """Process a message of the server.
+
+        A message that makes no sense here is ignored: finding the peer's violations is not a bot's task.
+        """
         self.now = max(self.now, now)
-        with suppress(*_NONSENSE):
-            self._hear(name, fields)
+        with suppress(*_CONTEXT_ERRORS):
+            self._receive(name, fields)
 
     @abstractmethod
     def _begin(self) -> None:
-        """A connection begins."""
+        """Queue the first messages of a connection."""
 
     @abstractmethod
-    def _hear(self, name: str, fields: Fields) -> None:
-        """The server has said something."""
+    def _receive(self, name: str, fields: Fields) -> None:
+        """Process a message of the server."""
 
-    def _say(self, name: str, /, **fields: Any) -> None:
-        """There is one thing to be said."""
-        self._may(Say(name, fields))
+    def _send(self, name: str, /, **fields: Any) -> None:
+        """Queue a message."""
+        self._queue(SendMessage(name, fields))
 
-    def _choose(self, ways: Sequence[Say]) -> None:
-        """Any of these, by chance."""
-        self._may(*self.random.sample(ways, len(ways)))
+    def _queue_any(self, choices: Sequence[SendMessage]) -> None:
+        """Queue one of these messages in random order of preference."""
+        self._queue(*self.random.sample(choices, len(choices)))
 
 
-class Host(Side, ABC):
-    """Plays a server, for as many players as it is made for. Connections have numbers, which others give."""
+class SimulatedServer(SimulatedPeer, ABC):
+    """A simulated server for a fixed number of players; its driver numbers the connections."""
 
-    doors = 1
-    """At so many addresses clients come to it."""
+    address_count = 1
+    """Number of addresses at which it accepts clients."""
 
     url = ""
-    """The last of them, where others send their players to."""
+    """The last of these addresses, to which the others redirect their clients."""
 
     def __init__(self, players: int, seed: int = 1, games: int = 0) -> None:
-        """It begins once so many players are there."""
+        """Create a server that begins once this number of players is connected."""
         super().__init__(seed, games)
         self.players = players
 
-    def came(self, connection: int, now: float, door: int = 0) -> None:
-        """A client has connected, at this one of the server's addresses."""
+    def client_connected(self, connection: int, now: float, address_index: int = 0) -> None:
+        """Register a client's connection to this one of the server's addresses."""
         self.now = max(self.now, now)
-        self._came(connection, door)
+        self._client_connected(connection, address_index)
 
-    def hear(self, connection: int, name: str, fields: Fields, now: float) -> None:
-        """A client has said something. What makes no sense here is left alone."""
+    def receive(self, connection: int, name: str, fields: Fields, now: float) -> None:
+        """Process a client's message; one that makes no sense here is ignored."""
         self.now = max(self.now, now)
-        with suppress(*_NONSENSE):
-            self._hear(connection, name, fields)
+        with suppress(*_CONTEXT_ERRORS):
+            self._receive(connection, name, fields)
 
-    def gone(self, connection: int, now: float) -> None:
-        """A client's connection is over."""
+    def client_disconnected(self, connection: int, now: float) -> None:
+        """Process the end of a client's connection."""
         self.now = max(self.now, now)
-        kept = (turn for turn in self._turns if not any(_goes_to(way, connection) for way in turn.ways))
-        self._turns = deque(kept)
-        self._gone(connection)
+        kept = (
+            pending
+            for pending in self._pending
+            if not any(_uses_connection(choice, connection) for choice in pending.choices)
+        )
+        self._pending = deque(kept)
+        self._client_disconnected(connection)
 
     @abstractmethod
-    def _came(self, connection: int, door: int) -> None:
-        """A client has connected."""
+    def _client_connected(self, connection: int, address_index: int) -> None:
+        """Register a client's connection."""
 
     @abstractmethod
-    def _hear(self, connection: int, name: str, fields: Fields) -> None:
-        """A client has said something."""
+    def _receive(self, connection: int, name: str, fields: Fields) -> None:
+        """Process a client's message."""
 
     @abstractmethod
-    def _gone(self, connection: int) -> None:
-        """A client's connection is over."""
+    def _client_disconnected(self, connection: int) -> None:
+        """Process the end of a client's connection."""
 
-    def _tell(self, to: int, name: str, /, **fields: Any) -> None:
-        """Tell one client something."""
-        self._may(Say(name, fields, to))
-
-
-def _goes_to(act: Act, connection: int) -> bool:
-    return not isinstance(act, Call) and act.to == connection
+    def _send_to(self, to: int, name: str, /, **fields: Any) -> None:
+        """Queue a message to one client."""
+        self._queue(SendMessage(name, fields, to))
 
 
-PlayerMaker = Callable[[str, int, int], Player]
-"""Makes a player of a name, with a seed, for so many games."""
+def _uses_connection(act: BotAction, connection: int) -> bool:
+    return not isinstance(act, Reconnect) and act.to == connection
 
-HostMaker = Callable[[int, int, int], Host]
-"""Makes a host for so many players, with a seed, for so many games."""
+
+BotFactory = Callable[[str, int, int], Bot]
+"""Creates a bot from its name, seed and number of games."""
+
+SimulatedServerFactory = Callable[[int, int, int], SimulatedServer]
+"""Creates a simulated server from its number of players, seed and number of games."""

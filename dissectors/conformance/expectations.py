@@ -1,8 +1,8 @@
-"""What a specification wants of a peer that is sent something odd, as rows next to its clauses.
+"""What a specification expects of a peer that receives something unusual, as rows with their clauses.
 
-Each protocol has such rows in its `conformance.py`. They say which reactions are right in which cases,
-and how each rule of its table can be broken. A plug-in without rows is tried, too: then it
-can only fail what its grammar and its transport demand.
+Each protocol has such rows in its `conformance.py`. They name the right reactions to cases, and how each rule
+of its table can be broken. A plug-in without rows is tested, too: then a program can only fail what its
+grammar and its transport require.
 """
 
 from __future__ import annotations
@@ -18,37 +18,36 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.grammar import Handle
 from kiebitz.dissectors.model import Direction
 
-Role = Literal["server", "client"]
-"""Which program is probed."""
+TargetRole = Literal["server", "client"]
+"""The role of the program under test."""
 
-ROLES: tuple[Role, ...] = ("server", "client")
+ROLES: tuple[TargetRole, ...] = ("server", "client")
 
-HEARS: Mapping[Role, Direction] = MappingProxyType({"server": "c2s", "client": "s2c"})
-"""The direction of what a program is sent."""
+INPUT_DIRECTION: Mapping[TargetRole, Direction] = MappingProxyType({"server": "c2s", "client": "s2c"})
+"""The direction of the messages that a program receives."""
 
-Level = Literal["must", "should", "open"]
-"""A specification demands it, recommends it, or leaves it open; only what it demands can be failed."""
+RequirementLevel = Literal["must", "should", "open"]
+"""Required, recommended or left open by the specification; only violations of requirements fail."""
 
 Reaction = Literal["answers", "refuses", "ignores", "closes"]
-"""It goes on as if the message were sound; says one of the messages that refuse; says nothing and goes on;
-ends the connection."""
+"""Continue as if the message were valid; send a refusing message; send nothing and continue; end the
+connection."""
 
 ANY_REACTION: tuple[Reaction, ...] = ("answers", "refuses", "ignores", "closes")
 
 Fields = Mapping[str, Any]
 
 
-class NotHere(Exception):
-    """A case cannot be tried at this place of a conversation; the text says why, in a clause."""
+class NotApplicable(Exception):
+    """A case cannot be tried at this point of a conversation; the text gives the reason as a clause."""
 
 
 class Situation(msgspec.Struct, frozen=True):
-    """A place in a conversation: the well-formed `frame` that is to be sent now, and what is around it.
+    """An injection point with its surroundings: the well-formed `frame` that is due now, and its context.
 
-    `following` is what is to be sent next on the same connection, None if nothing is; it `waits` if the peer
-    says something before it. `state` is the table's
-    at this moment, and `player` what our player is called in it. `others` has, by handle, what stands in such
-    places in other players' conversations: their tokens, seats, names.
+    `following` is the next message on the same connection, or None; it `waits` if the target sends something
+    before it. `state` is the table's current state, and `player` our player's name in it. `others` has the
+    identifiers in other players' conversations, by kind: their tokens, seats, names.
     """
 
     frame: bytes
@@ -60,95 +59,96 @@ class Situation(msgspec.Struct, frozen=True):
 
 
 class Refusal(NamedTuple):
-    """A message that refuses; if a `field` is named, only one with this value in it does."""
+    """A message that refuses; if a `field` is named, only with this value in it."""
 
     message: str
     field: str | None = None
     value: Any = None
 
-    def is_said_in(self, message: str, fields: Fields) -> bool:
-        """Whether a message refuses."""
+    def matches(self, message: str, fields: Fields) -> bool:
+        """Return True if a message is this refusal."""
         if message != self.message:
             return False
         return self.field is None or (self.field in fields and fields[self.field] == self.value)
 
 
-class Demand(msgspec.Struct, frozen=True):
-    """What is right in the cases that `cases` names, a pattern or several with blanks between.
+class Expectation(msgspec.Struct, frozen=True):
+    """The right reactions to the cases that `cases` names: one or more patterns, separated by blanks.
 
-    A pattern is for the name of a case without its protocol, such as `JOIN/token/*`; `*` also stands for
-    slashes. Of several rows for a case the first counts. `quote` has the clause's own words, None where it
-    has none for this. `spares_others` is false where another player's game may rightly come to its end.
-    To answer is to say one of `answer`, if that names messages; `others_hear` is the message that the others
-    are to be told.
+    A pattern matches the name of a case without its protocol, such as `JOIN/token/*`; `*` also matches
+    slashes. The first matching row counts. `quote` has the clause's own words, None if it has none for this.
+    `spares_others` is false where another player's game may rightly end. If `answer` names messages, only
+    they count as answers; `others_receive` is the message that the other clients must receive.
     """
 
     cases: str
-    of: Role
-    level: Level
+    role: TargetRole
+    level: RequirementLevel
     right: tuple[Reaction, ...]
     clause: str | None
     quote: str | None = None
     refusals: tuple[Refusal, ...] = ()
     spares_others: bool = True
     answer: tuple[str, ...] = ()
-    others_hear: str | None = None
+    others_receive: str | None = None
 
-    def is_for(self, role: Role, name: str) -> bool:
-        """Whether it speaks of a case."""
-        return role == self.of and any(fnmatchcase(name, pattern) for pattern in self.cases.split())
+    def applies_to(self, role: TargetRole, name: str) -> bool:
+        """Return True if the row applies to a case."""
+        return role == self.role and any(fnmatchcase(name, pattern) for pattern in self.cases.split())
 
 
 class Spelling(msgspec.Struct, frozen=True):
-    """A way in which a dialect writes messages: a word for it, a sentence, and the frame made of one as the
-    specification writes it. `level` says whether a peer must read it so. A frame that has nothing to be
-    spelt so is given back as it is; the `messages` that can have something are named by patterns. The `quote`
-    is the clause's own words.
+    """A spelling that a dialect uses: a word for it, a sentence, and a function that respells a frame.
+
+    The function takes a frame as the specification writes it, and returns it unchanged if nothing in it can
+    be respelt. `level` says whether a peer must accept the spelling. `messages` has patterns for the messages
+    that can contain it. `quote` has the clause's own words.
     """
 
     word: str
     sentence: str
     frame: Callable[[bytes], bytes]
-    level: Level = "open"
+    level: RequirementLevel = "open"
     clause: str | None = None
     quote: str | None = None
     messages: str = "*"
 
 
-class Breach(msgspec.Struct, frozen=True):
-    """How a rule of the table is broken in the place of a message: by one with other fields.
+class RuleViolation(msgspec.Struct, frozen=True):
+    """A way to break a rule of the table: a message with other fields.
 
-    `message` is named as in a case's name, and `says` another one that is sent in its place. `fields` raises
-    NotHere where it cannot be broken; where the state lacks what it looks for, LookupError, TypeError,
-    AttributeError, ValueError or StopIteration.
+    `message` is named as in a case's name; `sends` is another message to send in its place. `fields` raises
+    NotApplicable where the rule cannot be broken; if the state lacks what it looks up, LookupError,
+    TypeError, AttributeError, ValueError or StopIteration.
     """
 
     rule: str
     message: str
-    of: Role
+    role: TargetRole
     fields: Callable[[Fields, Situation], Fields]
-    says: str | None = None
+    sends: str | None = None
 
 
-class Reactions(msgspec.Struct, frozen=True):
-    """The rows of a protocol.
+class Conformance(msgspec.Struct, frozen=True):
+    """The conformance rows of a protocol.
 
-    Each rule of its table stands in one of three places: a `breach` breaks it; or the cases of a pattern do
-    (`broken_by`); or it is `unreachable`, with the reason.
+    Each rule of its table is in one of three places: a breach breaks it, or the cases of a pattern do
+    (`broken_by`), or it is `unreachable`, with the reason.
     """
 
-    demands: tuple[Demand, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
     spellings: tuple[Spelling, ...] = ()
-    breaches: tuple[Breach, ...] = ()
+    violations: tuple[RuleViolation, ...] = ()
     broken_by: Mapping[str, str] = msgspec.field(default_factory=dict)
     unreachable: Mapping[str, str] = msgspec.field(default_factory=dict)
     spares_others: bool = True
-    """Whether the others' game goes on when a player leaves it or is put out of it."""
-    waits_for: str = ""
-    """The messages for which all others wait, named as in cases: if who is to say one is gone, the others are
-    told something all the same."""
+    """True if the others' game goes on when a player leaves it or is removed from it."""
+    awaited_messages: str = ""
+    """The messages that all other clients wait for, named as in cases: if their sender has disconnected, the
+    others still get a message."""
     silence_s: float | None = None
-    """How long a peer may be silent before the other ends the connection, where the specification says it."""
+    """Maximum silence of a peer in seconds before the other ends the connection, if the specification sets
+    one."""
 
 
-NO_REACTIONS = Reactions()
+NO_CONFORMANCE = Conformance()

@@ -1,1 +1,1 @@
-"""The inspector: protocol recognition and the way from bytes to findings."""
+"""The inspector: protocol recognition, and the path from bytes to findings."""

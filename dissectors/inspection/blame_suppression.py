@@ -1,8 +1,8 @@
-"""Nobody is blamed for what Kiebitz did: how flaws are judged once a message has been altered as it passed.
+"""Suppression of blame for Kiebitz's own alterations of messages.
 
-A flaw in bytes that Kiebitz has written is its own. Whatever the altered message has led to is no accusation
-either: what peers say out of turn or against the rules is a note, until the games are over which may have
-been touched, and another one has begun. How they spell their own messages remains their own.
+A violation in bytes that Kiebitz has written is its own. The consequences of an altered message blame no peer
+either: messages out of turn or against the rules are notes, until the games that may be affected are over and
+another one has begun. The spelling of their own messages remains the peers' responsibility.
 """
 
 from __future__ import annotations
@@ -15,50 +15,50 @@ import msgspec
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.model import Action, Altered, Direction, Findings, Game, Stream
 
-WRITTEN: frozenset[Action] = frozenset({"change", "insert", "double"})
-"""After these, what was passed on is no peer's writing."""
+REWRITING_ACTIONS: frozenset[Action] = frozenset({"change", "insert", "double"})
+"""The actions after which the forwarded bytes are not the peer's."""
 
-_MOST_PASSED_ON = 1024
-"""So many stretches of altered bytes are remembered, all streams together."""
+_MAX_RANGES = 1024
+"""Maximum number of remembered ranges of altered bytes, all streams together."""
 
-_MOST_GAMES = 1024
+_MAX_GAMES = 1024
 
-_NO_ACCUSATION = " (after Kiebitz has altered a message)"
-_LED_TO = ("sequence", "rule", "state")
+_AFTER_ALTERATION = " (after Kiebitz has altered a message)"
+_CONSEQUENCE_GROUPS = ("sequence", "rule", "state")
 
 Server = tuple[str, str]
 """Transport and address."""
 
 Tables = Callable[[], Mapping[Server, GameContext]]
-"""Gives the contexts of all tables there are, by server."""
+"""Returns the contexts of all tables, by server."""
 
 
-class Aftermath:
-    """What was altered at one server, and until when that may show there."""
+class AffectedPeriod:
+    """The period in which alterations at one server may have consequences."""
 
     def __init__(self) -> None:
         self._since_ns = 0
         self._games: dict[int, Game] = {}
-        """Those that may have been touched: on at the alteration, or begun since, unless they are over."""
+        """The games that may be affected: running at the alteration, or begun since, unless they are over."""
         self._has_ended = False
-        """Whether one of them is over."""
+        """True if one of them is over."""
         self._clean_ns: int | None = 0
-        """From when on nothing shows any more; None while it may."""
+        """Time from which there are no more consequences; None while there may be."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still show."""
+        """True if there may still be consequences."""
         return self._clean_ns is None
 
     def altered(self, ts_ns: int, games: dict[int, Game]) -> None:
-        """A message was altered while these games were on; without any, it may be about the next one."""
+        """Note an alteration during these games; without any, it may affect the next one."""
         self._since_ns = ts_ns
         self._clean_ns = None
         self._has_ended = False
         self._games = dict(games)
 
-    def began(self, game: Game) -> None:
-        """A game has begun, perhaps, or an older one is told of again."""
+    def game_seen(self, game: Game) -> None:
+        """Note a game, which may have just begun or be reported again."""
         if self._clean_ns is not None or game.started_ns < self._since_ns or game.id in self._games:
             return
         for other in [*self._games.values()]:
@@ -69,108 +69,117 @@ class Aftermath:
             self._clean_ns = game.started_ns
             return
         self._games[game.id] = game
-        if len(self._games) > _MOST_GAMES:
+        if len(self._games) > _MAX_GAMES:
             del self._games[next(iter(self._games))]
 
-    def shows_at(self, ts_ns: int) -> bool:
-        """Whether what a peer did at a moment may have come of it."""
+    def affects(self, ts_ns: int) -> bool:
+        """Return True if a peer's action at this time may be a consequence."""
         return self._clean_ns is None or ts_ns < self._clean_ns
 
 
-class PassedOn:
-    """Where the bytes are that were passed on with an alteration: the latest of all streams."""
+class AlteredRanges:
+    """The ranges of bytes that were forwarded with an alteration: the latest of all streams."""
 
     def __init__(self) -> None:
-        self._stretches: dict[tuple[int, Direction], deque[tuple[int, int, Action]]] = {}
+        self._ranges: dict[tuple[int, Direction], deque[tuple[int, int, Action]]] = {}
         self._order: deque[tuple[int, Direction]] = deque()
 
     def add(self, item: Altered) -> None:
-        """Remember what is passed on with an alteration."""
+        """Remember the bytes forwarded with an alteration."""
         if not item.length:
             return
-        way = (item.stream.id, item.direction)
-        self._stretches.setdefault(way, deque()).append((item.offset, item.offset + item.length, item.action))
-        self._order.append(way)
-        if len(self._order) > _MOST_PASSED_ON:
+        key = (item.stream.id, item.direction)
+        self._ranges.setdefault(key, deque()).append((item.offset, item.offset + item.length, item.action))
+        self._order.append(key)
+        if len(self._order) > _MAX_RANGES:
             oldest = self._order.popleft()
-            stretches = self._stretches[oldest]
-            stretches.popleft()
-            if not stretches:
-                del self._stretches[oldest]
+            ranges = self._ranges[oldest]
+            ranges.popleft()
+            if not ranges:
+                del self._ranges[oldest]
 
     def action(self, stream: Stream, direction: Direction, offset: int, length: int = 1) -> Action | None:
-        """What was done to what is there; something without `length` may also stand right behind it."""
-        for start, end, action in self._stretches.get((stream.id, direction), ()):
+        """Return the alteration of a range, or None; a range of `length` 0 also matches right after one."""
+        for start, end, action in self._ranges.get((stream.id, direction), ()):
             if start <= offset < end or (not length and offset == end):
                 return action
         return None
 
 
-class OwnDoing:
-    """All that Kiebitz has altered in a session, and what became of it in its `findings`."""
+class AlterationImpact:
+    """The effect of a session's alterations on its `findings`."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._aftermaths: dict[Server, Aftermath] = {}
-        self._passed_on = PassedOn()
+        self._aftermaths: dict[Server, AffectedPeriod] = {}
+        self._altered_ranges = AlteredRanges()
         self._flaws = self._games = 0
-        """So many of the findings are judged."""
+        """Number of findings judged so far."""
 
     def action(self, stream: Stream, direction: Direction, offset: int) -> Action | None:
-        """What was done to the message that begins there; None if nothing was."""
-        return self._passed_on.action(stream, direction, offset)
+        """Return the alteration of the message that begins at an offset; None if there was none."""
+        return self._altered_ranges.action(stream, direction, offset)
 
     def altered(self, item: Altered, here: Server, tables: Tables) -> None:
-        """A message was altered at a server."""
-        # All that was found before is judged as ever.
+        """Note the alteration of a message at a server."""
+        # Earlier findings are judged without it.
         self.judge(tables)
-        self._passed_on.add(item)
+        self._altered_ranges.add(item)
         contexts = tables()
         protocol = contexts[here].info.protocol
         for server, context in contexts.items():
-            # What one server says may be about another.
+            # A message of one server may concern another.
             if context.info.protocol == protocol:
-                aftermath = self._aftermaths.setdefault(server, Aftermath())
+                aftermath = self._aftermaths.setdefault(server, AffectedPeriod())
                 if server == here or not aftermath.is_open:
                     aftermath.altered(item.ts_ns, context.games_on)
 
-    def met(self, server: Server, protocol: str, tables: Tables) -> None:
-        """A server was recognised: what was altered at others of its protocol may be about it."""
+    def server_recognised(self, server: Server, protocol: str, tables: Tables) -> None:
+        """Note a recognised server: alterations at other servers of its protocol may concern it."""
         contexts = tables() if self._aftermaths else {}
         for other, aftermath in self._aftermaths.items():
             if aftermath.is_open and other in contexts and contexts[other].info.protocol == protocol:
-                self._aftermaths.setdefault(server, Aftermath()).altered(0, {})
+                self._aftermaths.setdefault(server, AffectedPeriod()).altered(0, {})
                 return
 
     def forget(self, server: Server, tables: Tables) -> None:
-        """Nothing more comes from a server."""
+        """Forget a server that sends nothing more."""
         if server in self._aftermaths:
             self.judge(tables)
             del self._aftermaths[server]
 
-    def drained(self, tables: Tables) -> None:
-        """The findings are about to be given away."""
+    def before_drain(self, tables: Tables) -> None:
+        """Judge the findings before they are handed over."""
         if self._aftermaths:
             self.judge(tables)
         self._flaws = self._games = 0
 
     def judge(self, tables: Tables) -> None:
-        """Make notes of the flaws, found since the last time, that come of what Kiebitz did."""
-        flaws, games = self._findings.diagnostics, self._findings.games
+        """Turn the new diagnostics that Kiebitz's alterations may have caused into notes."""
+        diagnostics, games = self._findings.diagnostics, self._findings.games
         if self._games < len(games):
             servers = {context.info.id: server for server, context in tables().items()}
             for game in games[self._games :]:
                 aftermath = self._aftermaths.get(servers.get(game.table_id, ("", "")))
                 if aftermath is not None:
-                    aftermath.began(game)
-        for place in range(self._flaws, len(flaws)):
-            flaw = flaws[place]
-            if flaw.severity == "note" or flaw.group == "network":
+                    aftermath.game_seen(game)
+        for index in range(self._flaws, len(diagnostics)):
+            diagnostic = diagnostics[index]
+            if diagnostic.severity == "note" or diagnostic.group == "network":
                 continue
-            aftermath = self._aftermaths.get((flaw.stream.transport, flaw.stream.server))
-            if self._passed_on.action(flaw.stream, flaw.direction, flaw.offset, flaw.length) in WRITTEN:
-                flaws[place] = msgspec.structs.replace(flaw, severity="note", blame="kiebitz")
-            elif flaw.group in _LED_TO and aftermath is not None and aftermath.shows_at(flaw.ts_ns):
-                text = f"{flaw.text}{_NO_ACCUSATION}"
-                flaws[place] = msgspec.structs.replace(flaw, severity="note", text=text)
-        self._flaws, self._games = len(flaws), len(games)
+            aftermath = self._aftermaths.get((diagnostic.stream.transport, diagnostic.stream.server))
+            if (
+                self._altered_ranges.action(
+                    diagnostic.stream, diagnostic.direction, diagnostic.offset, diagnostic.length
+                )
+                in REWRITING_ACTIONS
+            ):
+                diagnostics[index] = msgspec.structs.replace(diagnostic, severity="note", blame="kiebitz")
+            elif (
+                diagnostic.group in _CONSEQUENCE_GROUPS
+                and aftermath is not None
+                and aftermath.affects(diagnostic.ts_ns)
+            ):
+                text = f"{diagnostic.text}{_AFTER_ALTERATION}"
+                diagnostics[index] = msgspec.structs.replace(diagnostic, severity="note", text=text)
+        self._flaws, self._games = len(diagnostics), len(games)

@@ -1,8 +1,8 @@
-"""The one way from bytes to a game: items in, findings out.
+"""The inspector: the only path from bytes to game events, from items to findings.
 
-Every source's items pass here: framer, then grammar, then game table. The inspector also decides which
-protocol a server speaks: by force (`decode_as`), or from the first message that can only be one protocol's.
-Until then a server's items wait (a bounded number of them), so that nothing sent before is lost.
+All sources' items pass through it: framer, then grammar, then game table. The inspector also decides which
+protocol a server speaks: as configured (`decode_as`), or by the first message that only one protocol allows.
+Until then a bounded number of the server's items wait, so that nothing sent before is lost.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Flaw, blame_of, unreadable
 from kiebitz.dissectors.inspection import memo as remembered
-from kiebitz.dissectors.inspection.blame_suppression import WRITTEN, OwnDoing
-from kiebitz.dissectors.inspection.memo import Memo
-from kiebitz.dissectors.inspection.protocol_guess import Guess, as_notes
+from kiebitz.dissectors.inspection.blame_suppression import REWRITING_ACTIONS, AlterationImpact
+from kiebitz.dissectors.inspection.memo import FrameCache
+from kiebitz.dissectors.inspection.protocol_guess import ProtocolGuess, as_notes
 from kiebitz.dissectors.model import (
     DIRECTIONS,
     OPPOSITE,
@@ -42,18 +42,18 @@ from kiebitz.dissectors.model import (
     port_of,
 )
 
-UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
-"""How many items of a server wait for its protocol to be recognised: datagrams are messages, segments are
+MAX_UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
+"""Maximum number of waiting items of a server with unknown protocol: datagrams are messages, segments are
 not."""
 
-UNDECIDED_HEAD = 64 << 10
-"""How many of the first bytes of a TCP stream's direction are looked at to recognise the protocol."""
+MAX_UNDECIDED_HEAD = 64 << 10
+"""Number of bytes at the start of a TCP stream's direction that are examined to recognise the protocol."""
 
-UNDECIDED_BYTES = 8 << 20
-"""How many bytes wait for all servers together: a capture may hold much that is no game."""
+MAX_UNDECIDED_BYTES = 8 << 20
+"""Maximum number of waiting bytes of all servers together: a capture may contain much that is no game."""
 
-MOST_SERVERS = 1024
-"""So many servers are remembered that nobody is speaking to; the one longest left alone is forgotten."""
+MAX_IDLE_SERVERS = 1024
+"""Maximum number of remembered servers without open streams; the one idle for longest is evicted."""
 
 CUT_OFF = "cut-off"
 GAP = "gap"
@@ -63,27 +63,27 @@ DERIVED_CODES = (CUT_OFF, GAP, MID_STREAM)
 Faults."""
 
 DIVERGENCE = "divergence"
-"""The code of the Faults in another group: where a live peer parts from the record that is played to it."""
+"""The code of the Faults in another group: a live peer departs from the record that is replayed to it."""
 
 DEAD_PORT = ("port-unreachable", "refused")
-"""The codes of the Faults that say that nobody listens where a client sends to."""
+"""The codes of the Faults for a port without a listener."""
 
-TAKEN_BACK = "taken-back"
-"""The code of the note that a server does not speak the protocol that it was taken to speak."""
+GUESS_WITHDRAWN = "taken-back"
+"""The code of the note that a server does not speak the protocol assumed so far."""
 
 DecodeAs = Mapping[tuple[str, int], Dissector | None]
-"""Server (transport, port) to the protocol that it is said to speak; None if it is said to be no game."""
+"""The configured protocol by server (transport, port); None for no game."""
 
 
 class _Head(msgspec.Struct, eq=False):
-    """The first bytes of a TCP stream's direction; they are looked at again when there are `enough`."""
+    """The first bytes of a TCP stream's direction; they are examined again when there are `enough`."""
 
     data: bytearray = msgspec.field(default_factory=bytearray)
     enough: int = 1
 
 
 class _Server(msgspec.Struct, eq=False):
-    """A server endpoint and what is known of its protocol; `streams` counts those that are open."""
+    """A server endpoint and the knowledge of its protocol; `streams` is the number of open streams."""
 
     streams: int = 0
     dissector: Dissector | None = None
@@ -91,18 +91,19 @@ class _Server(msgspec.Struct, eq=False):
     waiting: list[Item] = msgspec.field(default_factory=list)
     heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
     given_up: bool = False
-    guess: Guess | None = None
-    """How sure the protocol is; None once it is."""
+    guess: ProtocolGuess | None = None
+    """The evidence for the protocol; None once it is certain."""
     disproved: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
-    """The messages that have led to a guess that was taken back."""
-    memos: Mapping[Direction, Memo] = msgspec.field(default_factory=dict)
-    """What is remembered of its protocol's frames; empty while that is not known."""
+    """The messages that led to a guess that was withdrawn."""
+    memos: Mapping[Direction, FrameCache] = msgspec.field(default_factory=dict)
+    """The caches of its protocol's decoded frames; empty while the protocol is unknown."""
 
 
 class _Conversation(msgspec.Struct, eq=False):
     """A stream, its server and, once the protocol is known, a framer for each direction.
 
-    `habits` are the flaws that are told once in a direction and have been told, of a peer's own bytes or not.
+    `habits` are the diagnostics that are reported once per direction and have been, for a peer's own bytes or
+    altered ones.
     """
 
     stream: Stream
@@ -112,7 +113,7 @@ class _Conversation(msgspec.Struct, eq=False):
 
 
 class Inspector:
-    """Dissects the items of one session. `ids` carries on the database's numbering."""
+    """A dissection of the items of one session; `ids` continues the database's numbering."""
 
     def __init__(
         self, dissectors: Collection[Dissector], ids: Ids, decode_as: DecodeAs | None = None
@@ -123,24 +124,24 @@ class Inspector:
         self._findings = Findings()
         self._servers: dict[tuple[str, str], _Server] = {}
         self._idle: OrderedDict[tuple[str, str], None] = OrderedDict()
-        """The servers that nobody is speaking to, the one longest left alone first."""
+        """The servers without open streams, the one idle for longest first."""
         self._conversations: dict[int, _Conversation] = {}
         self._contexts: dict[str, list[GameContext]] = {}
-        """By protocol, those of all tables; what one server says may be about another."""
-        self._memos: dict[str, Mapping[Direction, Memo]] = {}
-        """By protocol, what is remembered of the frames of all its servers."""
+        """The contexts of all tables, by protocol; a message of one server may concern another."""
+        self._memos: dict[str, Mapping[Direction, FrameCache]] = {}
+        """The caches of decoded frames of all servers, by protocol."""
         self._latest_ns = 0
         self._is_catching_up = False
-        """Whether what is read has waited for the message by which the protocol was recognised."""
+        """True while items are read that waited for the protocol to be recognised."""
         self._waiting_bytes = 0
-        self._own_doing = OwnDoing(self._findings)
+        self._alteration_impact = AlterationImpact(self._findings)
         self._has_altered = False
-        """Whether any message was altered: hardly any session has one, and then nothing more is asked."""
+        """True if any message was altered: hardly any session has one, and others skip the checks for it."""
 
     def feed(self, item: Item) -> None:
-        """Take the next item of any stream."""
+        """Process the next item of any stream."""
         self._latest_ns = item.ts_ns
-        conversation = self._conversations.get(item.stream.id) or self._meet(item.stream)
+        conversation = self._conversations.get(item.stream.id) or self._add_conversation(item.stream)
         server = conversation.server
         if isinstance(item, Chunk) and server.table is not None:
             self._read(conversation, item)
@@ -152,7 +153,7 @@ class Inspector:
             self._findings.altered.append(item)
             self._has_altered = True
         if isinstance(item, Fault):
-            # That a server cannot be reached has to be told, whatever it speaks.
+            # An unreachable server is reported whatever its protocol.
             self._fault(item)
             if server.table is not None and item.code in DEAD_PORT and item.direction == "c2s":
                 server.table.unreachable(item.stream)
@@ -167,10 +168,10 @@ class Inspector:
             del self._conversations[item.stream.id]
             server.streams -= 1
             if not server.streams:
-                self._left_alone(item.stream)
+                self._mark_idle(item.stream)
 
     def finish(self) -> None:
-        """Nothing more comes: decide what is undecided and let the tables give their last verdicts."""
+        """Process the end of all input: settle what is undecided, and have the tables give last verdicts."""
         for server in self._servers.values():
             if server.table is None:
                 self._decide_by_likeness(server)
@@ -181,7 +182,7 @@ class Inspector:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that came is in what was found: no frame is unfinished, no message undecided."""
+        """True if the findings cover all input: no frame is unfinished, no message undecided."""
         return not any(
             server.waiting
             or (server.table is not None and server.table.undecided() is not None)
@@ -194,22 +195,22 @@ class Inspector:
         )
 
     def context_of(self, stream: Stream) -> GameContext | None:
-        """What the table of a stream's server works with, its state in it; None if no protocol is known.
+        """Return the context, with the state, of the table of a stream's server; None without a protocol.
 
-        The stream may be one of which nothing has come yet. Nothing in it is to be changed.
+        The stream may be one without any item so far. Callers must not change the context.
         """
         server = self._servers.get((stream.transport, stream.server))
         return server.table.context if server is not None and server.table is not None else None
 
     def is_undecided(self, stream: Stream) -> bool:
-        """Whether it may still turn out what the server of a stream speaks, of which something has come."""
+        """Return True if the protocol of a known stream's server may still be recognised."""
         server = self._servers.get((stream.transport, stream.server))
         return server is not None and server.table is None and not server.given_up
 
     def drain(self) -> Findings:
-        """Everything found since the last call; messages, up to the first whose event is undecided."""
-        self._own_doing.drained(self._tables)
-        # The tables hold on to the same lists, so these are emptied, not replaced.
+        """Return all findings since the last call; messages only up to the first with an undecided event."""
+        self._alteration_impact.before_drain(self._tables)
+        # The tables keep references to these lists, so they are emptied, not replaced.
         lists = msgspec.structs.astuple(self._findings)
         found = Findings(*(part.copy() for part in lists))
         for part in lists:
@@ -225,7 +226,7 @@ class Inspector:
             del found.messages[kept:]
         return found
 
-    def _meet(self, stream: Stream) -> _Conversation:
+    def _add_conversation(self, stream: Stream) -> _Conversation:
         key = (stream.transport, stream.server)
         server = self._servers.get(key)
         if server is None:
@@ -243,35 +244,35 @@ class Inspector:
         self._findings.streams.append(stream)
         return conversation
 
-    def _left_alone(self, stream: Stream) -> None:
-        """The last stream of a server is over: it is remembered for a while, in case another one comes."""
+    def _mark_idle(self, stream: Stream) -> None:
+        """Keep a server without open streams for a while, in case another one comes."""
         self._idle[stream.transport, stream.server] = None
-        if len(self._idle) <= MOST_SERVERS:
+        if len(self._idle) <= MAX_IDLE_SERVERS:
             return
         key, _ = self._idle.popitem(last=False)
         server = self._servers.pop(key)
         if server.table is None:
             self._decide_by_likeness(server)
         self._last_verdicts(server)
-        self._own_doing.forget(key, self._tables)
+        self._alteration_impact.forget(key, self._tables)
         if server.table is not None:
             self._contexts[server.table.context.info.protocol].remove(server.table.context)
 
     def _last_verdicts(self, server: _Server) -> None:
-        """Nothing more comes from a server: what waited for more is told."""
+        """Report everything about a server that waited for more input."""
         guess = server.guess
         if guess is not None and guess.is_unlikely:
-            self._take_back(server, guess)
+            self._withdraw(server, guess)
         elif guess is not None:
             self._confirm(server, guess)
         if server.table is not None:
             server.table.finish(self._latest_ns)
 
     def _wait(self, server: _Server, item: Item) -> None:
-        """Keep an item of a server whose protocol is unknown, unless it is what makes it known."""
+        """Queue an item of a server with unknown protocol, unless the item identifies the protocol."""
         stream = item.stream
         if isinstance(item, End) and not server.waiting:
-            # Who comes and goes without a word, again and again, tells nothing of the protocol.
+            # Connections without data, again and again, reveal nothing about the protocol.
             return
         server.waiting.append(item)
         if isinstance(item, Chunk):
@@ -285,11 +286,14 @@ class Inspector:
                     return
         elif isinstance(item, Gap):
             server.heads.pop((stream.id, item.direction), None)
-        if len(server.waiting) >= UNDECIDED_ITEMS[stream.transport] or self._waiting_bytes > UNDECIDED_BYTES:
+        if (
+            len(server.waiting) >= MAX_UNDECIDED_ITEMS[stream.transport]
+            or self._waiting_bytes > MAX_UNDECIDED_BYTES
+        ):
             self._decide_by_likeness(server)
 
     def _decide_by_likeness(self, server: _Server) -> None:
-        """Nothing certain came: take the protocol whose messages these look like, or give the server up."""
+        """Without certain evidence, choose the protocol that the messages resemble, or give the server up."""
         looked_at: set[tuple[int, Direction]] = set()
         for item in server.waiting if not server.disproved else ():
             if not isinstance(item, Chunk):
@@ -306,10 +310,10 @@ class Inspector:
                     self._decide(server, dissector, item.stream, is_likely=False)
                     return
         server.given_up = True
-        for item in self._no_longer_wait(server):
+        for item in self._take_waiting(server):
             self._unread(item)
 
-    def _no_longer_wait(self, server: _Server) -> list[Item]:
+    def _take_waiting(self, server: _Server) -> list[Item]:
         waiting, server.waiting = server.waiting, []
         server.heads.clear()
         self._waiting_bytes -= sum(len(item.data) for item in waiting if isinstance(item, Chunk))
@@ -321,21 +325,23 @@ class Inspector:
         self._findings.tables.append(info)
         server.dissector = dissector
         server.memos = self._memos.setdefault(
-            dissector.protocol, {direction: Memo() for direction in DIRECTIONS}
+            dissector.protocol, {direction: FrameCache() for direction in DIRECTIONS}
         )
-        server.guess = Guess(dissector)
+        server.guess = ProtocolGuess(dissector)
         server.table = dissector.table(info, self._ids, self._findings)
         context = server.table.context
         context.is_unfinished = self._is_unfinished
         context.neighbours = neighbours = self._contexts.setdefault(dissector.protocol, [])
         neighbours.append(context)
-        self._own_doing.met((stream.transport, stream.server), context.info.protocol, self._tables)
+        self._alteration_impact.server_recognised(
+            (stream.transport, stream.server), context.info.protocol, self._tables
+        )
         for conversation in self._conversations.values():
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol
                 self._findings.streams.append(conversation.stream)
-        waited = self._no_longer_wait(server)
-        # What makes it likely is the last of it, and all before may be anything.
+        waited = self._take_waiting(server)
+        # The last item makes it likely; everything before may be anything.
         self._is_catching_up = is_likely
         for item in waited:
             # A stream may have ended while its items waited.
@@ -343,39 +349,38 @@ class Inspector:
             self._dissect(conversation, item)
         self._is_catching_up = False
 
-    def _judge(self, server: _Server, guess: Guess, since: int) -> None:
-        """Hold what was found from `since` on while a guess may be wrong; confirm it, or take it back."""
+    def _judge(self, server: _Server, guess: ProtocolGuess, since: int) -> None:
+        """Hold the diagnostics from index `since` on while a guess is in doubt; confirm or withdraw it."""
         found = self._findings.diagnostics
         if guess.is_doubtful:
             accused = [flaw for flaw in found[since:] if flaw.severity != "note"]
             found[since:] = [flaw for flaw in found[since:] if flaw.severity == "note"]
             if self._is_catching_up and server.disproved:
-                # It may be what came of the program that was taken for a game before.
+                # It may be the traffic of the program that was mistaken for a game before.
                 found += as_notes(accused)
             else:
                 guess.hold(accused, not self._is_catching_up)
         if guess.is_disproved:
-            self._take_back(server, guess)
+            self._withdraw(server, guess)
         elif guess.is_proven:
             self._confirm(server, guess)
 
-    def _confirm(self, server: _Server, guess: Guess) -> None:
+    def _confirm(self, server: _Server, guess: ProtocolGuess) -> None:
         self._findings.diagnostics += guess.held
         server.guess = None
 
-    def _take_back(self, server: _Server, guess: Guess) -> None:
-        """A server does not speak what it was taken to speak: nobody is accused, and what follows may be
-        anything."""
+    def _withdraw(self, server: _Server, guess: ProtocolGuess) -> None:
+        """Withdraw the guess at a server's protocol: no peer is blamed, and later traffic may be anything."""
         table = server.table
         assert table is not None
         self._contexts[table.context.info.protocol].remove(table.context)
         self._findings.diagnostics += as_notes(guess.held)
         stream = next(reversed(guess.streams.values()))
         self._findings.diagnostics.append(
-            Diagnostic(stream, "c2s", self._latest_ns, "note", "state", TAKEN_BACK, guess.sentence, 0, 0)
+            Diagnostic(stream, "c2s", self._latest_ns, "note", "state", GUESS_WITHDRAWN, guess.sentence, 0, 0)
         )
         server.disproved |= guess.names
-        # Of a byte stream it is not known where a message begins now.
+        # In a byte stream the start of the next message is unknown now.
         server.given_up = not guess.names or stream.transport == "tcp"
         server.dissector = server.table = server.guess = None
         for conversation in self._conversations.values():
@@ -388,7 +393,7 @@ class Inspector:
 
     def _dissect(self, conversation: _Conversation, item: Item) -> None:
         if conversation.server.table is None:
-            # It was just taken back.
+            # The guess was just withdrawn.
             self._unread(item)
             return
         if isinstance(item, Chunk):
@@ -417,7 +422,7 @@ class Inspector:
             self._frame(conversation, direction, ts_ns, frame)
 
     def _eof(self, conversation: _Conversation, ts_ns: int, reason: str | None) -> None:
-        """Take what is left of both directions; `reason` says how the stream was ended, if it was."""
+        """Process the remaining bytes of both directions; `reason` says how the stream ended, if it did."""
         for direction, framer in [*conversation.framers.items()]:
             for frame in framer.eof():
                 self._frame(conversation, direction, ts_ns, frame, reason)
@@ -433,21 +438,21 @@ class Inspector:
         return framer is not None and framer.is_unfinished
 
     def _unread(self, item: Item) -> None:
-        """Report the bytes that are missing of a server whose protocol is unknown."""
+        """Report missing bytes of a server with unknown protocol."""
         if isinstance(item, Chunk) and item.missing:
             self._cut_off(item)
         elif isinstance(item, Gap) and (item.offset or item.length is not None):
-            # That a capture begins in the middle only matters to a game.
+            # A capture that begins in mid-stream only matters for a game.
             self._missing(item)
 
     def _cut_off(self, chunk: Chunk) -> None:
-        """A datagram whose end is not in the capture cannot be read; nobody but the capture is to blame."""
+        """Report a datagram that the capture truncates; neither peer is to blame."""
         sent = len(chunk.data) + chunk.missing
         text = f"only {len(chunk.data)} of {sent} bytes were captured (snap length)"
         self._network(chunk, "warning", CUT_OFF, text, sent)
 
     def _gap(self, conversation: _Conversation, gap: Gap) -> None:
-        """Bytes that are not there: what was begun before them cannot be read, nor what they began."""
+        """Report a gap: the frames on both sides of it are incomplete and cannot be read."""
         framer = conversation.framers.get(gap.direction) or self._framer(conversation, gap.direction)
         for frame in framer.gap(gap.offset, gap.length):
             self._frame(conversation, gap.direction, gap.ts_ns, frame)
@@ -460,24 +465,24 @@ class Inspector:
             conversation.server.table.missing(gap.stream, gap.direction)
 
     def _missing(self, gap: Gap) -> None:
-        """Report bytes that are missing, for which only the network or the recording is to blame."""
+        """Report missing bytes, for which only the network or the recording is to blame."""
         count = "an unknown number of" if gap.length is None else f"{gap.length:,}"
         self._network(gap, "warning", GAP, f"{count} bytes are not in the capture", gap.length or 0)
 
     def _altered(self, conversation: _Conversation, item: Altered) -> None:
-        """Kiebitz has done something to a message: from here on, much is its own doing."""
-        self._own_doing.altered(item, (item.stream.transport, item.stream.server), self._tables)
+        """Note an alteration: from here on Kiebitz itself may be the cause of violations."""
+        self._alteration_impact.altered(item, (item.stream.transport, item.stream.server), self._tables)
         if item.action == "drop" and conversation.server.table is not None:
             conversation.server.table.missing(item.stream, item.direction)
 
     def _tables(self) -> dict[tuple[str, str], GameContext]:
-        """The tables' contexts, by server."""
+        """Return the tables' contexts, by server."""
         return {
             key: server.table.context for key, server in self._servers.items() if server.table is not None
         }
 
     def _fault(self, fault: Fault) -> None:
-        """Tell what the source says."""
+        """Report a fault that the source has detected."""
         self._findings.diagnostics.append(
             Diagnostic(
                 fault.stream,
@@ -495,7 +500,7 @@ class Inspector:
         )
 
     def _network(self, item: Chunk | Gap, severity: Severity, code: str, text: str, length: int) -> None:
-        """Tell what the capture lacks of a stream."""
+        """Report what the capture lacks of a stream."""
         self._findings.diagnostics.append(
             Diagnostic(
                 item.stream,
@@ -519,17 +524,17 @@ class Inspector:
         frame: Frame,
         ended: str | None = None,
     ) -> None:
-        """Make a message of a frame; `ended` says how the stream was ended, if it was."""
+        """Create a message from a frame; `ended` says how the stream was ended, if it was."""
         server = conversation.server
         table, guess, findings, data = server.table, server.guess, self._findings, frame.data
         if table is None:
-            # The guess was taken back at a frame before.
+            # The guess was withdrawn at an earlier frame.
             return
         since = len(findings.diagnostics) if guess is not None else 0
         if frame.cut is None:
             memo = server.memos[direction]
-            # Most are copies of what was just read.
-            found = memo.lately.get(data)
+            # Most frames are copies of what was just read.
+            found = memo.recent.get(data)
             decoded = found if found is not None else self._decode(server, memo, direction, data)
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
@@ -547,11 +552,11 @@ class Inspector:
             frame.size,
         )
         if self._has_altered:
-            message.altered = self._own_doing.action(conversation.stream, direction, frame.offset)
+            message.altered = self._alteration_impact.action(conversation.stream, direction, frame.offset)
         findings.messages.append(message)
         for flaw in decoded.flaws:
             if flaw.habit:
-                habit = (direction, flaw.code, message.altered in WRITTEN)
+                habit = (direction, flaw.code, message.altered in REWRITING_ACTIONS)
                 if habit in conversation.habits:
                     continue
                 conversation.habits.add(habit)
@@ -559,18 +564,18 @@ class Inspector:
         if row is not None:
             table.message(message, row, decoded.sound, data)
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
-            # Not if it is something that real peers pass over.
+            # Skipped for what real peers tolerate.
             table.unreadable(conversation.stream, direction)
-        if guess is not None and message.altered not in WRITTEN:
+        if guess is not None and message.altered not in REWRITING_ACTIONS:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
 
-    def _decode(self, server: _Server, memo: Memo, direction: Direction, data: bytes) -> Decoded:
+    def _decode(self, server: _Server, memo: FrameCache, direction: Direction, data: bytes) -> Decoded:
         assert server.dissector is not None
-        return remembered.decoded(memo, server.dissector, data, direction)
+        return remembered.decode_cached(memo, server.dissector, data, direction)
 
     def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:
-        """What can be said of a frame that is no whole message."""
+        """Decode a frame that is no complete message."""
         if frame.cut == "limit":
             flaw = Flaw(
                 "error",
@@ -585,7 +590,7 @@ class Inspector:
         if frame.cut == "end" and ended in ("closed", "reset"):
             assert server.dissector is not None
             return server.dissector.truncated(frame.data, direction)
-        # The capture, not the sender, has left out the rest; a gap has its own diagnostic.
+        # The capture, not the sender, omitted the rest; a gap has its own diagnostic.
         return unreadable()
 
     def _report(self, message: Message, flaw: Flaw, frame: bytes) -> None:
@@ -610,18 +615,18 @@ class Inspector:
 
 
 def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:
-    """Whether a datagram says what has led to a wrong guess before."""
+    """Return True if a datagram contains a message that has led to a wrong guess before."""
     row = dissector.decode(data, direction).row if server.disproved else None
     return row is not None and (direction, row.name) in server.disproved
 
 
 def _beginning(server: _Server, chunk: Chunk) -> bytes:
-    """The first bytes of a direction, if it is time to look at them again; none if not.
+    """Return the first bytes of a direction if they are due to be examined again, else no bytes.
 
-    A segment may be a single byte: looked at each time, a stream of those would cost its length squared.
+    A segment may be a single byte: examined each time, a stream of those would take quadratic time.
     """
     head = server.heads.setdefault((chunk.stream.id, chunk.direction), _Head())
-    room = UNDECIDED_HEAD - len(head.data)
+    room = MAX_UNDECIDED_HEAD - len(head.data)
     head.data += chunk.data[:room]
     if room <= 0 or len(head.data) < head.enough:
         return b""

@@ -1,4 +1,4 @@
-"""What is worked out once, as it comes again: most of what a server says it says to each client."""
+"""Caches for repeated frames: a server sends most messages to each client."""
 
 from __future__ import annotations
 
@@ -10,60 +10,65 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Direction
 
-MOST_FRAMES = 4096
-"""How many decoded frames of a protocol's direction are `lately` at the most."""
+MAX_FRAMES = 4096
+"""Maximum number of recent decoded frames of a protocol's direction."""
 
-MOST_BYTES = 1 << 20
-"""How many bytes these frames have; what they say takes a multiple of that."""
+MAX_BYTES = 1 << 20
+"""Maximum number of bytes of these frames; their decoded content takes a multiple of that."""
 
-LONGEST_FRAME = 4096
-"""Frames longer than this (bytes) are not remembered."""
+MAX_FRAME_SIZE = 4096
+"""Maximum size in bytes of a frame to cache."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class Lately(dict[Key, Value]):
-    """What was worked out of things lately; when it is of too many, all is forgotten."""
+class BoundedCache(dict[Key, Value]):
+    """A bounded cache; when it is full, all entries are dropped."""
 
-    def __init__(self, most: int, longest: int) -> None:
-        """Of at most so many things, none of them longer than this (bytes or characters)."""
+    def __init__(self, max_entries: int, max_length: int) -> None:
+        """Create a cache.
+
+        Args:
+            max_entries: The maximum number of entries.
+            max_length: The maximum length of what an entry was computed from, in bytes or characters.
+        """
         super().__init__()
-        self._most = most
-        self._longest = longest
+        self._max_entries = max_entries
+        self._max_length = max_length
 
     def keep(self, key: Key, value: Value, length: int) -> None:
-        """Remember what was worked out of a thing of this length, unless that is too long."""
-        if length > self._longest:
+        """Add a value computed from something of this length, unless that is too long."""
+        if length > self._max_length:
             return
-        if len(self) >= self._most:
+        if len(self) >= self._max_entries:
             self.clear()
         self[key] = value
 
 
-class Memo(msgspec.Struct, eq=False):
-    """What frames of one direction of one protocol say: those that came `lately`, and those `before`.
+class FrameCache(msgspec.Struct, eq=False):
+    """The decoded frames of one direction of one protocol, in two generations.
 
-    When there are too many, those that did not come again lately are forgotten. `room` is how many bytes more
-    may come lately.
+    When the recent generation is full it becomes the older one, and the older one is dropped. So frames that
+    did not come again are forgotten. `room` is how many more bytes the recent generation may hold.
     """
 
-    lately: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
-    before: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
-    room: int = MOST_BYTES
+    recent: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
+    older: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
+    room: int = MAX_BYTES
 
 
-def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
-    """What a frame says, by the memo if it is there; else it may be from now on."""
-    found = memo.lately.get(frame)
+def decode_cached(memo: FrameCache, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
+    """Decode a frame, from the cache if it is there; otherwise add it."""
+    found = memo.recent.get(frame)
     if found is None:
-        found = memo.before.get(frame)
+        found = memo.older.get(frame)
         if found is None:
             found = dissector.decode(frame, direction)
-            if len(frame) > LONGEST_FRAME or (found.row is not None and found.row.is_fresh):
+            if len(frame) > MAX_FRAME_SIZE or (found.row is not None and found.row.is_fresh):
                 return found
-        if len(memo.lately) >= MOST_FRAMES or memo.room < len(frame):
-            memo.before, memo.lately, memo.room = memo.lately, {}, MOST_BYTES
-        memo.lately[frame] = found
+        if len(memo.recent) >= MAX_FRAMES or memo.room < len(frame):
+            memo.older, memo.recent, memo.room = memo.recent, {}, MAX_BYTES
+        memo.recent[frame] = found
         memo.room -= len(frame)
     return found

@@ -1,1 +1,1 @@
-"""What can be asked of a program that speaks a protocol: cases, their acts, and the verdict on what came."""
+"""Test cases for programs that speak a protocol: their actions, the routes to them, and verdicts."""

@@ -1,6 +1,6 @@
-"""What is done at a case's place: bytes that are sent, waited with, and ends of connections.
+"""The actions of a test case: sending bytes, pausing, and closing connections.
 
-Nothing is done here: a case gives a list of acts, and whoever runs it carries them out.
+Nothing is executed here: a case gives a list of actions, and its runner carries them out.
 """
 
 from __future__ import annotations
@@ -10,180 +10,186 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import NotHere, Situation
+from kiebitz.dissectors.conformance.expectations import NotApplicable, Situation
 
-By = Literal["self", "other", "stranger"]
-"""By which connection: the one that the place is on, another player's, or a new one that has said nothing."""
+Sender = Literal["self", "other", "stranger"]
+"""The connection to use: the injection point's, another player's, or a new one that has sent nothing."""
 
-ENDLESS = 1 << 18
-"""A line without end has so many bytes, and no more."""
+ENDLESS_SIZE = 1 << 18
+"""Size in bytes of the line that has no end."""
 
-_PIECE = 1 << 14
-"""It is sent in pieces of so many."""
+_PIECE_SIZE = 1 << 14
+"""Size in bytes of the pieces in which that line is sent."""
 
-_CUT_MOST = 256
-"""Of a message that is sent byte by byte so many come alone; the others follow at once."""
+_MAX_SINGLE_BYTES = 256
+"""Maximum number of bytes sent singly; the rest of the message follows in one piece."""
 
-_SLOW = 4
-"""So many bytes come a second apart."""
+_SLOW_BYTES = 4
+"""Number of bytes that are sent one second apart."""
 
-_BESIDE_S = 0.3
-"""So long before a message half of a newcomer's has come."""
+_HALF_DELAY_S = 0.3
+"""Seconds between the first half of a newcomer's message and the message itself."""
 
-_APART_S = 0.002
-"""So long lies between two bytes, for each to come in a segment of its own."""
+_BYTE_DELAY_S = 0.002
+"""Seconds between two bytes, so that each arrives in a segment of its own."""
 
 
 class Send(msgspec.Struct, frozen=True):
     """Send bytes: a piece of a stream, or a datagram."""
 
     data: bytes
-    by: By = "self"
+    sender: Sender = "self"
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Do nothing for so long."""
+    """Do nothing for a number of seconds."""
 
     seconds: float
 
 
 class HalfClose(msgspec.Struct, frozen=True):
-    """Send nothing more on a connection, and still hear what comes."""
+    """Shut down a connection for sending, but keep receiving."""
 
-    by: By = "self"
+    sender: Sender = "self"
 
 
 class Close(msgspec.Struct, frozen=True):
-    """End a connection."""
+    """Close a connection."""
 
-    by: By = "self"
+    sender: Sender = "self"
 
 
 class Reset(msgspec.Struct, frozen=True):
-    """End a connection as if its machine were gone (RST)."""
+    """Abort a connection (RST), as if its machine were gone."""
 
-    by: By = "self"
-
-
-Act = Send | Pause | HalfClose | Close | Reset
-Acts = tuple[Act, ...]
+    sender: Sender = "self"
 
 
-def whole(at: Situation) -> Acts:
-    """The message as it is."""
+CaseAction = Send | Pause | HalfClose | Close | Reset
+CaseActions = tuple[CaseAction, ...]
+
+
+def send_whole(at: Situation) -> CaseActions:
+    """Send the message unchanged."""
     return (Send(at.frame),)
 
 
-def bytewise(at: Situation) -> Acts:
-    """Byte by byte."""
-    acts: list[Act] = []
-    for start in range(min(len(at.frame), _CUT_MOST)):
-        acts += Send(at.frame[start : start + 1]), Pause(_APART_S)
-    rest = at.frame[_CUT_MOST:]
-    return (*acts, Send(rest)) if rest else tuple(acts)
+def send_bytewise(at: Situation) -> CaseActions:
+    """Send the message byte by byte."""
+    actions: list[CaseAction] = []
+    for start in range(min(len(at.frame), _MAX_SINGLE_BYTES)):
+        actions += Send(at.frame[start : start + 1]), Pause(_BYTE_DELAY_S)
+    rest = at.frame[_MAX_SINGLE_BYTES:]
+    return (*actions, Send(rest)) if rest else tuple(actions)
 
 
-def joined(at: Situation) -> Acts:
-    """With the next message in one piece, where that waits for nothing."""
+def send_joined(at: Situation) -> CaseActions:
+    """Send the message and the next one in one piece.
+
+    Raises NotApplicable if the next one waits for the target.
+    """
     return (Send(at.frame + _following(at, waits=False)),)
 
 
-def slowly(at: Situation) -> Acts:
-    """A byte a second, as far as that can be waited for."""
-    acts: list[Act] = []
-    for start in range(min(len(at.frame) - 1, _SLOW)):
-        acts += Send(at.frame[start : start + 1]), Pause(1)
-    return (*acts, Send(at.frame[min(len(at.frame) - 1, _SLOW) :]))
+def send_slowly(at: Situation) -> CaseActions:
+    """Send the first few bytes one second apart, then the rest."""
+    actions: list[CaseAction] = []
+    for start in range(min(len(at.frame) - 1, _SLOW_BYTES)):
+        actions += Send(at.frame[start : start + 1]), Pause(1)
+    return (*actions, Send(at.frame[min(len(at.frame) - 1, _SLOW_BYTES) :]))
 
 
-def in_two(at: Situation) -> Acts:
-    """In two pieces, with a second between."""
-    return (Send(half(at)), Pause(1), Send(at.frame[len(half(at)) :]))
+def send_in_two(at: Situation) -> CaseActions:
+    """Send the message in two pieces, one second apart."""
+    return (Send(first_half(at)), Pause(1), Send(at.frame[len(first_half(at)) :]))
 
 
-def twice(at: Situation) -> Acts:
-    """The same again at once."""
+def send_twice(at: Situation) -> CaseActions:
+    """Send the message twice in a row."""
     return (Send(at.frame), Send(at.frame))
 
 
-def never(at: Situation) -> Acts:
-    """Nothing in its place."""
+def send_nothing(at: Situation) -> CaseActions:
+    """Send nothing in the message's place."""
     return ()
 
 
-def overtaken(at: Situation) -> Acts:
-    """The next message before this one, where that waits for nothing: so datagrams may come."""
+def send_overtaken(at: Situation) -> CaseActions:
+    """Send the next message before this one, as datagrams may arrive.
+
+    Raises NotApplicable if the next one waits for the target.
+    """
     return (Send(_following(at, waits=False)), Send(at.frame))
 
 
-def early(at: Situation) -> Acts:
-    """The next message before this one, although it is to wait for the peer."""
+def send_next_first(at: Situation) -> CaseActions:
+    """Send the next message before this one, although it should wait for the target."""
     return (Send(_following(at, waits=True)), Send(at.frame))
 
 
-def after(seconds: float) -> Callable[[Situation], Acts]:
-    """The message so late."""
+def send_after(seconds: float) -> Callable[[Situation], CaseActions]:
+    """Return the action of sending the message after a delay."""
     return lambda at: (Pause(seconds), Send(at.frame))
 
 
-def by(connection: By) -> Callable[[Situation], Acts]:
-    """The message on another connection than its own."""
+def send_by(connection: Sender) -> Callable[[Situation], CaseActions]:
+    """Return the action of sending the message on another connection than its own."""
     return lambda at: (Send(at.frame, connection),)
 
 
-def padded(size: int) -> Callable[[bytes], bytes]:
-    """The message with so much behind it that it has this size."""
+def pad_to(size: int) -> Callable[[bytes], bytes]:
+    """Return a function that pads a message to a size in bytes."""
     return lambda frame: frame + b"x" * (size - len(frame))
 
 
-def half_then(*end: Act) -> Callable[[Situation], Acts]:
-    """Half of the message, and then this."""
-    return lambda at: (Send(half(at)), *end)
+def send_half_then(*end: CaseAction) -> Callable[[Situation], CaseActions]:
+    """Return the actions of sending half of the message, and then these."""
+    return lambda at: (Send(first_half(at)), *end)
 
 
-def beside_half(at: Situation) -> Acts:
-    """The message as it is, while a newcomer's own is unfinished."""
-    return (Send(half(at), "stranger"), Pause(_BESIDE_S), Send(at.frame))
+def send_during_half(at: Situation) -> CaseActions:
+    """Send the message unchanged while a newcomer's own message is unfinished."""
+    return (Send(first_half(at), "stranger"), Pause(_HALF_DELAY_S), Send(at.frame))
 
 
-def endless(at: Situation) -> Acts:
-    """A message that begins and does not end."""
-    data = at.frame[:2] + b"x" * (ENDLESS - 2)
-    return tuple(Send(data[start : start + _PIECE]) for start in range(0, ENDLESS, _PIECE))
+def send_endless(at: Situation) -> CaseActions:
+    """Send a message that begins and does not end."""
+    data = at.frame[:2] + b"x" * (ENDLESS_SIZE - 2)
+    return tuple(Send(data[start : start + _PIECE_SIZE]) for start in range(0, ENDLESS_SIZE, _PIECE_SIZE))
 
 
-def instead(written: Callable[[bytes], bytes]) -> Callable[[Situation], Acts]:
-    """Other bytes in place of the message, made of its own."""
-    return lambda at: (Send(written(at.frame)),)
+def replace_with(rewrite: Callable[[bytes], bytes]) -> Callable[[Situation], CaseActions]:
+    """Return the action of sending bytes derived from the message in its place."""
+    return lambda at: (Send(rewrite(at.frame)),)
 
 
-def made(written: Callable[[Situation], bytes]) -> Callable[[Situation], Acts]:
-    """The same, made of the whole situation."""
-    return lambda at: (Send(written(at)),)
+def build_from(rewrite: Callable[[Situation], bytes]) -> Callable[[Situation], CaseActions]:
+    """Return the action of sending bytes derived from the whole situation."""
+    return lambda at: (Send(rewrite(at)),)
 
 
-def only(*done: Act) -> Callable[[Situation], Acts]:
-    """Always the same."""
+def fixed_actions(*done: CaseAction) -> Callable[[Situation], CaseActions]:
+    """Return fixed actions, whatever the situation."""
     return lambda at: done
 
 
-def half(at: Situation) -> bytes:
-    """The first half of a message, which is never all of it."""
+def first_half(at: Situation) -> bytes:
+    """Return the first half of a message, which is never all of it."""
     if len(at.frame) < 2:
-        raise NotHere("the message has no two halves")
+        raise NotApplicable("the message is too short to halve")
     return at.frame[: len(at.frame) // 2]
 
 
-def line_end(frame: bytes) -> bytes:
-    """What ends the message, without it."""
+def line_end_of(frame: bytes) -> bytes:
+    """Return the line end of a message without the message. Raises NotApplicable if it has none."""
     end = frame[len(frame.rstrip(b"\r\n")) :]
     if not end:
-        raise NotHere("the message ends with no line end")
+        raise NotApplicable("the message has no line end")
     return end
 
 
-def other_line_ends(frame: bytes) -> bytes:
-    """LF in place of CR LF, or the other way round."""
+def swap_line_ends(frame: bytes) -> bytes:
+    """Replace CR LF by LF, or LF by CR LF."""
     if b"\r\n" in frame:
         return frame.replace(b"\r\n", b"\n")
     return frame.replace(b"\n", b"\r\n")
@@ -191,9 +197,9 @@ def other_line_ends(frame: bytes) -> bytes:
 
 def _following(at: Situation, waits: bool) -> bytes:
     if at.following is None:
-        raise NotHere("nothing is to be sent after it")
+        raise NotApplicable("no message follows it")
     if at.waits != waits:
-        raise NotHere(
-            "what is to be sent next " + ("waits for the peer" if at.waits else "waits for nothing")
+        raise NotApplicable(
+            "the next message " + ("waits for the target" if at.waits else "does not wait for the target")
         )
     return at.following

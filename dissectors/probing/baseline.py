@@ -1,6 +1,6 @@
-"""What a peer is known to say next after each message, learnt while it is sent nothing odd.
+"""The usual behaviour of a target: its next messages after each of ours, learnt in an undisturbed game.
 
-By that a reaction to something odd is told from going on as usual, also where the grammar names no answer.
+It distinguishes a reaction to a mutation from regular play, even where the grammar names no answer.
 """
 
 from __future__ import annotations
@@ -12,57 +12,62 @@ from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
 
 
-class Habits:
-    """Of one program, for messages of which the grammar names no answer."""
+class Baseline:
+    """The usual behaviour of one target."""
 
-    def __init__(self, dissector: Dissector, hears: Direction) -> None:
-        """Of a program that says what goes in the direction `hears`."""
+    def __init__(self, dissector: Dissector, direction: Direction) -> None:
+        """Create an empty baseline of a target that sends in the direction `direction`."""
         self._answers: dict[str, set[str]] = {}
         for row in dissector.grammar.rows:
-            for asked in row.answers if row.direction == hears else ():
+            for asked in row.answers if row.direction == direction else ():
                 self._answers.setdefault(asked, set()).add(row.name)
         self._always: dict[str, dict[str, bool]] = {}
-        """By a message of ours what came each time before we spoke again, and whether that named us."""
+        """By our message: the messages that followed every time before our next one, and whether each named
+        us."""
         self._first: dict[str, set[str]] = {}
-        """By a message of ours what came first after it."""
+        """By our message: the messages that followed first."""
         self.greets = False
-        """Whether it says something to a new client while a game is on."""
+        """True if it sends a message to a new client while a game is running."""
         self.takes_part = True
-        """Whether it says more in a game than who it is."""
-        self.parted_at: int | None = None
-        """The number of the line of the record up to which it goes by that; None if it does to the end."""
-        self.welcomes: frozenset[str] = frozenset()
-        """What it says to a new client before that has said anything."""
+        """True if it sends more in a game than its introduction."""
+        self.diverged_at: int | None = None
+        """The number of the recorded line at which it departed from the record; None if it never did."""
+        self.greeting_messages: frozenset[str] = frozenset()
+        """The messages that it sends to a new client before that has sent any."""
         self.answers_newcomers = False
-        """Whether it answers what a new client says first."""
-        self.flawed: frozenset[str] = frozenset()
-        """The messages of its own with which something is wrong in any case."""
+        """True if it answers the first messages of a new client."""
+        self.invalid_messages: frozenset[str] = frozenset()
+        """The names of its messages that violate the grammar in undisturbed games, too."""
 
-    def learn(self, said: str, heard: Sequence[tuple[str, bool]]) -> None:
-        """After the one message these came on the same connection, before anything else was said there; and
-        whether each named who had spoken."""
-        came: dict[str, bool] = {}
-        for name, names_speaker in heard:
-            came[name] = came.get(name, False) or names_speaker
-        known = self._always.setdefault(said, came)
-        self._always[said] = {name: known[name] and came[name] for name in known if name in came}
-        self._first.setdefault(said, set()).update(name for name, _ in heard[:1])
+    def learn(self, sent: str, received: Sequence[tuple[str, bool]]) -> None:
+        """Record the messages received on a connection after one of ours and before our next one.
 
-    def answers_to(self, said: MessageType) -> Collection[str]:
-        """The names of the program's messages that answer this one, by the grammar."""
-        return self._answers.get(said.name, ())
+        Args:
+            sent: The name of our message.
+            received: The received messages' names, each with whether it named our player.
+        """
+        names: dict[str, bool] = {}
+        for name, names_speaker in received:
+            names[name] = names.get(name, False) or names_speaker
+        known = self._always.setdefault(sent, names)
+        self._always[sent] = {name: known[name] and names[name] for name in known if name in names}
+        self._first.setdefault(sent, set()).update(name for name, _ in received[:1])
 
-    def is_answered(self, said: MessageType) -> bool:
-        """Whether the message itself is answered, by the grammar."""
-        return said.name in self._answers
+    def answers_to(self, sent: MessageType) -> Collection[str]:
+        """Return the names of the target's messages that answer a message by the grammar."""
+        return self._answers.get(sent.name, ())
 
-    def follows(self, said: MessageType, reply: str, names_speaker: bool) -> bool:
-        """Whether this is how the peer goes on after the message. If nothing is known of that, all is."""
-        if said.name in self._answers:
-            return reply in self._answers[said.name]
-        always, first = self._always.get(said.name, {}), self._first.get(said.name, set())
-        # What comes at once, and each time, tells most.
-        telling = first & always.keys() or always.keys() or first
-        if not telling:
+    def is_answered(self, sent: MessageType) -> bool:
+        """Return True if the grammar names an answer to the message."""
+        return sent.name in self._answers
+
+    def follows(self, sent: MessageType, reply: str, names_speaker: bool) -> bool:
+        """Return True if a reply is the usual one to a message, or if nothing is known about that message."""
+        if sent.name in self._answers:
+            return reply in self._answers[sent.name]
+        always, first = self._always.get(sent.name, {}), self._first.get(sent.name, set())
+        # A message that follows at once and every time is the most significant.
+        significant = first & always.keys() or always.keys() or first
+        if not significant:
             return True
-        return reply in telling and (names_speaker or not always.get(reply))
+        return reply in significant and (names_speaker or not always.get(reply))

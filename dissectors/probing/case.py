@@ -1,8 +1,8 @@
-"""One thing that can be asked of a program: its place, its acts, and what the specification says of it.
+"""A test case: where it is injected, its actions, and what the specification expects.
 
-A case's name is `PROTOCOL/MESSAGE/FIELD/KIND`, or less: `schafkopf/KARTE/wert/unknown`,
-`schafkopf/KARTE/twice`, `schafkopf/endless`. Names are unique for a role; `_` stands for a blank. Of a
-message with one field the name leaves that out where a part of it is meant.
+A case's name is `PROTOCOL/MESSAGE/FIELD/KIND` or a shorter form: `schafkopf/KARTE/wert/unknown`,
+`schafkopf/KARTE/twice`, `schafkopf/endless`. Names are unique within a role; `_` replaces a blank. If a
+message has one field only, the name of a case about a part of that field omits the field.
 """
 
 from __future__ import annotations
@@ -13,63 +13,63 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from kiebitz.dissectors.conformance.bots import Aim, Fields
-from kiebitz.dissectors.conformance.expectations import HEARS, Demand, Role, Situation
+from kiebitz.dissectors.conformance.bots import Fields, TargetMessage
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Expectation, Situation, TargetRole
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType
-from kiebitz.dissectors.probing.actions import Acts
+from kiebitz.dissectors.probing.actions import CaseActions
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """One thing to be asked of a program.
+    """A test case for a program.
 
-    Its place is a message of the row `of`, any message if that is None; at the very start of a conversation
-    if it is `at_start`, before anything else is said. Its acts take the place of `uses` messages of the
-    record: 0 if the message itself is still to be sent, 2 if the next one is among them. After a `harmless`
-    one the conversation goes on as recorded.
+    It is injected at a message of the row `of`, or at any message if that is None. With `at_start` it is
+    injected at the very start of a conversation, before any other message. Its actions replace `uses`
+    messages of the record: 0 if the message itself is still to be sent, 2 if they include the next one. After
+    a `harmless` case the conversation continues as recorded.
 
-    In a case that `is_in_play` nothing odd is done: a game is played, and what the program says is looked at;
-    of the message that it `says`, if one is named.
+    A case that `is_in_play` injects nothing: a regular game is played, and the program's own messages are
+    checked; only those named `checked_message` if that is given.
     """
 
     name: str
-    role: Role
+    role: TargetRole
     kind: str
     sentence: str
-    demand: Demand
-    make: Callable[[Situation], Acts]
+    expectation: Expectation
+    make: Callable[[Situation], CaseActions]
     of: MessageType | None = None
     field: str | None = None
     uses: int = 1
     at_start: bool = False
     harmless: bool = False
     is_in_play: bool = False
-    says: str | None = None
+    checked_message: str | None = None
 
     @property
     def message(self) -> str | None:
-        """The name of the message that is sent, None if it may be any."""
+        """The name of the message that is replaced; None for any."""
         return None if self.of is None else self.of.name
 
     @property
     def is_cut(self) -> bool:
-        """Whether its acts end in the middle of a message."""
+        """True if its actions end in the middle of a message."""
         return self.kind.startswith("cut/") or self.kind == "endless"
 
     def fits(self, decoded: Decoded) -> bool:
-        """Whether a well-formed message of the record is its place."""
+        """Return True if the case can be injected at a well-formed recorded message."""
         if not decoded.sound or decoded.row is None:
             return False
         if self.of is None:
             return True
-        # A dialect's message is made of the specification's.
+        # A dialect's message is made from the specification's.
         return decoded.row is self.of or (self.kind == "dialect" and is_same_message(decoded.row, self.of))
 
-    def aim(self, dissector: Dissector) -> Aim:
-        """What a simple player or host has to aim at, to get to its place."""
-        name, direction = self.message, HEARS[self.role]
+    def target_message(self, dissector: Dissector) -> TargetMessage:
+        """Return the message that a bot or simulated server has to lead to."""
+        name, direction = self.message, INPUT_DIRECTION[self.role]
         if name is None:
-            return Aim(None)
+            return TargetMessage(None)
 
         def fits(fields: Fields) -> bool:
             # The other side may have a message of this name, too.
@@ -77,27 +77,31 @@ class Case(msgspec.Struct, frozen=True, eq=False):
                 return self.fits(dissector.decode(dissector.encode(name, direction, fields), direction))
             return False
 
-        return Aim(name, fits)
+        return TargetMessage(name, fits)
 
-    def acts(self, at: Situation) -> Acts:
-        """What is to be done at a place. Raises NotHere where the message there is not made for it."""
+    def actions(self, at: Situation) -> CaseActions:
+        """Return the actions for an injection point. Raises NotApplicable if the case does not suit it."""
         return self.make(at)
 
 
-def picked(cases: Iterable[Case], patterns: Sequence[str]) -> list[Case]:
-    """The cases whose names fit one of these patterns, in which `*` stands for anything, slashes too. The
-    beginning of a name, up to a slash, picks all below it. Without a pattern all are picked."""
-    return [case for case in cases if not patterns or any(_fits(case.name, each) for each in patterns)]
+def select_cases(cases: Iterable[Case], patterns: Sequence[str]) -> list[Case]:
+    """Return the cases whose names match one of the patterns, or all cases if there is no pattern.
+
+    `*` matches anything, slashes included. The beginning of a name, up to a slash, selects every case below
+    it.
+    """
+    return [case for case in cases if not patterns or any(_matches(case.name, each) for each in patterns)]
 
 
-def as_name(text: str) -> str:
-    """A text as it stands in a case's name."""
+def to_case_name(text: str) -> str:
+    """Return a text in the form that case names use."""
     return text.replace(" ", "_")
 
 
 def is_same_message(one: MessageType, other: MessageType) -> bool:
+    """Return True if two rows describe the same message: same name and direction."""
     return (one.name, one.direction) == (other.name, other.direction)
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*")

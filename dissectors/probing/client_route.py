@@ -1,4 +1,4 @@
-"""A way to a case's place at a server: simple players sit down at its table, and play."""
+"""A route to an injection point at a server: bots join its table and play."""
 
 from __future__ import annotations
 
@@ -8,163 +8,184 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.conformance import bots as play
-from kiebitz.dissectors.conformance.bots import Player
+from kiebitz.dissectors.conformance.bots import Bot
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import port_of
-from kiebitz.dissectors.probing.baseline import Habits
-from kiebitz.dissectors.probing.routes import Address, Place
-from kiebitz.dissectors.probing.simulated_route import Goal, Line, PlayedWay
-from kiebitz.dissectors.replay.replay_peer import Action, Call, Hang, Reaction
-from kiebitz.dissectors.replay.script import Role
+from kiebitz.dissectors.probing.baseline import Baseline
+from kiebitz.dissectors.probing.routes import Address, InjectionPoint
+from kiebitz.dissectors.probing.simulated_route import RouteGoal, SimulatedConnection, SimulatedRoute
+from kiebitz.dissectors.replay.replay_peer import CloseConnection, InputResult, OpenConnection, PeerAction
+from kiebitz.dissectors.replay.script import StreamRole
 
-_NEXT_S = 0.05
-"""Where a server says nothing to one player, the next one comes after this time."""
+_NEXT_BOT_S = 0.05
+"""Seconds until the next bot connects if the server sends nothing to the last one."""
 
 
 class _Seat(msgspec.Struct, eq=False):
-    """One of our players; the connection is None before it calls, and after it has gone."""
+    """A bot; its connection is None before it connects and after it has left."""
 
-    player: Player
-    role: Role
+    player: Bot
+    role: StreamRole
     connection: int | None = None
     has_called: bool = False
 
 
-class PlayersWay(PlayedWay):
-    """A place is one where others are there, too."""
+class ClientRoute(SimulatedRoute):
+    """A route played by bots against a server; injection points need other players at the table."""
 
     def __init__(
         self,
         dissector: Dissector,
-        players: Sequence[Player],
-        stranger: Player,
+        players: Sequence[Bot],
+        stranger: Bot,
         address: Address,
-        goal: Goal,
-        habits: Habits,
+        goal: RouteGoal,
+        baseline: Baseline,
         clock: Callable[[], float],
     ) -> None:
-        """The `stranger` comes when the case is over, to see whether a new client gets in."""
-        super().__init__(dissector, "c2s", goal, habits, clock)
+        """Create a route.
+
+        Args:
+            dissector: The protocol.
+            players: The bots that play.
+            stranger: A bot that connects after the case, to check that new clients are still accepted.
+            address: The server's address.
+            goal: The injection point to reach.
+            baseline: The baseline that the route extends.
+            clock: Returns the current time in seconds.
+        """
+        super().__init__(dissector, "c2s", goal, baseline, clock)
         self._address = address
         self._seats = [_Seat(player, self._role(number, address)) for number, player in enumerate(players)]
         self._stranger = stranger
         self._newcomer = self._role(len(players), address)
         self._newcomer_at: int | None = None
         self._called_at = 0.0
-        self.servers = self._places = {self.door: address}
+        self.servers = self._places = {self.newcomer_role: address}
 
     @property
-    def door(self) -> Role:
+    def newcomer_role(self) -> StreamRole:
         return self._seats[0].role
 
-    def opening(self) -> tuple[bytes, ...]:
+    def opening_messages(self) -> tuple[bytes, ...]:
         self._stranger.connected(self._clock())
         step = self._stranger.next(self._clock())
-        frame = self._written(step) if isinstance(step, play.Say) else None
+        frame = self._encode(step) if isinstance(step, play.SendMessage) else None
         return () if frame is None else (frame,)
 
-    # What is to be done.
+    # Actions.
 
-    def _moves(self) -> Iterator[Action | Place]:
+    def _next_actions(self) -> Iterator[PeerAction | InjectionPoint]:
         for seat in self._seats:
             if seat.connection is None or self._is_mute(seat.connection):
                 continue
-            step = seat.player.next(self._clock(), self._aim_of(seat))
-            if isinstance(step, play.Say | play.Call | play.Hang):
-                yield from self._do(seat, seat.connection, step)
+            step = seat.player.next(self._clock(), self._target_for(seat))
+            if isinstance(step, play.SendMessage | play.Reconnect | play.Disconnect):
+                yield from self._carry_out(seat, seat.connection, step)
         waiting = next((seat for seat in self._seats if not seat.has_called), None)
-        if waiting is not None and self._may_call():
+        if waiting is not None and self._may_connect():
             waiting.has_called = True
             self._called_at = self._clock()
-            yield Call(waiting.role, 0, True)
+            yield OpenConnection(waiting.role, 0, True)
 
-    def _aim_of(self, seat: _Seat) -> play.Aim | None:
-        aim = self._goal.aim
-        if aim is None or self._has_acted:
+    def _target_for(self, seat: _Seat) -> play.TargetMessage | None:
+        target_message = self._goal.target_message
+        if target_message is None or self._has_acted:
             return None
-        # The others are to come in as players do.
-        is_for_all = aim.name not in self._dissector.introductions
-        return aim if is_for_all or seat is self._seats[-1] else None
+        # The other bots are to join as regular players do.
+        is_for_all = target_message.name not in self._dissector.introductions
+        return target_message if is_for_all or seat is self._seats[-1] else None
 
-    def _may_call(self) -> bool:
-        """Whether the next player may come: whoever is there has been heard, or has nothing to wait for."""
-        is_quiet = self._clock() >= self._called_at + _NEXT_S
-        return is_quiet or all(line.said is not None and line.heard for line in self._lines.values())
+    def _may_connect(self) -> bool:
+        """Return True if the next bot may connect: all connected ones have an answer or need not wait."""
+        is_quiet = self._clock() >= self._called_at + _NEXT_BOT_S
+        return is_quiet or all(line.last_sent is not None and line.received for line in self._lines.values())
 
-    def _do(self, seat: _Seat, connection: int, step: play.Act) -> Iterator[Action | Place]:
-        seat.player.did(step)
+    def _carry_out(
+        self, seat: _Seat, connection: int, step: play.BotAction
+    ) -> Iterator[PeerAction | InjectionPoint]:
+        seat.player.confirm(step)
         if self._is_skipped(step):
-            # What comes after it is due.
-            yield from self._moves()
+            # The step after it is due.
+            yield from self._next_actions()
             return
-        if isinstance(step, play.Say):
-            yield from self._say(seat, connection, step)
+        if isinstance(step, play.SendMessage):
+            yield from self._send(seat, connection, step)
             return
         self._leave(seat)
-        yield Hang(connection, 0, True)
-        if isinstance(step, play.Call):
-            # Nothing is sent to another machine than the one that was given.
+        yield CloseConnection(connection, 0, True)
+        if isinstance(step, play.Reconnect):
+            # Nothing is sent to another machine than the one the user named.
             try:
                 address = self._address[0], port_of(step.url)
             except ValueError:
-                self.lost = f"the server sends its players to {step.url}, which is no address"
+                self.lost = f"the server redirects players to {step.url}, which is not a valid address"
                 return
             seat.role = self._role(seat.role.number, address)
             self._places[seat.role] = address
-            yield Call(seat.role, 0, True)
+            yield OpenConnection(seat.role, 0, True)
 
-    def _say(self, seat: _Seat, connection: int, said: play.Say) -> Iterator[Action | Place]:
-        sent = self._said(said, connection)
+    def _send(
+        self, seat: _Seat, connection: int, message: play.SendMessage
+    ) -> Iterator[PeerAction | InjectionPoint]:
+        sent = self._to_send(message, connection)
         if sent is None:
             return
-        # A server need not know yet with whom it speaks.
-        is_first = self._goal.aim is not None and self._goal.aim.name is None
+        # A server cannot know yet which client this is.
+        is_first = self._goal.target_message is not None and self._goal.target_message.name is None
         is_first = is_first and not self._lines[connection].has_begun
-        if is_first or not (self._is_met(said) and self._is_company()):
+        if is_first or not (self._is_target(message) and self._enough_connected()):
             yield sent
         elif not self._goal.early:
-            yield self._place(sent, seat.player.upcoming(self._clock()), seat.role)
+            yield self._point_at(sent, seat.player.upcoming(self._clock()), seat.role)
         else:
             yield sent
-            yield Call(self._newcomer, 0, True)
+            yield OpenConnection(self._newcomer, 0, True)
             if self._newcomer_at is not None:
-                place = self._place(sent, None, self._newcomer)
+                point = self._point_at(sent, None, self._newcomer)
                 yield msgspec.structs.replace(
-                    place, connection=self._newcomer_at, following=None, waits=False, others=(*self._lines,)
+                    point, connection=self._newcomer_at, following=None, waits=False, others=(*self._lines,)
                 )
 
-    def _is_company(self) -> bool:
-        """Whether there are others enough: all, where a server may wait for all before it answers."""
-        aim = self._goal.aim
-        needs_all = aim is None or aim.name is None or aim.name in self._dissector.introductions
+    def _enough_connected(self) -> bool:
+        """Return True if enough other bots are connected.
+
+        All are needed if a server may wait for all before it answers.
+        """
+        target_message = self._goal.target_message
+        needs_all = (
+            target_message is None
+            or target_message.name is None
+            or target_message.name in self._dissector.introductions
+        )
         here = sum(seat.connection is not None for seat in self._seats)
         return here >= (len(self._seats) if needs_all else min(2, len(self._seats)))
 
-    def _until(self) -> float:
+    def _wait_until(self) -> float:
         steps = [seat.player.next(self._clock()) for seat in self._seats if seat.connection is not None]
         times = [step.until for step in steps if isinstance(step, play.Wait) and step.until is not None]
         if not all(seat.has_called for seat in self._seats):
-            times.append(self._called_at + _NEXT_S)
+            times.append(self._called_at + _NEXT_BOT_S)
         return min(times, default=self._clock() + 1)
 
     @property
-    def has_played(self) -> bool:
+    def has_finished_game(self) -> bool:
         return all(seat.player.games for seat in self._seats)
 
-    def _have_enough(self) -> bool:
+    def _all_finished(self) -> bool:
         return all(seat.has_called for seat in self._seats) and all(
-            seat.connection is None or seat.player.had_enough for seat in self._seats
+            seat.connection is None or seat.player.is_finished for seat in self._seats
         )
 
-    # What the server does.
+    # Input from the server.
 
-    def moved(self, server: Role, address: str) -> None:
-        """Servers are played by the peer."""
+    def server_moved(self, server: StreamRole, address: str) -> None:
+        """Ignore the call: the target plays the servers."""
 
-    def accepted(self, connection: int, server: Role) -> None:
-        """Nobody comes to a client."""
+    def client_accepted(self, connection: int, server: StreamRole) -> None:
+        """Ignore the call: no peer connects to a client."""
 
-    def connected(self, connection: int, role: Role) -> None:
+    def connected(self, connection: int, role: StreamRole) -> None:
         if self._begun is None:
             self._begun = self._clock()
         if role is self._newcomer:
@@ -172,17 +193,17 @@ class PlayersWay(PlayedWay):
             return
         seat = self._seats[role.number]
         seat.connection = connection
-        self._lines[connection] = Line(self._dissector, "s2c")
+        self._lines[connection] = SimulatedConnection(self._dissector, "s2c")
         seat.player.connected(self._clock())
 
-    def ended(self, connection: int, how: str) -> Reaction:
+    def connection_ended(self, connection: int, how: str) -> InputResult:
         seat = self._seat_at(connection)
-        # Who is to call elsewhere may well be hung up on.
-        if seat is not None and not isinstance(seat.player.next(self._clock()), play.Call):
+        # A bot that is to connect elsewhere may be disconnected first.
+        if seat is not None and not isinstance(seat.player.next(self._clock()), play.Reconnect):
             self._leave(seat)
-            if not self._has_acted and self._goal.aim is not None:
+            if not self._has_acted and self._goal.target_message is not None:
                 self.lost = f"the server {how}"
-        return Reaction()
+        return InputResult()
 
     def _leave(self, seat: _Seat) -> None:
         if seat.connection is not None:
@@ -192,11 +213,11 @@ class PlayersWay(PlayedWay):
     def _seat_at(self, connection: int) -> _Seat | None:
         return next((seat for seat in self._seats if seat.connection == connection), None)
 
-    def _called(self, connection: int) -> str | None:
+    def _player_name(self, connection: int) -> str | None:
         seat = self._seat_at(connection)
         return None if seat is None else seat.player.name
 
-    def _hear(self, connection: int, name: str, fields: dict[str, Any]) -> None:
+    def _receive(self, connection: int, name: str, fields: dict[str, Any]) -> None:
         seat = self._seat_at(connection)
         if seat is not None:
-            seat.player.hear(name, fields, self._clock())
+            seat.player.receive(name, fields, self._clock())

@@ -1,4 +1,4 @@
-"""What can be done with any message: sent as it is, in pieces, twice, by somebody else, or not at all."""
+"""Delivery variants of any message: unchanged, in pieces, twice, from another sender, or not at all."""
 
 from __future__ import annotations
 
@@ -6,60 +6,74 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import Role, Situation
+from kiebitz.dissectors.conformance.expectations import Situation, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.probing import actions as acts
-from kiebitz.dissectors.probing.actions import Acts
+from kiebitz.dissectors.probing import actions as actions
+from kiebitz.dissectors.probing.actions import CaseActions
 
-_LATE = 2.0
-"""A late answer comes after so many times the time in which it is waited for."""
+_LATE_FACTOR = 2.0
+"""A late answer is sent after this multiple of its timeout."""
 
 
-class Form(msgspec.Struct, frozen=True):
-    """Something that can be done with any message."""
+class DeliveryVariant(msgspec.Struct, frozen=True):
+    """A way to deliver a message."""
 
     kind: str
     sentence: str
-    make: Callable[[Situation], Acts]
+    make: Callable[[Situation], CaseActions]
     uses: int = 1
     harmless: bool = False
 
 
-_IN_A_STREAM = (
-    Form("bytewise", "byte by byte", acts.bytewise, harmless=True),
-    Form("in-two", "in two pieces, a second apart", acts.in_two, harmless=True),
-    Form("slowly", "a byte a second, at first", acts.slowly, harmless=True),
-    Form("joined", "in one piece with the next message", acts.joined, 2, harmless=True),
-    Form("cut/silence", "half of it, and then nothing", acts.half_then()),
-    Form("cut/half-close", "half of it, and then no more is sent", acts.half_then(acts.HalfClose())),
-    Form("cut/close", "half of it, and then the connection is closed", acts.half_then(acts.Close())),
-    Form("cut/reset", "half of it, and then the connection is reset", acts.half_then(acts.Reset())),
-    Form("twice", "twice", acts.twice),
-    Form("early", "the message after it comes first", acts.early, 2),
+_STREAM_VARIANTS = (
+    DeliveryVariant("bytewise", "byte by byte", actions.send_bytewise, harmless=True),
+    DeliveryVariant("in-two", "in two pieces, a second apart", actions.send_in_two, harmless=True),
+    DeliveryVariant("slowly", "a byte a second, at first", actions.send_slowly, harmless=True),
+    DeliveryVariant("joined", "in one piece with the next message", actions.send_joined, 2, harmless=True),
+    DeliveryVariant("cut/silence", "half of it, then nothing", actions.send_half_then()),
+    DeliveryVariant(
+        "cut/half-close", "half of it, then a half-close", actions.send_half_then(actions.HalfClose())
+    ),
+    DeliveryVariant(
+        "cut/close", "half of it, then the connection is closed", actions.send_half_then(actions.Close())
+    ),
+    DeliveryVariant(
+        "cut/reset", "half of it, then the connection is reset", actions.send_half_then(actions.Reset())
+    ),
+    DeliveryVariant("twice", "twice", actions.send_twice),
+    DeliveryVariant("early", "the message after it comes first", actions.send_next_first, 2),
 )
-_IN_DATAGRAMS = (
-    Form("lost", "it is lost", acts.never),
-    Form("doubled", "the datagram comes twice", acts.twice),
-    Form("overtaken", "the next datagram comes first", acts.overtaken, 2),
-    Form("early", "the answer after it comes first", acts.early, 2),
+_DATAGRAM_VARIANTS = (
+    DeliveryVariant("lost", "it is lost", actions.send_nothing),
+    DeliveryVariant("doubled", "the datagram comes twice", actions.send_twice),
+    DeliveryVariant("overtaken", "the next datagram comes first", actions.send_overtaken, 2),
+    DeliveryVariant("early", "the answer after it comes first", actions.send_next_first, 2),
 )
-_FROM_OTHER = Form("from-other", "another player sends it", acts.by("other"))
-_FROM_STRANGER = Form("from-stranger", "somebody sends it who has said nothing else", acts.by("stranger"))
+_FROM_OTHER = DeliveryVariant("from-other", "another player sends it", actions.send_by("other"))
+_FROM_STRANGER = DeliveryVariant(
+    "from-stranger", "a new client sends it without any other message", actions.send_by("stranger")
+)
 
 
-def forms_of(row: MessageType, dissector: Dissector, role: Role) -> Sequence[Form]:
-    """What can be done with a message to a program of a role."""
-    forms = [Form("whole", "as it is", acts.whole, harmless=True)]
-    forms += _IN_A_STREAM if dissector.transport == "tcp" else _IN_DATAGRAMS
+def delivery_variants_of(
+    row: MessageType, dissector: Dissector, role: TargetRole
+) -> Sequence[DeliveryVariant]:
+    """Return the delivery variants of a message sent to a program of a role."""
+    forms = [DeliveryVariant("whole", "as it is", actions.send_whole, harmless=True)]
+    forms += _STREAM_VARIANTS if dissector.transport == "tcp" else _DATAGRAM_VARIANTS
     patience = dissector.patience.get(row.name)
     if row.answers and dissector.transport == "tcp":
-        forms.append(Form("never", "it is not sent", acts.never))
+        forms.append(DeliveryVariant("never", "it is not sent", actions.send_nothing))
     if row.answers and patience is not None:
-        forms.append(Form("late", f"{_LATE * patience:g} s too late", acts.after(_LATE * patience)))
+        forms.append(
+            DeliveryVariant(
+                "late", f"{_LATE_FACTOR * patience:g} s too late", actions.send_after(_LATE_FACTOR * patience)
+            )
+        )
     if role == "server":
         forms.append(_FROM_OTHER)
-    # To a client over TCP nobody can send but its server.
+    # Over TCP only its server can send to a client.
     if role == "server" or dissector.transport == "udp":
         forms.append(_FROM_STRANGER)
     return forms

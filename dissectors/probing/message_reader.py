@@ -1,4 +1,4 @@
-"""What a peer says on one connection, cut into messages and read."""
+"""Decoded messages from one direction of a connection."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """A sound message: its bytes, and what they say."""
+class ReceivedMessage(msgspec.Struct, frozen=True):
+    """A valid message: its bytes, row and fields."""
 
     frame: bytes
     row: MessageType
     fields: dict[str, Any]
 
 
-class Ear:
-    """Hears what goes in one direction of a connection, from its beginning on."""
+class MessageReader:
+    """A reader for one direction of a connection, from its beginning."""
 
-    def __init__(self, dissector: Dissector, hears: Direction) -> None:
+    def __init__(self, dissector: Dissector, direction: Direction) -> None:
         self._dissector = dissector
-        self._hears: Direction = hears
-        self._framer = dissector.framer(hears)
-        self._came = 0
+        self._direction: Direction = direction
+        self._framer = dissector.framer(direction)
+        self._received = 0
 
-    def hear(self, data: bytes) -> list[Heard]:
-        """The messages that come to an end with these bytes; what is not sound is left out."""
-        frames = [*self._framer.feed(self._came, data), *self._framer.settle()]
-        self._came += len(data)
+    def read(self, data: bytes) -> list[ReceivedMessage]:
+        """Return the valid messages that these bytes complete; invalid ones are omitted."""
+        frames = [*self._framer.feed(self._received, data), *self._framer.settle()]
+        self._received += len(data)
         found = []
         for frame in frames:
-            decoded = self._dissector.decode(frame.data, self._hears)
+            decoded = self._dissector.decode(frame.data, self._direction)
             if decoded.row is not None and decoded.sound:
-                found.append(Heard(frame.data, decoded.row, decoded.fields))
+                found.append(ReceivedMessage(frame.data, decoded.row, decoded.fields))
         return found
 
     @property
-    def has_heard(self) -> bool:
-        """Whether any bytes have come."""
-        return self._came > 0
+    def has_received(self) -> bool:
+        """True if any bytes have been received."""
+        return self._received > 0

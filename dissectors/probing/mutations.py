@@ -1,7 +1,7 @@
-"""From a well-formed frame to one that has exactly one thing wrong.
+"""Mutations of a well-formed frame: each makes exactly one thing wrong.
 
-Each result is read once more: one that says what the frame said before, and is as sound, is no spoilt one,
-and `NotHere` is raised. So a case never claims what its bytes do not show.
+Each result is decoded again. If it still has the same content and is as valid as before, it is no mutation
+and `NotApplicable` is raised. So a case never claims what its bytes do not show.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from kiebitz.dissectors.conformance.expectations import Breach, NotHere, Situation, Spelling
+from kiebitz.dissectors.conformance.expectations import NotApplicable, RuleViolation, Situation, Spelling
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, Handle, MessageType, Mismatch, to_json
 from kiebitz.dissectors.grammar.invalid_values import NOBODY, Wrong
 from kiebitz.dissectors.grammar.patching import Place, replaced
 from kiebitz.dissectors.model import Direction
 
-_NO_UTF_8 = b"\xe4"
-"""An `ä` in Latin-1: no UTF-8, wherever it stands."""
+_LATIN_1_BYTE = b"\xe4"
+"""`ä` in Latin-1: invalid UTF-8 at any position."""
 
-_NOBODYS_NUMBER = 4711
+_UNUSED_OFFSET = 4711
 
 
-class Spoiler:
-    """Spoils frames of one direction of a protocol."""
+class Mutator:
+    """The mutations for frames of one direction of a protocol."""
 
     def __init__(self, dissector: Dissector, direction: Direction) -> None:
         self._dissector = dissector
@@ -32,48 +32,48 @@ class Spoiler:
 
     # Fields.
 
-    def with_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
-        """Another text in place of a field's. Raises NotHere."""
+    def replace_text(self, field: Field, wrong: Wrong, frame: bytes) -> bytes:
+        """Replace a field's text by an invalid one. Raises NotApplicable."""
         with_field, decoded, row = self._with_field(field, frame)
-        place = self._dissector.codec.text_place(with_field, row, field.name)
-        if place is None:
-            raise NotHere(f"it is not known which bytes are its {field.name}")
+        span = self._dissector.codec.text_place(with_field, row, field.name)
+        if span is None:
+            raise NotApplicable(f"the position of its {field.name} is unknown")
         value = decoded.fields[field.name]
-        # Of several values that stand there one by one, the first is spoilt.
+        # Of a list of values, the first one is mutated.
         stood = value[0] if isinstance(value, list) and not _is_of_type(field, value) else value
         try:
             text = self._dissector.codec.as_text(with_field, row, field, wrong.of(stood))
         except LookupError as error:
-            raise NotHere(f"its {field.name} lacks the part that would be wrong") from error
+            raise NotApplicable(f"its {field.name} lacks the part to make invalid") from error
         except UNWRITABLE as error:
-            raise NotHere(f"its {field.name} cannot be spoilt so: {error}") from error
-        return self._spoilt(frame, replaced(with_field, {place: text}), must_be_flawed=not wrong.allowed)
+            raise NotApplicable(f"its {field.name} cannot be made invalid in this way: {error}") from error
+        return self._checked(frame, replaced(with_field, {span: text}), must_be_flawed=not wrong.allowed)
 
-    def left_out(self, field: Field, frame: bytes) -> bytes:
-        """Without a field. Raises NotHere."""
+    def remove_field(self, field: Field, frame: bytes) -> bytes:
+        """Remove a field. Raises NotApplicable."""
         if field.name not in self._read(frame)[0].fields:
-            raise NotHere(f"there is no {field.name} in it to be left out")
-        frame, place = self._whole(field, frame)
-        return self._spoilt(frame, replaced(frame, {place: b""}), must_be_flawed=False)
+            raise NotApplicable(f"it has no {field.name} to leave out")
+        frame, span = self._field_span(field, frame)
+        return self._checked(frame, replaced(frame, {span: b""}), must_be_flawed=False)
 
-    def doubled(self, field: Field, frame: bytes) -> bytes:
-        """With a field twice. Raises NotHere."""
-        # A reader that takes the last of two sees nothing wrong; there are two all the same.
-        frame, (start, length) = self._whole(field, frame)
+    def repeat_field(self, field: Field, frame: bytes) -> bytes:
+        """Repeat a field. Raises NotApplicable."""
+        # A reader that uses the last of two sees nothing wrong; the field is duplicated all the same.
+        frame, (start, length) = self._field_span(field, frame)
         whole = frame[start : start + length]
         return replaced(frame, {(start, length): self._dissector.codec.twice(whole)})
 
-    def in_latin_1(self, field: Field, frame: bytes) -> bytes:
-        """With a byte in a field that is no UTF-8. Raises NotHere."""
+    def insert_latin_1(self, field: Field, frame: bytes) -> bytes:
+        """Insert a byte that is not valid UTF-8 into a field. Raises NotApplicable."""
         frame, _, row = self._with_field(field, frame)
-        place = self._dissector.codec.text_place(frame, row, field.name)
-        if place is None:
-            raise NotHere(f"it is not known which bytes are its {field.name}")
-        middle = place[0] + (place[1] + 1) // 2
-        return self._spoilt(frame, frame[:middle] + _NO_UTF_8 + frame[middle:], must_be_flawed=False)
+        span = self._dissector.codec.text_place(frame, row, field.name)
+        if span is None:
+            raise NotApplicable(f"the position of its {field.name} is unknown")
+        middle = span[0] + (span[1] + 1) // 2
+        return self._checked(frame, frame[:middle] + _LATIN_1_BYTE + frame[middle:], must_be_flawed=False)
 
-    def naming(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
-        """With the name of somebody or something else: another player's, or nobody's. Raises NotHere."""
+    def replace_identifier(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
+        """Replace an identifier by another player's, or by one that does not exist. Raises NotApplicable."""
         frame, decoded, row = self._with_field(field, at.frame)
         known = at.others.get(handle, ())
 
@@ -81,34 +81,36 @@ class Spoiler:
             if named is not handle:
                 return value
             if not is_others:
-                return _nobodys(value)
+                return _unused_identifier(value)
             return next((other for other in known if other != value and type(other) is type(value)), value)
 
         before = {field.name: decoded.fields[field.name]}
         after = self._dissector.renamed(row, before, renamed)
         if to_json(before) == to_json(after):
-            raise NotHere(f"no other {handle.title} is known")
+            raise NotApplicable(f"no other {handle.title} is known")
         return self._rewritten(frame, {**decoded.fields, **after})
 
     # Messages.
 
-    def breached(self, breach: Breach, at: Situation) -> bytes:
-        """With fields that break a rule. Raises NotHere."""
+    def break_rule(self, breach: RuleViolation, at: Situation) -> bytes:
+        """Change the fields so that they break a rule. Raises NotApplicable."""
         decoded, _ = self._read(at.frame)
         try:
             fields = breach.fields(decoded.fields, at)
         except (*UNWRITABLE, StopIteration) as error:
-            raise NotHere("it is not known what would break the rule here") from error
-        if breach.says is None:
+            raise NotApplicable("the table's state does not show what would break the rule here") from error
+        if breach.sends is None:
             return self._rewritten(at.frame, fields)
         try:
-            return self._dissector.encode(breach.says, self._direction, fields)
+            return self._dissector.encode(breach.sends, self._direction, fields)
         except UNWRITABLE as error:
-            raise NotHere(f"such a message cannot be written: {error}") from error
+            raise NotApplicable(f"such a message cannot be encoded: {error}") from error
 
     def dialect(self, row: MessageType, frame: bytes) -> bytes:
-        """The same message as a dialect's row has it; a field that is new has a text of no meaning. Raises
-        NotHere."""
+        """Return the same message in the form of a dialect's row. Raises NotApplicable.
+
+        A field that only the dialect has gets a meaningless value.
+        """
         decoded, before = self._read(frame)
         if before is row:
             return frame
@@ -120,91 +122,91 @@ class Spoiler:
                 if field.name in known or not field.optional
             }
             try:
-                written = self._dissector.encode(row.name, row.direction, fields)
+                mutated = self._dissector.encode(row.name, row.direction, fields)
             except UNWRITABLE:
                 continue
-            again = self._dissector.decode(written, self._direction)
+            again = self._dissector.decode(mutated, self._direction)
             if again.row is row and again.sound:
-                return written
-        raise NotHere("no message of this dialect can be made of it")
+                return mutated
+        raise NotApplicable("it cannot be converted to this dialect")
 
-    def spelt(self, spelling: Spelling, frame: bytes) -> bytes:
-        """The same message in another spelling, which says the same. Raises NotHere."""
+    def respell(self, spelling: Spelling, frame: bytes) -> bytes:
+        """Return the same message in another spelling with the same content. Raises NotApplicable."""
         decoded, _ = self._read(frame)
-        written = spelling.frame(frame)
-        again = self._dissector.decode(written, self._direction)
-        if written == frame or again.fields_json != decoded.fields_json or not again.sound:
-            raise NotHere("it has nothing that would be written otherwise")
-        return written
+        mutated = spelling.frame(frame)
+        again = self._dissector.decode(mutated, self._direction)
+        if mutated == frame or again.fields_json != decoded.fields_json or not again.sound:
+            raise NotApplicable("nothing in it would be spelt differently")
+        return mutated
 
-    def in_utf_16(self, frame: bytes) -> bytes:
-        """In UTF-16, without a byte order mark. Raises NotHere."""
+    def to_utf_16(self, frame: bytes) -> bytes:
+        """Encode the frame as UTF-16 without a byte order mark. Raises NotApplicable."""
         self._read(frame)
-        return self._spoilt(frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_flawed=False)
+        return self._checked(frame, frame.decode(errors="replace").encode("utf-16-le"), must_be_flawed=False)
 
-    def marked(self, frame: bytes) -> bytes:
-        """With a byte order mark before it. Raises NotHere."""
-        return self._spoilt(frame, b"\xef\xbb\xbf" + frame, must_be_flawed=False)
+    def add_byte_order_mark(self, frame: bytes) -> bytes:
+        """Prepend a byte order mark. Raises NotApplicable."""
+        return self._checked(frame, b"\xef\xbb\xbf" + frame, must_be_flawed=False)
 
-    def halved(self, frame: bytes) -> bytes:
-        """The first half as all of a datagram. Raises NotHere."""
-        return self._spoilt(frame, frame[: len(frame) // 2], must_be_flawed=False)
+    def halve(self, frame: bytes) -> bytes:
+        """Return the first half as the whole datagram. Raises NotApplicable."""
+        return self._checked(frame, frame[: len(frame) // 2], must_be_flawed=False)
 
     def renamed(self, frame: bytes) -> bytes:
-        """With a name that no message has. Raises NotHere."""
+        """Replace the message's name by one that no message has. Raises NotApplicable."""
         _, row = self._read(frame)
-        written = frame.replace(row.name.encode(), NOBODY.upper().encode())
-        if self._dissector.decode(written, self._direction).row is not None:
-            raise NotHere("its name does not stand in it as it is")
-        return self._spoilt(frame, written, must_be_flawed=False)
+        mutated = frame.replace(row.name.encode(), NOBODY.upper().encode())
+        if self._dissector.decode(mutated, self._direction).row is not None:
+            raise NotApplicable("its name does not occur literally in its bytes")
+        return self._checked(frame, mutated, must_be_flawed=False)
 
-    def _whole(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
-        """A frame that has a field, and where it stands with all that belongs to it alone."""
+    def _field_span(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
+        """Return a frame with the field, and the span of all bytes that belong to the field alone."""
         frame, _, row = self._with_field(field, frame)
-        place = self._dissector.codec.whole_place(frame, row, field.name)
-        if place is None or not place[1]:
-            raise NotHere(f"it is not known which bytes are its {field.name}")
-        return frame, place
+        span = self._dissector.codec.whole_place(frame, row, field.name)
+        if span is None or not span[1]:
+            raise NotApplicable(f"the position of its {field.name} is unknown")
+        return frame, span
 
     def _with_field(self, field: Field, frame: bytes) -> tuple[bytes, Decoded, MessageType]:
-        """The frame, or, where it lacks an optional field, the same message with one that is made up."""
+        """Return the frame; if it lacks an optional field, the same message with an invented value for it."""
         decoded, row = self._read(frame)
         if field.name in decoded.fields:
             return frame, decoded, row
         words: tuple[Any, ...] = getattr(field.type, "words", ())
         for made_up in (*words[:1], NOBODY, 1, True):
-            with suppress(NotHere, *UNWRITABLE):
+            with suppress(NotApplicable, *UNWRITABLE):
                 fields = {**decoded.fields, field.name: made_up}
-                written = self._dissector.encode(row.name, self._direction, fields)
-                again, _ = self._read(written)
+                mutated = self._dissector.encode(row.name, self._direction, fields)
+                again, _ = self._read(mutated)
                 if again.row is row and field.name in again.fields:
-                    return written, again, row
-        raise NotHere(f"there is no {field.name} in it")
+                    return mutated, again, row
+        raise NotApplicable(f"it has no {field.name}")
 
     def _read(self, frame: bytes) -> tuple[Decoded, MessageType]:
         decoded = self._dissector.decode(frame, self._direction)
         if decoded.row is None or not decoded.sound:
-            raise NotHere("the message is not sound as it is")
+            raise NotApplicable("the message is invalid before any change")
         return decoded, decoded.row
 
     def _rewritten(self, frame: bytes, fields: Mapping[str, Any]) -> bytes:
         try:
-            written = self._dissector.rewrite(frame, self._direction, fields)
+            mutated = self._dissector.rewrite(frame, self._direction, fields)
         except UNWRITABLE as error:
-            raise NotHere(f"such a message cannot be written: {error}") from error
-        return self._spoilt(frame, written, must_be_flawed=False)
+            raise NotApplicable(f"such a message cannot be encoded: {error}") from error
+        return self._checked(frame, mutated, must_be_flawed=False)
 
-    def _spoilt(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
-        """What was written, if it says something else than the frame, or not as well."""
-        before, after = (self._dissector.decode(each, self._direction) for each in (frame, written))
+    def _checked(self, frame: bytes, mutated: bytes, must_be_flawed: bool) -> bytes:
+        """Return a mutated frame whose content differs or is less valid, else raise NotApplicable."""
+        before, after = (self._dissector.decode(each, self._direction) for each in (frame, mutated))
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
         if must_be_flawed and after.sound and not is_dialect:
-            raise NotHere("it is sound all the same")
+            raise NotApplicable("it is still valid")
         says_the_same = after.row is before.row and after.fields_json == before.fields_json
         if says_the_same and after.sound and _codes(after) <= _codes(before):
-            raise NotHere("it says the same")
-        return written
+            raise NotApplicable("its content is unchanged")
+        return mutated
 
 
 def _codes(decoded: Decoded) -> set[str]:
@@ -212,13 +214,13 @@ def _codes(decoded: Decoded) -> set[str]:
 
 
 def _is_of_type(field: Field, value: Any) -> bool:
-    """Whether a value is one of the field's type, rather than a list of those."""
+    """Return True if a value is one of the field's type, rather than a list of those."""
     try:
         return bool(field.type.decode(field.type.encode(value)) == value)
     except (Mismatch, *UNWRITABLE):
         return False
 
 
-def _nobodys(value: Any) -> Any:
-    """A name that nobody has, of the same kind."""
-    return value + _NOBODYS_NUMBER if isinstance(value, int) else f"{NOBODY}{value}"[: max(len(value), 1)]
+def _unused_identifier(value: Any) -> Any:
+    """Return an identifier of the same kind that no player or object has."""
+    return value + _UNUSED_OFFSET if isinstance(value, int) else f"{NOBODY}{value}"[: max(len(value), 1)]

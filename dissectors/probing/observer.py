@@ -1,7 +1,7 @@
-"""What is seen of a conversation in which a case is tried: who is who, the table, and what the peer says.
+"""What is observed of a conversation during a test case: player names, the table, the target's messages.
 
-It is told all that is said, as items. So it knows at a place what a case may need (`Situation`), and
-afterwards what the peer has said since.
+The observer receives all traffic as items. So at an injection point it can supply what a case may need
+(`Situation`), and afterwards the target's messages since then.
 """
 
 from __future__ import annotations
@@ -16,56 +16,56 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.framing import Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Handle
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Item, Stream
-from kiebitz.dissectors.probing.routes import Place
-from kiebitz.dissectors.probing.verdict import Said
+from kiebitz.dissectors.probing.routes import InjectionPoint
+from kiebitz.dissectors.probing.verdict import ProgramMessage
 
-MOST_SAID = 500
-"""So many messages of the peer are kept of each stream: others' game may go on for long."""
+MAX_MESSAGES = 500
+"""Maximum number of the target's messages kept per stream: other players' game may go on for long."""
 
 
-class Witness:
-    """Watches a peer that says what goes in the direction `hears`."""
+class Observer:
+    """An observer of a target that sends in the direction `target_direction`."""
 
-    def __init__(self, dissector: Dissector, hears: Direction) -> None:
+    def __init__(self, dissector: Dissector, target_direction: Direction) -> None:
         self._dissector = dissector
-        self._hears: Direction = hears
+        self._target_direction: Direction = target_direction
         self._framers: dict[tuple[int, Direction], Framer] = {}
         self._streams: dict[int, Stream] = {}
         self._names: dict[int, str] = {}
-        """By stream what its client calls itself."""
-        self._named: dict[int, dict[Handle, dict[Any, None]]] = {}
-        """By stream what stands in its messages' names."""
+        """The client's own name, by stream."""
+        self._identifiers: dict[int, dict[Handle, dict[Any, None]]] = {}
+        """Identifiers in the messages, by stream."""
         self._tables: dict[int, str] = {}
         self._states: dict[str, State] = {}
-        self.is_heard = False
-        """Whether the peer has said anything."""
+        self.is_responsive = False
+        """True if the target has sent anything."""
         self._since = False
-        self._said: dict[int, list[Said]] = {}
-        """By stream what the peer has said on it."""
-        self._flawed: list[tuple[str, str]] = []
+        self._collected: dict[int, list[ProgramMessage]] = {}
+        """The target's messages, by stream."""
+        self._violations: list[tuple[str, str]] = []
 
-    # What it is told.
+    # Input.
 
     def feed(self, item: Item) -> None:
-        """Something was said, or has ended."""
+        """Process an item of the conversation."""
         self._streams[item.stream.id] = item.stream
         if not isinstance(item, Chunk):
             return
-        self.is_heard = self.is_heard or item.direction == self._hears
+        self.is_responsive = self.is_responsive or item.direction == self._target_direction
         framer = self._framer(item.stream.id, item.direction)
         for frame in (*framer.feed(item.offset, item.data), *framer.settle()):
             self._read(item.stream.id, item.direction, frame)
 
-    def take(self, found: Findings) -> None:
-        """What was found of all that was said."""
+    def take_findings(self, found: Findings) -> None:
+        """Process the inspector's findings for the whole conversation."""
         self._tables |= {table.id: table.server for table in found.tables}
         for event in found.events:
-            # A table's state is changed in place, and what was found belongs to others.
+            # A table's state is changed in place, and the findings belong to others.
             changes = deepcopy(event.changes)
             apply(self._states.setdefault(self._tables[event.table_id], {}), changes)
 
-    def begin(self) -> None:
-        """From here on what the peer says is kept."""
+    def start_collecting(self) -> None:
+        """Keep the target's messages from now on."""
         self._since = True
 
     def _framer(self, stream: int, direction: Direction) -> Framer:
@@ -78,52 +78,61 @@ class Witness:
         decoded = self._dissector.decode(frame.data, direction)
         row = decoded.row
         if row is not None and decoded.sound:
-            named = self._named.setdefault(stream, {})
+            identifiers = self._identifiers.setdefault(stream, {})
             for handle, value in self._dissector.names(row, decoded.fields):
                 if value is not None:
-                    named.setdefault(handle, {})[value] = None
+                    identifiers.setdefault(handle, {})[value] = None
             called = self._dissector.introduced(row.name, direction, decoded.fields)
             if called is not None:
                 self._names.setdefault(stream, called)
-        if self._since and direction == self._hears and len(self._said.get(stream, ())) < MOST_SAID:
+        if (
+            self._since
+            and direction == self._target_direction
+            and len(self._collected.get(stream, ())) < MAX_MESSAGES
+        ):
             self._keep(stream, decoded)
 
     def _keep(self, stream: int, decoded: Decoded) -> None:
         name = UNREADABLE if decoded.row is None else decoded.row.name
-        self._said.setdefault(stream, []).append(Said(name, decoded.fields))
+        self._collected.setdefault(stream, []).append(ProgramMessage(name, decoded.fields))
         for flaw in decoded.flaws:
             if flaw.severity == "error":
-                self._flawed.append((name, f"{name}: {flaw.text}"))
+                self._violations.append((name, f"{name}: {flaw.text}"))
 
-    # What it knows.
+    # Queries.
 
-    def situation(self, place: Place) -> Situation:
-        """What a case may need at a place."""
+    def situation(self, point: InjectionPoint) -> Situation:
+        """Return what a case may need at an injection point."""
         others: dict[Handle, list[Any]] = {}
-        for stream, handles in self._named.items():
-            if stream == place.connection:
+        for stream, handles in self._identifiers.items():
+            if stream == point.connection:
                 continue
             for handle, values in handles.items():
                 others.setdefault(handle, []).extend(values)
-        # Over UDP a conversation begins with the first that is said in it.
-        known = self._streams.get(place.connection) or next(iter(self._streams.values()), None)
+        # Over UDP a conversation begins with its first datagram.
+        known = self._streams.get(point.connection) or next(iter(self._streams.values()), None)
         state = {} if known is None else self._states.get(known.server, {})
-        player = self._names.get(place.connection)
-        return Situation(place.frame, place.following, place.waits, deepcopy(state), player, others)
+        player = self._names.get(point.connection)
+        return Situation(point.frame, point.following, point.waits, deepcopy(state), player, others)
 
-    def said(self, *streams: int) -> tuple[Said, ...]:
-        """What the peer has said on these streams since the acts began; on any, if none is named."""
-        return tuple(said for stream in streams or self._said for said in self._said.get(stream, ()))
+    def received(self, *streams: int) -> tuple[ProgramMessage, ...]:
+        """Return the target's messages since the actions began, on these streams or, without any, on all."""
+        return tuple(
+            received for stream in streams or self._collected for received in self._collected.get(stream, ())
+        )
 
-    def flawed(self, but: Collection[str]) -> tuple[str, ...]:
-        """What is wrong in that by the grammar, `but` for messages of these names."""
-        return tuple(sentence for name, sentence in self._flawed if name not in but)
+    def violations_except(self, but: Collection[str]) -> tuple[str, ...]:
+        """Return a sentence for each violation of the grammar in those messages.
 
-    def has_said(self, said: Said, stream: int) -> bool:
-        """Whether the peer has said just this on a stream since the acts began."""
-        return said in self._said.get(stream, ())
+        Messages named in `but` are not considered.
+        """
+        return tuple(sentence for name, sentence in self._violations if name not in but)
 
-    def decode(self, data: bytes) -> Said:
-        """What a message of the peer's says."""
-        decoded = self._dissector.decode(data, self._hears)
-        return Said(UNREADABLE if decoded.row is None else decoded.row.name, decoded.fields)
+    def has_sent(self, received: ProgramMessage, stream: int) -> bool:
+        """Return True if the target has sent exactly this message on a stream since the actions began."""
+        return received in self._collected.get(stream, ())
+
+    def decode(self, data: bytes) -> ProgramMessage:
+        """Decode a message of the target."""
+        decoded = self._dissector.decode(data, self._target_direction)
+        return ProgramMessage(UNREADABLE if decoded.row is None else decoded.row.name, decoded.fields)

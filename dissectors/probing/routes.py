@@ -1,8 +1,8 @@
-"""The way to a case's place: what is said until a message comes up that the case is about, and after it.
+"""Routes: what is sent until a message comes up at which a test case can be injected, and after it.
 
-A way has no socket and no clock, as `replay.part` has none: whoever goes it does its actions one after the
-other, and tells it what the peer does. `RecordedWay` goes by a recorded game. A player that plays by the
-rules is another way: all that is asked of it stands in `Way`.
+Like `replay.replay_peer`, a route has no socket and no clock: a driver carries out its actions one after the
+other, and reports what the target does. `RecordedRoute` follows a recorded game; bots and simulated servers
+follow the rules. All share the interface `Route`.
 """
 
 from __future__ import annotations
@@ -15,147 +15,154 @@ import msgspec
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import OPPOSITE, Direction
-from kiebitz.dissectors.replay.replay_peer import Action, Hang, Listen, Part, Reaction, Say
-from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script
+from kiebitz.dissectors.replay.replay_peer import (
+    AwaitPeer,
+    CloseConnection,
+    InputResult,
+    PeerAction,
+    ReplayPeer,
+    SendBytes,
+)
+from kiebitz.dissectors.replay.script import RecordedLine, Script, StreamClosing, StreamOpening, StreamRole
 
 Address = tuple[str, int]
 """Host and port."""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a case is tried: the message that is to be sent now, on which of our connections.
+class InjectionPoint(msgspec.Struct, frozen=True):
+    """The point where a case is injected: the message due now, and the connection it is due on.
 
-    `following` is what is to be sent there next, None if nothing is; it `waits` if the peer says something
-    before it. `others` are our other players' connections. `expected` is what the record has next of the
-    peer on this one; it `is_last` if the record has nothing more from either side.
+    `following` is the next message for that connection, or None; it `waits` if the target sends something
+    before it. `others` are the connections of our other players. `expected` is the target's next recorded
+    line on this connection. The point `is_last` if the record has nothing more from either side.
     """
 
     connection: int
-    role: Role
+    role: StreamRole
     frame: bytes
     following: bytes | None
     waits: bool
     others: tuple[int, ...]
-    expected: Line | None
+    expected: RecordedLine | None
     is_last: bool = False
 
 
-class Way(ABC):
-    """Goes to places that fit a case, one after the other, and on from there.
+class Route(ABC):
+    """A route to the injection points of a case, one after the other, and on from there.
 
-    `actions` ends when a `place` is reached. Then either `pass_by` or `acted` is called, and `actions` goes
-    on: to the next place, or up to what is to come after the acts. If it ends without a place, `lost` says
-    why.
+    `actions` ends when a `point` is reached. Then either `skip_point` or `confirm_actions` is called, and
+    `actions` resumes: to the next point, or up to what follows the case's actions. If it ends without a
+    point, `lost` gives the reason.
     """
 
-    place: Place | None = None
+    point: InjectionPoint | None = None
     lost: str | None = None
-    parted_at: int | None = None
-    """The number of the line of a record in whose place the peer did something else first."""
-    never = False
-    """Whether the message of the case never came up, so that other cases of it need not be tried this way."""
-    servers: Mapping[Role, Address]
-    """Where each server is, by the first role that it has."""
+    diverged_at: int | None = None
+    """The number of the recorded line in whose place the target first did something else."""
+    never_came_up = False
+    """True if the case's message never came up, so that its other cases need not be tried on this route."""
+    servers: Mapping[StreamRole, Address]
+    """The address of each server, by the first role that it has."""
 
     @abstractmethod
-    def actions(self) -> Iterator[Action]:
-        """What is to be done next; each action is taken when the one before it is done."""
+    def actions(self) -> Iterator[PeerAction]:
+        """Yield the next actions; each is requested when the one before it is done."""
 
     @abstractmethod
-    def pass_by(self) -> None:
-        """The case cannot be tried at this place: what is to be said there is said."""
+    def skip_point(self) -> None:
+        """Skip this injection point: the case cannot be tried here, and the message is sent as it is."""
 
     @abstractmethod
-    def acted(self, uses: int) -> None:
-        """The case's acts were done, in place of so many messages."""
+    def confirm_actions(self, uses: int) -> None:
+        """Report that the case's actions were done in place of `uses` messages."""
 
-    def forget(self) -> None:
-        """What the peer has said since the acts began was no answer to them."""
+    def discard_answers(self) -> None:
+        """Discard the target's messages since the actions: they were no answer to them."""
         return
 
     @property
     @abstractmethod
-    def is_as_usual(self) -> bool:
-        """Whether the peer has gone on after the acts as if the message had been sent as it is."""
+    def continued_normally(self) -> bool:
+        """True if the target went on after the actions as if the message had been sent unchanged."""
 
     @property
-    def has_played(self) -> bool:
-        """Whether a game has come to its end."""
+    def has_finished_game(self) -> bool:
+        """True if a game has been finished."""
         return False
 
     @abstractmethod
-    def has_gone_on(self, connection: int) -> bool:
-        """The same of another of our connections."""
+    def continued_normally_on(self, connection: int) -> bool:
+        """Return True if the target went on as usual on another of our connections."""
 
-    def has_left(self, connection: int) -> bool:
-        """Whether all was said on one of our connections, so that the peer may end it."""
+    def is_finished_on(self, connection: int) -> bool:
+        """Return True if one of our connections has sent everything, so that the target may end it."""
         return False
 
     @property
     @abstractmethod
-    def door(self) -> Role:
+    def newcomer_role(self) -> StreamRole:
         """The role of a new client."""
 
     @abstractmethod
-    def opening(self) -> tuple[bytes, ...]:
-        """What a new client says before the peer says anything."""
+    def opening_messages(self) -> tuple[bytes, ...]:
+        """Return the messages that a new client sends before the target sends any."""
 
     @abstractmethod
-    def moved(self, server: Role, address: str) -> None:
-        """The server that this role is of, which we play, is at this address."""
+    def server_moved(self, server: StreamRole, address: str) -> None:
+        """Set the address of the simulated server to which this role belongs."""
 
     @abstractmethod
-    def accepted(self, connection: int, server: Role) -> None:
-        """A client has come to the server that this role is of."""
+    def client_accepted(self, connection: int, server: StreamRole) -> None:
+        """Report a client's connection to the server to which this role belongs."""
 
     @abstractmethod
-    def connected(self, connection: int, role: Role) -> None:
-        """A call for a role has been taken."""
+    def connected(self, connection: int, role: StreamRole) -> None:
+        """Report that our connection for a role is established."""
 
     @abstractmethod
-    def heard(self, connection: int, data: bytes) -> Reaction:
-        """The peer has sent bytes."""
+    def data_received(self, connection: int, data: bytes) -> InputResult:
+        """Process bytes from the target."""
 
     @abstractmethod
-    def ended(self, connection: int, how: str) -> Reaction:
-        """The peer says nothing more on a connection."""
+    def connection_ended(self, connection: int, how: str) -> InputResult:
+        """Report that the target sends nothing more on a connection."""
 
     @abstractmethod
-    def overdue(self, listened: Listen) -> Reaction:
-        """What was listened for has not come in time."""
+    def timed_out(self, listened: AwaitPeer) -> InputResult:
+        """Report that an awaited line did not arrive in time."""
 
 
-class WayOfRecord(Way):
-    """What all ways have in common that know a game from a record."""
+class ScriptRoute(Route):
+    """The common base of routes that follow a recorded game."""
 
-    def __init__(self, script: Script, servers: Mapping[Role, Address]) -> None:
+    def __init__(self, script: Script, servers: Mapping[StreamRole, Address]) -> None:
         self._script = script
         self.servers = servers
 
-    def has_gone_on(self, connection: int) -> bool:
-        # The record has what is said on the place's own connection, and no more.
+    def continued_normally_on(self, connection: int) -> bool:
+        # The record covers the injection point's own connection only.
         return False
 
     @property
-    def door(self) -> Role:
+    def newcomer_role(self) -> StreamRole:
         return self._script.roles[0]
 
-    def opening(self) -> tuple[bytes, ...]:
+    def opening_messages(self) -> tuple[bytes, ...]:
         found: list[bytes] = []
         for step in self._script.steps:
-            if isinstance(step, Line) and step.role is self.door:
+            if isinstance(step, RecordedLine) and step.role is self.newcomer_role:
                 if step.direction != "c2s":
                     break
                 found.append(step.data)
         return tuple(found)
 
 
-class RecordedWay(WayOfRecord):
-    """Goes by a record, in which `fits` tells the places; if that is None it is played to its end.
+class RecordedRoute(ScriptRoute):
+    """A route that replays a record up to a message for which `fits` is true, or to its end if that is None.
 
-    It prefers places at which others play, too. With `at_start` a place is the very beginning of a
-    conversation, before anything else is said in it. Where the acts are to end in the middle of a message
-    (`is_cut`), nothing more is said there. Where the peer does something else than recorded, the way is lost.
+    It prefers injection points at which other players are present. With `at_start` the point is the very
+    beginning of a conversation. If the actions end in the middle of a message (`is_cut`), nothing more is
+    sent on that connection. If the target departs from the record, the route is lost.
     """
 
     def __init__(
@@ -163,7 +170,7 @@ class RecordedWay(WayOfRecord):
         script: Script,
         plays: Direction,
         dissectors: Mapping[str, Dissector],
-        servers: Mapping[Role, Address],
+        servers: Mapping[StreamRole, Address],
         fits: Callable[[Decoded], bool] | None,
         at_start: bool = False,
         is_cut: bool = False,
@@ -174,124 +181,126 @@ class RecordedWay(WayOfRecord):
         self._plays: Direction = plays
         self._dissectors = dissectors
         self._at_start = at_start
-        self._part = Part(script, plays, dissectors, "stop")
-        self._todo = self._part.actions()
-        self._early: dict[int, Line] = {}
-        """By a conversation's first line the one that is to come before it."""
+        self._replay_peer = ReplayPeer(script, plays, dissectors, "stop")
+        self._todo = self._replay_peer.actions()
+        self._early: dict[int, RecordedLine] = {}
+        """By a conversation's first line: the line that is to be sent before it."""
         self._numbers = frozenset() if fits is None else self._find(fits)
         self._connections: dict[int, int] = {}
-        """By the number of a role its connection."""
+        """The connection of each role, by the role's number."""
         self._known: set[int] = set()
-        """The connections of which the part knows."""
-        self._held: Say | None = None
+        """The connections that the replay peer knows."""
+        self._held: SendBytes | None = None
         self._left_out: set[int] = set()
         self._has_passed = False
         self._has_acted = False
-        self._parted: str | None = None
+        self._divergence: str | None = None
 
-    # The places.
+    # Injection points.
 
     def _find(self, fits: Callable[[Decoded], bool]) -> frozenset[int]:
-        """The numbers of the lines that are places, with others at the table if there are such."""
+        """Return the numbers of the lines to inject at, preferably those with other players present."""
         found: list[tuple[int, bool]] = []
         here: set[int] = set()
         begun: dict[int, tuple[int, bool]] = {}
-        """By role its first line of ours."""
+        """Our first line, by role."""
         for step in self._script.steps:
             number = step.role.number
-            if isinstance(step, Opening):
+            if isinstance(step, StreamOpening):
                 here.add(number)
-            elif isinstance(step, Closing):
+            elif isinstance(step, StreamClosing):
                 here.discard(number)
             elif step.direction == self._plays and step.whole and not self._is_heartbeat(step):
-                place = begun.setdefault(number, (step.number, len(here) > 1))
+                point = begun.setdefault(number, (step.number, len(here) > 1))
                 if not fits(self._dissectors[step.role.protocol].decode(step.data, step.direction)):
                     continue
                 if not self._at_start:
                     found.append((step.number, len(here) > 1))
-                elif place[0] not in self._early:
-                    self._early[place[0]] = step
-                    found.append(place)
+                elif point[0] not in self._early:
+                    self._early[point[0]] = step
+                    found.append(point)
         in_company = frozenset(number for number, is_in_company in found if is_in_company)
         return in_company or frozenset(number for number, _ in found)
 
-    def _at(self, line: Line, connection: int, frame: bytes) -> Place:
+    def _at(self, line: RecordedLine, connection: int, frame: bytes) -> InjectionPoint:
         others = tuple(other for number, other in self._connections.items() if number != line.role.number)
         if self._at_start:
-            return Place(connection, line.role, self._early[line.number].data, None, False, others, None)
+            return InjectionPoint(
+                connection, line.role, self._early[line.number].data, None, False, others, None
+            )
         following = next(self._later(line, self._plays), None)
         expected = next(self._later(line, OPPOSITE[self._plays]), None)
         waits = following is not None and expected is not None and expected.number < following.number
-        told = None
+        following_data = None
         if following is not None:
-            # Names in what waits are not known yet.
-            told = following.data if waits else self._part.worded(following)
+            # Identifiers in a line that waits are not known yet.
+            following_data = following.data if waits else self._replay_peer.with_live_names(following)
         is_last = following is None and expected is None
-        return Place(connection, line.role, frame, told, waits, others, expected, is_last)
+        return InjectionPoint(connection, line.role, frame, following_data, waits, others, expected, is_last)
 
-    def _later(self, line: Line, direction: Direction) -> Iterator[Line]:
-        """What is said later on the same stream in a direction, but for heartbeats."""
+    def _later(self, line: RecordedLine, direction: Direction) -> Iterator[RecordedLine]:
+        """Yield the later lines of the same stream in a direction, except heartbeats."""
         for step in self._script.steps:
-            if not isinstance(step, Line) or step.number <= line.number or step.role is not line.role:
+            if not isinstance(step, RecordedLine) or step.number <= line.number or step.role is not line.role:
                 continue
             if step.direction == direction and step.whole and not self._is_heartbeat(step):
                 yield step
 
-    def _is_heartbeat(self, line: Line) -> bool:
+    def _is_heartbeat(self, line: RecordedLine) -> bool:
         grammar = self._dissectors[line.role.protocol].grammar
         return any(row.heartbeat for row in grammar.rows_named(line.direction, line.name))
 
-    # What is to be done.
+    # Actions.
 
-    def actions(self) -> Iterator[Action]:
+    def actions(self) -> Iterator[PeerAction]:
         held, self._held = self._held, None
         if held is not None:
             yield held
         for action in self._todo:
             if self._is_mute(action):
                 continue
-            if isinstance(action, Say) and action.line is not None:
+            if isinstance(action, SendBytes) and action.line is not None:
                 line = action.line
                 self._connections[line.role.number] = action.connection
                 if line.number in self._left_out:
                     continue
-                if self._is_place(line):
+                if self._is_point(line):
                     self._held = action
-                    self.place = self._at(line, action.connection, action.data)
+                    self.point = self._at(line, action.connection, action.data)
                     return
-            if self._has_acted and self.is_as_usual:
+            if self._has_acted and self.continued_normally:
                 return
             yield action
-            if isinstance(action, Hang):
+            if isinstance(action, CloseConnection):
                 self._connections = {
                     number: other for number, other in self._connections.items() if other != action.connection
                 }
         if not self._has_acted:
-            self.place = None
-            self.lost = self._parted or self._why_none()
-            self.never = self._parted is None and not self._numbers
+            self.point = None
+            self.lost = self._divergence or self._why_none()
+            self.never_came_up = self._divergence is None and not self._numbers
 
     def _why_none(self) -> str | None:
         if self._is_game:
             return None
-        return f"the record has no {'other ' if self._has_passed else ''}place for it"
+        return f"the record has no {'other ' if self._has_passed else ''}point to inject it"
 
-    def _is_mute(self, action: Action) -> bool:
-        """Whether an action would go on where a message was cut."""
-        if not self._is_cut or not self._has_acted or self.place is None:
+    def _is_mute(self, action: PeerAction) -> bool:
+        """Return True if an action would continue where a message was cut."""
+        if not self._is_cut or not self._has_acted or self.point is None:
             return False
-        return isinstance(action, Say | Hang) and action.connection == self.place.connection
+        return isinstance(action, SendBytes | CloseConnection) and action.connection == self.point.connection
 
-    def _is_place(self, line: Line) -> bool:
+    def _is_point(self, line: RecordedLine) -> bool:
         return not self._has_acted and line.number in self._numbers
 
-    def pass_by(self) -> None:
-        self.place = None
+    def skip_point(self) -> None:
+        self.point = None
         self._has_passed = True
 
-    def acted(self, uses: int) -> None:
+    def confirm_actions(self, uses: int) -> None:
         self._has_acted = True
-        assert self.place is not None
+        assert self.point is not None
         held = self._held
         if held is None or held.line is None:
             return
@@ -303,50 +312,50 @@ class RecordedWay(WayOfRecord):
                 self._left_out.add(following.number)
 
     @property
-    def is_as_usual(self) -> bool:
-        expected = self.place.expected if self.place is not None else None
-        return expected is not None and self._parted is None and not self._part.awaits(expected)
+    def continued_normally(self) -> bool:
+        expected = self.point.expected if self.point is not None else None
+        return expected is not None and self._divergence is None and not self._replay_peer.awaits(expected)
 
-    def has_left(self, connection: int) -> bool:
-        return self._part.is_through(connection)
+    def is_finished_on(self, connection: int) -> bool:
+        return self._replay_peer.is_finished_on(connection)
 
-    # What the peer does.
+    # Input from the target.
 
-    def moved(self, server: Role, address: str) -> None:
-        self._part.moved(server, address)
+    def server_moved(self, server: StreamRole, address: str) -> None:
+        self._replay_peer.server_moved(server, address)
 
-    def accepted(self, connection: int, server: Role) -> None:
+    def client_accepted(self, connection: int, server: StreamRole) -> None:
         self._known.add(connection)
-        self._part.accepted(connection, server)
+        self._replay_peer.client_accepted(connection, server)
 
-    def connected(self, connection: int, role: Role) -> None:
+    def connected(self, connection: int, role: StreamRole) -> None:
         self._known.add(connection)
         self._connections[role.number] = connection
-        self._part.connected(connection, role)
+        self._replay_peer.connected(connection, role)
 
-    def heard(self, connection: int, data: bytes) -> Reaction:
-        # A stranger of ours has no part in the record.
+    def data_received(self, connection: int, data: bytes) -> InputResult:
+        # A connection outside the script has no part in the record.
         if connection not in self._known:
-            return Reaction()
-        reaction = self._part.heard(connection, data)
-        self._note(reaction, self.is_as_usual)
+            return InputResult()
+        reaction = self._replay_peer.data_received(connection, data)
+        self._note(reaction, self.continued_normally)
         return reaction
 
-    def ended(self, connection: int, how: str) -> Reaction:
+    def connection_ended(self, connection: int, how: str) -> InputResult:
         if connection not in self._known:
-            return Reaction()
-        was_as_usual = self.is_as_usual
-        reaction = self._part.ended(connection, how)
+            return InputResult()
+        was_as_usual = self.continued_normally
+        reaction = self._replay_peer.connection_ended(connection, how)
         self._note(reaction, was_as_usual)
         return reaction
 
-    def overdue(self, listened: Listen) -> Reaction:
-        reaction = self._part.overdue(listened)
-        self._note(reaction, self.is_as_usual)
+    def timed_out(self, listened: AwaitPeer) -> InputResult:
+        reaction = self._replay_peer.timed_out(listened)
+        self._note(reaction, self.continued_normally)
         return reaction
 
-    def _note(self, reaction: Reaction, is_as_usual: bool) -> None:
-        """Remember the first divergence, unless all has come already that is waited for."""
-        if self._parted is None and reaction.divergences and not is_as_usual:
-            self._parted = reaction.divergences[0].text
-            self.parted_at = reaction.divergences[0].number
+    def _note(self, reaction: InputResult, continued_normally: bool) -> None:
+        """Keep the first divergence, unless everything awaited has arrived already."""
+        if self._divergence is None and reaction.divergences and not continued_normally:
+            self._divergence = reaction.divergences[0].text
+            self.diverged_at = reaction.divergences[0].number

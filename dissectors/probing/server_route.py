@@ -1,4 +1,4 @@
-"""A way to a case's place at a client: a simple host has the game, simple players take the other seats."""
+"""A route to an injection point at a client: a simulated server runs the game, bots take the other seats."""
 
 from __future__ import annotations
 
@@ -7,103 +7,117 @@ from typing import Any
 
 from kiebitz.dissectors.conformance import bots as play
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.probing.baseline import Habits
-from kiebitz.dissectors.probing.routes import Address, Place
-from kiebitz.dissectors.probing.simulated_route import Goal, Line, PlayedWay
-from kiebitz.dissectors.probing.simulated_table import Company
-from kiebitz.dissectors.replay.replay_peer import Action, Hang, Reaction
-from kiebitz.dissectors.replay.script import Role
+from kiebitz.dissectors.probing.baseline import Baseline
+from kiebitz.dissectors.probing.routes import Address, InjectionPoint
+from kiebitz.dissectors.probing.simulated_route import RouteGoal, SimulatedConnection, SimulatedRoute
+from kiebitz.dissectors.probing.simulated_table import SimulatedTable
+from kiebitz.dissectors.replay.replay_peer import CloseConnection, InputResult, PeerAction
+from kiebitz.dissectors.replay.script import StreamRole
 
 
-class HostWay(PlayedWay):
-    """The host's doors are at the address that was given, and at the ports after it."""
+class ServerRoute(SimulatedRoute):
+    """A route played by a simulated server and bots.
+
+    The server listens at the given address and the ports that follow.
+    """
 
     def __init__(
         self,
         dissector: Dissector,
-        company: Company,
+        table: SimulatedTable,
         address: Address,
-        goal: Goal,
-        habits: Habits,
+        goal: RouteGoal,
+        baseline: Baseline,
         clock: Callable[[], float],
     ) -> None:
-        super().__init__(dissector, "s2c", goal, habits, clock)
-        self._company = company
+        super().__init__(dissector, "s2c", goal, baseline, clock)
+        self._table = table
         host, port = address
-        self._doors = [self._role(number, (host, port + number)) for number in range(company.host.doors)]
-        self.servers = {door: (host, port + number) for number, door in enumerate(self._doors)}
-        self._door_of: dict[int, Role] = {}
+        self._server_roles = [
+            self._role(number, (host, port + number)) for number in range(table.host.address_count)
+        ]
+        self.servers = {role: (host, port + number) for number, role in enumerate(self._server_roles)}
+        self._server_role_of: dict[int, StreamRole] = {}
 
     @property
-    def door(self) -> Role:
-        return self._doors[0]
+    def newcomer_role(self) -> StreamRole:
+        return self._server_roles[0]
 
-    def opening(self) -> tuple[bytes, ...]:
+    def opening_messages(self) -> tuple[bytes, ...]:
         return ()
 
-    # What is to be done.
+    # Actions.
 
-    def _moves(self) -> Iterator[Action | Place]:
-        aim = None if self._has_acted or self._begun is None else self._goal.aim
-        while isinstance(step := self._company.next(self._clock(), aim), play.Hang | play.Say):
-            self._company.did(step)
-            if isinstance(step, play.Hang):
+    def _next_actions(self) -> Iterator[PeerAction | InjectionPoint]:
+        target_message = None if self._has_acted or self._begun is None else self._goal.target_message
+        while isinstance(
+            step := self._table.next(self._clock(), target_message), play.Disconnect | play.SendMessage
+        ):
+            self._table.confirm(step)
+            if isinstance(step, play.Disconnect):
                 self._leave(step.to)
-                yield Hang(step.to, 0, True)
+                yield CloseConnection(step.to, 0, True)
                 return
-            sent = self._said(step, step.to) if step.to in self._lines else None
+            sent = self._to_send(step, step.to) if step.to in self._lines else None
             if self._is_skipped(step) or sent is None or self._is_mute(step.to):
-                # It goes nowhere, and what comes after it is due.
+                # It is not sent, and the step after it is due.
                 continue
-            if self._is_met(step):
-                upcoming = self._company.host.upcoming(self._clock(), step.to)
-                yield self._place(sent, upcoming, self._door_of[step.to])
+            if self._is_target(step):
+                upcoming = self._table.host.upcoming(self._clock(), step.to)
+                yield self._point_at(sent, upcoming, self._server_role_of[step.to])
             else:
                 yield sent
             return
 
-    def _until(self) -> float:
-        step = self._company.next(self._clock())
+    def _wait_until(self) -> float:
+        step = self._table.next(self._clock())
         until = step.until if isinstance(step, play.Wait) else None
         return self._clock() + 1 if until is None else until
 
     @property
-    def has_played(self) -> bool:
-        return self._company.host.games > 0
+    def has_finished_game(self) -> bool:
+        return self._table.host.games > 0
 
-    def _have_enough(self) -> bool:
-        return self._company.host.had_enough
+    def _all_finished(self) -> bool:
+        return self._table.host.is_finished
 
-    # What the client does.
+    # Input from the client.
 
-    def moved(self, server: Role, address: str) -> None:
-        if server is self._doors[-1]:
-            self._company.host.url = address
+    def server_moved(self, server: StreamRole, address: str) -> None:
+        if server is self._server_roles[-1]:
+            self._table.host.url = address
 
-    def accepted(self, connection: int, server: Role) -> None:
+    def client_accepted(self, connection: int, server: StreamRole) -> None:
         if self._begun is None:
             self._begun = self._clock()
-        door = next(number for number, role in enumerate(self._doors) if role.server_key == server.server_key)
-        self._lines[connection] = Line(self._dissector, "c2s")
-        self._door_of[connection] = self._doors[door]
-        self._company.came(connection, self._clock(), door)
+        index = next(
+            number for number, role in enumerate(self._server_roles) if role.server_key == server.server_key
+        )
+        self._lines[connection] = SimulatedConnection(self._dissector, "c2s")
+        self._server_role_of[connection] = self._server_roles[index]
+        self._table.client_connected(connection, self._clock(), index)
 
-    def connected(self, connection: int, role: Role) -> None:
-        """A server calls nobody."""
+    def connected(self, connection: int, role: StreamRole) -> None:
+        """Ignore the call: a server opens no connections."""
 
-    def ended(self, connection: int, how: str) -> Reaction:
+    def connection_ended(self, connection: int, how: str) -> InputResult:
         self._leave(connection)
-        if not self._lines and not self._has_acted and self._goal.aim is not None and not self._is_moving():
+        if (
+            not self._lines
+            and not self._has_acted
+            and self._goal.target_message is not None
+            and not self._is_moving()
+        ):
             self.lost = f"the client {how}"
-        return Reaction()
+        return InputResult()
 
     def _is_moving(self) -> bool:
-        """Whether the client is on its way from one door to the next."""
-        return len(self._doors) > 1 and len(self._door_of) < len(self._doors)
+        """Return True if the client is moving from one listening address to the next."""
+        return len(self._server_roles) > 1 and len(self._server_role_of) < len(self._server_roles)
 
     def _leave(self, connection: int) -> None:
         if self._lines.pop(connection, None) is not None:
-            self._company.gone(connection, self._clock())
+            self._table.client_disconnected(connection, self._clock())
 
-    def _hear(self, connection: int, name: str, fields: dict[str, Any]) -> None:
-        self._company.hear(connection, name, fields, self._clock())
+    def _receive(self, connection: int, name: str, fields: dict[str, Any]) -> None:
+        self._table.receive(connection, name, fields, self._clock())

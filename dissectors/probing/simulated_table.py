@@ -1,6 +1,6 @@
-"""A host together with simple players, who take its seats beside the client that is probed.
+"""A simulated server together with bots, which take the seats besides that of the client under test.
 
-What they say among each other goes by no connection: only what the client is told comes out.
+Their own conversation uses no connection: only messages to the client under test leave it.
 """
 
 from __future__ import annotations
@@ -8,100 +8,103 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kiebitz.dissectors.conformance.bots import (
-    Aim,
-    Call,
+    Bot,
+    BotStep,
+    Disconnect,
     Done,
     Fields,
-    Hang,
-    Host,
-    Player,
-    Say,
-    Step,
+    Reconnect,
+    SendMessage,
+    SimulatedServer,
+    TargetMessage,
     Wait,
 )
 
-_MOST_STEPS = 100_000
-"""So much is said among them at one time, and then there is no end of it."""
+_MAX_STEPS = 100_000
+"""Maximum number of messages per step; beyond it the simulation is assumed to loop."""
 
 
-class Company:
-    """The players have connections of numbers below zero; from outside come those of zero and more."""
+class SimulatedTable:
+    """A simulated server with its bots.
 
-    def __init__(self, host: Host, players: Sequence[Player]) -> None:
+    The bots have connections with negative numbers; clients from outside have zero or positive ones.
+    """
+
+    def __init__(self, host: SimulatedServer, players: Sequence[Bot]) -> None:
         self.host = host
         self._players = [*players]
-        self._at: dict[int, Player] = {}
+        self._at: dict[int, Bot] = {}
         self._last = 0
 
-    def came(self, connection: int, now: float, door: int = 0) -> None:
-        """A client has connected."""
+    def client_connected(self, connection: int, now: float, address_index: int = 0) -> None:
+        """Register a client's connection."""
         if not self._at:
             for player in self._players:
                 self._connect(player, now, 0)
-        self.host.came(connection, now, door)
+        self.host.client_connected(connection, now, address_index)
 
-    def hear(self, connection: int, name: str, fields: Fields, now: float) -> None:
-        """A client has said something."""
-        self.host.hear(connection, name, fields, now)
+    def receive(self, connection: int, name: str, fields: Fields, now: float) -> None:
+        """Process a client's message."""
+        self.host.receive(connection, name, fields, now)
 
-    def gone(self, connection: int, now: float) -> None:
-        """A client's connection is over."""
-        self.host.gone(connection, now)
+    def client_disconnected(self, connection: int, now: float) -> None:
+        """Process the end of a client's connection."""
+        self.host.client_disconnected(connection, now)
 
-    def next(self, now: float, aim: Aim | None = None) -> Step:
-        """What to say next to who is outside; see `Side.next`."""
-        for _ in range(_MOST_STEPS):
-            step = self.host.next(now, aim)
-            if isinstance(step, Say | Hang):
+    def next(self, now: float, target_message: TargetMessage | None = None) -> BotStep:
+        """Return the next step for clients from outside; see `SimulatedPeer.next`."""
+        for _ in range(_MAX_STEPS):
+            step = self.host.next(now, target_message)
+            if isinstance(step, SendMessage | Disconnect):
                 if step.to >= 0:
                     return step
                 self._deliver(step, now)
             else:
-                spoke = [self._speak(connection, now, aim) for connection in [*self._at]]
+                spoke = [self._step_bot(connection, now, target_message) for connection in [*self._at]]
                 if True not in spoke:
                     return self._idle(step, now)
         return Done()
 
-    def did(self, step: Say | Hang) -> None:
-        """This was done of what `next` gave."""
-        self.host.did(step)
+    def confirm(self, step: SendMessage | Disconnect) -> None:
+        """Confirm that a step returned by `next` was carried out."""
+        self.host.confirm(step)
 
-    def _connect(self, player: Player, now: float, door: int) -> None:
+    def _connect(self, player: Bot, now: float, address_index: int) -> None:
         self._last -= 1
         self._at[self._last] = player
-        self.host.came(self._last, now, door)
+        self.host.client_connected(self._last, now, address_index)
         player.connected(now)
 
-    def _deliver(self, step: Say | Hang, now: float) -> None:
-        """The host says something to one of the players."""
-        self.host.did(step)
+    def _deliver(self, step: SendMessage | Disconnect, now: float) -> None:
+        """Deliver a step of the server to one of the bots."""
+        self.host.confirm(step)
         player = self._at.get(step.to)
         if player is None:
             return
-        if isinstance(step, Say):
-            player.hear(step.name, step.fields, now)
+        if isinstance(step, SendMessage):
+            player.receive(step.name, step.fields, now)
         else:
             del self._at[step.to]
-            self.host.gone(step.to, now)
+            self.host.client_disconnected(step.to, now)
 
-    def _speak(self, connection: int, now: float, aim: Aim | None) -> bool:
-        """Have a player say one thing to the host; whether it did."""
+    def _step_bot(self, connection: int, now: float, target_message: TargetMessage | None) -> bool:
+        """Deliver one step of a bot to the server; return True if there was one."""
         player = self._at.get(connection)
-        step = player.next(now, aim) if player is not None else None
+        step = player.next(now, target_message) if player is not None else None
         if player is None or step is None or isinstance(step, Wait | Done):
             return False
-        player.did(step)
-        if isinstance(step, Say):
-            self.host.hear(connection, step.name, step.fields, now)
+        player.confirm(step)
+        if isinstance(step, SendMessage):
+            self.host.receive(connection, step.name, step.fields, now)
             return True
         del self._at[connection]
-        self.host.gone(connection, now)
-        if isinstance(step, Call):
+        self.host.client_disconnected(connection, now)
+        if isinstance(step, Reconnect):
             self._connect(player, now, 1)
         return True
 
-    def _idle(self, step: Step, now: float) -> Step:
-        """Wait for whoever thinks the shortest."""
+    def _idle(self, step: BotStep, now: float) -> BotStep:
+        """Return the shortest of all waits."""
         steps = [step, *(player.next(now) for player in self._at.values())]
         times = [each.until for each in steps if isinstance(each, Wait) and each.until is not None]
         if times:

@@ -1,4 +1,4 @@
-"""How a peer writes: what is said to it is written likewise, as far as it shows how."""
+"""A target's spelling style, learnt from its messages and used in those sent to it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from kiebitz.dissectors.conformance.expectations import NotHere, Spelling
+from kiebitz.dissectors.conformance.expectations import NotApplicable, Spelling
 from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.probing.actions import line_end, other_line_ends
-from kiebitz.dissectors.probing.message_reader import Heard
+from kiebitz.dissectors.probing.actions import line_end_of, swap_line_ends
+from kiebitz.dissectors.probing.message_reader import ReceivedMessage
 
-_ENOUGH = 5
-"""So many messages of a name show how it is written."""
+_MIN_SAMPLES = 5
+"""Number of messages of a name that suffice to learn its spelling."""
 
 
-class Manner:
-    """Learns from what is heard. Of a spelling that every peer must read nothing is learnt: it is not
-    needed."""
+class SpellingStyle:
+    """The spelling style of a target.
+
+    Only optional spellings are learnt: those that every peer must read are not needed.
+    """
 
     def __init__(self, dissector: Dissector) -> None:
         self._dissector = dissector
@@ -27,32 +29,32 @@ class Manner:
         self._has_other_ends = False
         self._heard: Counter[str] = Counter()
 
-    def heard(self, message: Heard) -> None:
-        """The peer has written this."""
+    def learn(self, message: ReceivedMessage) -> None:
+        """Learn from a message of the target."""
         frame, row = message.frame, message.row
-        if self._heard[row.name] >= _ENOUGH:
+        if self._heard[row.name] >= _MIN_SAMPLES:
             return
         self._heard[row.name] += 1
         with suppress(*UNWRITABLE):
             plain = self._dissector.encode(row.name, row.direction, message.fields)
             for spelling in self._dissector.reactions.spellings:
                 if spelling.level == "open" and spelling.frame(plain) != plain:
-                    # Who writes so already has nothing more to be spelt so.
+                    # A message that is already in this spelling does not change.
                     self._is_used[spelling.word] = spelling.frame(frame) == frame
-            with suppress(NotHere):
-                ends = line_end(frame), line_end(plain)
-                self._has_other_ends = ends[0] != ends[1] and ends[0] == other_line_ends(ends[1])
+            with suppress(NotApplicable):
+                ends = line_end_of(frame), line_end_of(plain)
+                self._has_other_ends = ends[0] != ends[1] and ends[0] == swap_line_ends(ends[1])
 
-    def written(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """A message as this peer would write it. Raises ValueError where no row has these fields."""
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """Encode a message as this target would. Raises ValueError if no row has these fields."""
         frame = self._dissector.encode(name, direction, fields)
         for spelling in self._dissector.reactions.spellings:
             if self._is_used.get(spelling.word):
-                frame = self._spelt(spelling, frame, direction)
-        return other_line_ends(frame) if self._has_other_ends else frame
+                frame = self._respell(spelling, frame, direction)
+        return swap_line_ends(frame) if self._has_other_ends else frame
 
-    def _spelt(self, spelling: Spelling, frame: bytes, direction: Direction) -> bytes:
-        """The frame in a spelling, if it says the same then."""
+    def _respell(self, spelling: Spelling, frame: bytes, direction: Direction) -> bytes:
+        """Return the frame in a spelling, or unchanged if that would alter its content."""
         with suppress(*UNWRITABLE):
             written = spelling.frame(frame)
             before, after = (self._dissector.decode(each, direction) for each in (frame, written))

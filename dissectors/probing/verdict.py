@@ -1,4 +1,4 @@
-"""From what was seen of a program in a case to a verdict on it."""
+"""The verdict on a program, from what was observed in a test case."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import msgspec
 from kiebitz.dissectors.conformance.expectations import Reaction
 from kiebitz.dissectors.probing.case import Case
 
-Word = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
-"""It does what is right; what the specification does not recommend; something on which the specification says
-nothing; what it must not do."""
+VerdictWord = Literal["OK", "NON-STRICT", "INFORMATIONAL", "FAILED"]
+"""OK: correct. NON-STRICT: against a recommendation of the specification. INFORMATIONAL: the specification
+leaves it open. FAILED: a violation."""
 
 
-class Said(msgspec.Struct, frozen=True):
+class ProgramMessage(msgspec.Struct, frozen=True):
     """A message of the program under test."""
 
     message: str
     fields: dict[str, Any]
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """What a program did in a case, up to the end of the wait.
+class ObservedBehaviour(msgspec.Struct, frozen=True):
+    """A program's observed behaviour in a case, up to the end of the wait.
 
-    `as_usual` says that what the record has next came; `said` are its messages since the acts,
-    and `flawed` what is wrong in those that are against the grammar, a sentence each. `ended` is how it ended
-    the connection, `died` how its process ended.
+    `continued_normally` is true if the next recorded message arrived; `sent_messages` are its messages since
+    the actions, and `violations` has one sentence for each of them that violates the grammar. `ended` is how
+    it ended the connection, `died` how its process ended.
 
-    `lets_in` says whether a new client got in afterwards, `others_go_on` whether a game went on that others
-    played at the same time; None if nobody tried. `is_beyond` says that it had stopped going on by then also
-    where nothing odd was done. `answer` is a message of its that answers the case's by the grammar.
-    `leaves_waiting` says that the others hear nothing any more, as they wait for one who is gone, `untold`
-    that they do not hear what is to be told to all.
+    `lets_in` is true if a new client was accepted afterwards, `others_go_on` if a game that others played at
+    the same time continued; None if neither was tried. `is_beyond` is true if it stops at this point in
+    undisturbed games, too. `answer` is a message of the program that answers the case's by the grammar.
+    `leaves_waiting` is true if the other clients receive nothing any more, as they wait for a player who has
+    left; `others_uninformed` if they do not receive a message due to all.
     """
 
-    as_usual: bool = False
-    said: tuple[Said, ...] = ()
-    flawed: tuple[str, ...] = ()
+    continued_normally: bool = False
+    sent_messages: tuple[ProgramMessage, ...] = ()
+    violations: tuple[str, ...] = ()
     ended: Literal["closed", "reset"] | None = None
     died: str | None = None
     lets_in: bool | None = None
@@ -45,19 +45,19 @@ class Seen(msgspec.Struct, frozen=True):
     is_beyond: bool = False
     answer: str | None = None
     leaves_waiting: bool = False
-    untold: bool = False
+    others_uninformed: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """A verdict: the word, why in a sentence, and how the program reacted."""
+    """A verdict: its word, the reason in a sentence, and the program's reactions."""
 
-    word: Word
+    word: VerdictWord
     why: str
     reactions: tuple[Reaction, ...]
 
 
 EXIT_STATUS = "exit status "
-"""With this begins how a program ended that has ended by itself."""
+"""The beginning of the text about a process that exited by itself."""
 
 _DID: dict[Reaction, str] = {
     "answers": "goes on as if nothing were wrong",
@@ -74,60 +74,64 @@ _RIGHT: dict[Reaction, str] = {
 }
 
 
-def reactions_of(case: Case, seen: Seen) -> tuple[Reaction, ...]:
-    """How a program reacted; it may have refused and then ended the connection."""
+def reactions_of(case: Case, observed: ObservedBehaviour) -> tuple[Reaction, ...]:
+    """Return a program's reactions; it may have refused and then closed the connection."""
     found: list[Reaction] = []
-    refusals = case.demand.refusals
-    if any(refusal.is_said_in(each.message, each.fields) for refusal in refusals for each in seen.said):
+    refusals = case.expectation.refusals
+    if any(
+        refusal.matches(each.message, each.fields) for refusal in refusals for each in observed.sent_messages
+    ):
         found.append("refuses")
-    elif seen.as_usual:
+    elif observed.continued_normally:
         found.append("answers")
-    if seen.ended is not None:
+    if observed.ended is not None:
         found.append("closes")
     return tuple(found) or ("ignores",)
 
 
-def judged(case: Case, seen: Seen) -> Verdict:
-    """The verdict on what was seen.
+def judge(case: Case, observed: ObservedBehaviour) -> Verdict:
+    """Return the verdict on observed behaviour.
 
-    To live on, to let others in and to leave their game alone is demanded in each case, and so is to say only
-    what the grammar allows.
+    Every case requires the program to stay alive, to accept others, to leave their game alone, and to send
+    only what the grammar allows.
     """
-    reactions = reactions_of(case, seen)
-    broken = _always_demanded(case, seen)
+    reactions = reactions_of(case, observed)
+    broken = _broken_requirement(case, observed)
     if broken is not None:
         return Verdict("FAILED", broken, reactions)
-    demand = case.demand
-    if seen.untold and demand.level == "must":
-        return Verdict("FAILED", f"it does not tell the others: {demand.others_hear}", reactions)
+    expectation = case.expectation
+    if observed.others_uninformed and expectation.level == "must":
+        return Verdict("FAILED", f"it does not send the others {expectation.others_receive}", reactions)
     did = " and ".join(_DID[each] for each in reactions)
-    if reactions == ("ignores",) and seen.answer is not None:
-        did = f"answers it with {seen.answer}"
-    if demand.level == "open":
+    if reactions == ("ignores",) and observed.answer is not None:
+        did = f"answers it with {observed.answer}"
+    if expectation.level == "open":
         return Verdict("INFORMATIONAL", f"it {did}; the specification leaves that open", reactions)
-    # To refuse and to hang up then is right where either is.
-    if {*reactions} & {*demand.right} and ("answers" not in reactions or "answers" in demand.right):
+    # Refusing and then closing is right where either is.
+    if {*reactions} & {*expectation.right} and ("answers" not in reactions or "answers" in expectation.right):
         return Verdict("OK", f"it {did}", reactions)
-    if case.harmless and seen.is_beyond and reactions == ("ignores",):
-        why = f"it {did}, and does not go on here where nothing odd is done, either"
+    if case.harmless and observed.is_beyond and reactions == ("ignores",):
+        why = f"it {did}, as it does at this point of an undisturbed game"
         return Verdict("INFORMATIONAL", why, reactions)
-    wanted = " or ".join(_RIGHT[each] for each in demand.right)
-    word: Word = "FAILED" if demand.level == "must" else "NON-STRICT"
-    return Verdict(word, f"it {did}, and {demand.level} {wanted}", reactions)
+    wanted = " or ".join(_RIGHT[each] for each in expectation.right)
+    word: VerdictWord = "FAILED" if expectation.level == "must" else "NON-STRICT"
+    return Verdict(word, f"it {did}, and {expectation.level} {wanted}", reactions)
 
 
-def _always_demanded(case: Case, seen: Seen) -> str | None:
-    """What is broken of what is demanded in each case."""
-    # A client that is to hang up may say by its status that it could not play.
-    may_end = case.role == "client" and case.demand.level == "must" and "closes" in case.demand.right
-    if seen.died is not None and not (may_end and seen.died.startswith(EXIT_STATUS)):
-        return f"it has ended: {seen.died}"
-    if seen.lets_in is False:
-        return "a new client does not get in any more"
-    if seen.others_go_on is False and case.demand.spares_others:
-        return "the game of the others does not go on"
-    if seen.leaves_waiting:
-        return "the others wait for one who is gone"
-    if seen.flawed:
-        return f"it says what the grammar does not allow: {seen.flawed[0]}"
+def _broken_requirement(case: Case, observed: ObservedBehaviour) -> str | None:
+    """Return the violated requirement that holds for every case, or None."""
+    # A client that is to disconnect may exit with a status saying that it could not play.
+    may_end = (
+        case.role == "client" and case.expectation.level == "must" and "closes" in case.expectation.right
+    )
+    if observed.died is not None and not (may_end and observed.died.startswith(EXIT_STATUS)):
+        return f"it has ended: {observed.died}"
+    if observed.lets_in is False:
+        return "it accepts no new client any more"
+    if observed.others_go_on is False and case.expectation.spares_others:
+        return "the other players' game does not go on"
+    if observed.leaves_waiting:
+        return "the other players wait for one that has left"
+    if observed.violations:
+        return f"it sends what the grammar does not allow: {observed.violations[0]}"
     return None

@@ -1,1 +1,1 @@
-"""A recorded session played again: the script, the parts in it, and what they wait for."""
+"""Replay of a recorded session: its script, the peers in it, and the lines they expect."""

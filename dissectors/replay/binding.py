@@ -1,8 +1,8 @@
-"""Which of a record's names stands for which live one: tokens, players' numbers, lobbies and the like.
+"""The bindings of recorded identifiers to live ones: tokens, players' numbers, lobbies and the like.
 
-Who plays one side of a recorded session to a live peer meets other tokens than the record has. Each pair is
-bound when it first comes up, one to one, and holds from then on: recorded messages are told with the live
-names, and a live message fits a recorded one if it says the same under the bindings.
+A live peer uses other tokens than the record. Each pair of identifiers is bound one to one when it first
+occurs, and stays so: recorded messages are sent with the live identifiers, and a live message matches a
+recorded one if both are equal under the bindings.
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from kiebitz.dissectors.grammar.grammar import Handle, MessageType
 Fields = Mapping[str, Any]
 
 _Scope = tuple[Handle, int | None]
-"""A kind of name, and the stream that it belongs to if it is good for one stream only."""
+"""A kind of identifier, and the stream that it belongs to if it is valid in one stream only."""
 
 _Found = dict[tuple[Handle, Any], Any]
-"""The live names that recorded ones of these kinds can be bound to."""
+"""The live identifiers that recorded ones can be bound to."""
 
 
 class _Pairs(msgspec.Struct, eq=False):
-    """Recorded to live names and back."""
+    """A one-to-one mapping of recorded to live identifiers."""
 
     live: dict[Any, Any] = msgspec.field(default_factory=dict)
     recorded: dict[Any, Any] = msgspec.field(default_factory=dict)
 
     def bind(self, recorded: Any, live: Any) -> None:
-        """This pair from now on, and none of those that contradict it."""
+        """Bind a pair, and remove those that contradict it."""
         self.recorded.pop(self.live.get(recorded), None)
         self.live.pop(self.recorded.get(live), None)
         self.live[recorded] = live
         self.recorded[live] = recorded
 
     def free_for(self, recorded: Any) -> Any:
-        """The live name for a recorded one that is not bound: itself, unless the live peer has it already.
+        """Return the live identifier for an unbound recorded one.
 
-        Then that of the recorded name which it is bound to is not needed, or the next one's.
+        It is the same one, unless the live peer uses it already. Then the recorded identifier bound to that
+        one is free, or the next one in this chain.
         """
         name = recorded
         while name in self.recorded:
@@ -48,23 +49,23 @@ class _Pairs(msgspec.Struct, eq=False):
         return name
 
     def may_bind(self, recorded: Any, live: Any) -> bool:
-        """Whether the pair contradicts none that is bound."""
+        """Return True if the pair contradicts no bound one."""
         return recorded not in self.live and live not in self.recorded
 
 
 class Bindings:
-    """The names bound so far. `role` is the number of the recorded stream that a message belongs to."""
+    """All bindings so far; `role` is the number of the recorded stream that a message belongs to."""
 
     def __init__(self) -> None:
         self._pairs: dict[_Scope, _Pairs] = {}
         self._servers: dict[str, str] = {}
 
     def move(self, recorded: str, live: str) -> None:
-        """A server of the record is at another address today."""
+        """Set the live address of a recorded server."""
         self._servers[recorded] = live
 
-    def told(self, dissector: Dissector, row: MessageType, fields: Fields, role: int) -> dict[str, Any]:
-        """A recorded message's fields with the live names; a name that is told unbound is bound to itself."""
+    def to_live(self, dissector: Dissector, row: MessageType, fields: Fields, role: int) -> dict[str, Any]:
+        """Return a recorded message's fields with the live identifiers; an unbound one is bound to itself."""
 
         def rename(handle: Handle, name: Any) -> Any:
             pairs = self._of(handle, role)
@@ -78,12 +79,12 @@ class Bindings:
     def expected(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
     ) -> dict[str, Any]:
-        """A recorded message's fields with the names that are bound, or can be by this live message."""
+        """Return a recorded message's fields with the identifiers bound now or by this live message."""
         found = self._unbound(dissector, row, recorded, live, role)
         return self._under(found, dissector, row, recorded, role)
 
     def fits(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> bool:
-        """Whether a live message says what a recorded one of its row says; if so, its names are bound."""
+        """Return True if a live message equals a recorded one of its row, and bind its identifiers then."""
         found = self._matching(dissector, row, recorded, live, role)
         if found is None:
             return False
@@ -93,19 +94,18 @@ class Bindings:
     def is_same(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
     ) -> bool:
-        """Whether a live message says what a recorded one says, without any name that is not yet bound to
-        its like."""
+        """Return True if a live message equals a recorded one with bound or equal identifiers."""
         found = self._matching(dissector, row, recorded, live, role)
         return found is not None and all(one == other for (_, one), other in found.items())
 
     def take(self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int) -> None:
-        """Bind the names of a live message that stands for a recorded one, though it says something else."""
+        """Bind the identifiers of a live message that replaces a recorded one with other content."""
         self._bind(self._unbound(dissector, row, recorded, live, role), role)
 
     def _matching(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
     ) -> _Found | None:
-        """The names that make two messages the same, None if nothing does."""
+        """Return the bindings that make two messages equal, None if there are none."""
         if recorded.keys() != live.keys():
             return None
         found = self._unbound(dissector, row, recorded, live, role)
@@ -114,7 +114,7 @@ class Bindings:
     def _under(
         self, found: _Found, dissector: Dissector, row: MessageType, recorded: Fields, role: int
     ) -> dict[str, Any]:
-        """A recorded message's fields with these names, and else with those that are bound."""
+        """Return a recorded message's fields with these identifiers, and else with the bound ones."""
 
         def rename(handle: Handle, name: Any) -> Any:
             bound = self._of(handle, role).live.get(name, name)
@@ -125,10 +125,10 @@ class Bindings:
     def _unbound(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
     ) -> _Found:
-        """The names in the same places that can be bound, one to one.
+        """Return the identifiers in the same positions that can be bound, one to one.
 
-        What the server makes up in this very message is bound anew, whatever it was bound to. What is good
-        for one stream only was told by the server: a client does not bring it up.
+        An identifier that the server generates in this very message is bound again, whatever it was bound to.
+        One that is valid in one stream only comes from the server: a client's message never binds it.
         """
         fresh = {field.name for field in row.fields if field.fresh}
         found: _Found = {}

@@ -1,7 +1,7 @@
-"""Which player speaks in which role of a script, by what he calls himself.
+"""The names of the players in a script's roles.
 
-The first message of a client with a name in it is the one by which he says who he is; what the server makes
-up for him (`Field.fresh`) is his, too.
+A client introduces itself by its first message that contains a name. A name that the server generates for it
+(`Field.fresh`) belongs to it, too.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.replay.script import Line, Script
+from kiebitz.dissectors.replay.script import RecordedLine, Script
 
 
 def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[int, set[str]]:
-    """Role to all that its client is called, numbers as text."""
+    """Return all names of each role's client, by the role's number; numbers are given as text."""
     names: dict[int, set[str]] = {role.number: set() for role in script.roles}
     introduced: dict[int, str] = {}
     for step in script.steps:
-        if not isinstance(step, Line):
+        if not isinstance(step, RecordedLine):
             continue
         number = step.role.number
         introduces = step.direction == "c2s" and introduced.get(number, step.name) == step.name
@@ -35,7 +35,7 @@ def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[
             else {name: decoded.fields[name] for name in fresh & decoded.fields.keys()}
         )
         named = dissector.names(decoded.row, fields)
-        # What is good for one conversation only, such as a token, is nobody's name.
+        # An identifier that is valid in one conversation only, such as a token, is no player's name.
         found = {str(name) for handle, name in named if not handle.per_stream}
         if found and introduces:
             introduced[number] = step.name

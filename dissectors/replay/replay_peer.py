@@ -1,11 +1,11 @@
-"""One side of a recorded session, played to a live peer: what is to be said next, and what to be heard first.
+"""One side of a recorded session, replayed to a live peer.
 
-A part goes through its script in the order of the record. It sends a line of its own once all lines that the
-peer sent before it have come (`expected_lines.py`), with the live peer's names in place of the recorded ones
-(`binding.py`). An unexpected line is a divergence.
+The replay follows its script in the order of the record. It sends one of its lines once all lines that the
+peer sent before it have arrived (`expected_lines.py`), with the live peer's identifiers in place of the
+recorded ones (`binding.py`). An unexpected line is a divergence.
 
-It has no socket and no clock: whoever plays it takes one action after the other from `actions`, does it, and
-tells what the peer does.
+It has no socket and no clock: a driver takes one action after the other from `actions`, carries it out, and
+reports what the peer does.
 """
 
 from __future__ import annotations
@@ -21,66 +21,74 @@ from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import Decoded, Flaw, MessageType, unreadable
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.replay.binding import Bindings
-from kiebitz.dissectors.replay.expected_lines import Cues, Heard
-from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.dissectors.replay.expected_lines import ExpectedLines, LiveMessage
+from kiebitz.dissectors.replay.script import (
+    RecordedLine,
+    Script,
+    ScriptStep,
+    StreamClosing,
+    StreamOpening,
+    StreamRole,
+)
 
-Policy = Literal["stop", "skip", "wait"]
-"""After a divergence: end; or take what came for what was to come, and go on without what did not come; or
-let it pass, and wait for what the record has."""
+DivergencePolicy = Literal["stop", "skip", "wait"]
+"""After a divergence: stop; or use the message received in place of the expected one and continue without the
+latter; or ignore it and keep waiting for what the record has."""
 
 _TOO_LONG = unreadable(Flaw("error", "malformed", "too-long", f"longer than {FRAME_LIMIT} bytes", 0, 0))
 
 
-class Say(msgspec.Struct, frozen=True):
-    """Send bytes on a connection, `since_ns` after the step before it if the pace is the record's.
+class SendBytes(msgspec.Struct, frozen=True):
+    """Send bytes on a connection, `since_ns` nanoseconds after the previous step at the recorded pace.
 
-    What is `apart` follows another stream's at once: for both to arrive in order, a moment must lie between.
-    `line` is the record's, None for what is only answered.
+    An action that is `apart` follows one on another stream at once; a short delay must separate them, so that
+    both arrive in order. `line` is the recorded line, None for a reply to a heartbeat.
     """
 
     connection: int
     data: bytes
     since_ns: int = 0
     apart: bool = False
-    line: Line | None = None
+    line: RecordedLine | None = None
 
 
-class Call(msgspec.Struct, frozen=True):
-    """Open a connection to the role's server, and tell `Part.connected` its number."""
+class OpenConnection(msgspec.Struct, frozen=True):
+    """Open a connection to the role's server, and report its number to `ReplayPeer.connected`."""
 
-    role: Role
+    role: StreamRole
     since_ns: int
     apart: bool
 
 
-class Hang(msgspec.Struct, frozen=True):
-    """Say nothing more on a connection, and end it."""
+class CloseConnection(msgspec.Struct, frozen=True):
+    """Send nothing more on a connection, and close it."""
 
     connection: int
     since_ns: int
     apart: bool
 
 
-class Listen(msgspec.Struct, frozen=True):
-    """Wait until the peer does something: it is to say `line`, or, if that is None, to connect."""
+class AwaitPeer(msgspec.Struct, frozen=True):
+    """Wait for the peer: for `line`, or, if that is None, for a client to connect."""
 
-    role: Role
-    line: Line | None
+    role: StreamRole
+    line: RecordedLine | None
 
 
-class Rest(msgspec.Struct, frozen=True):
-    """Wait until a peer does anything, but no longer than until this moment of the monotonic clock."""
+class WaitUntil(msgspec.Struct, frozen=True):
+    """Wait until a peer does anything, at most until this time of the monotonic clock."""
 
     until: float
 
 
-Action = Say | Call | Hang | Listen | Rest
+PeerAction = SendBytes | OpenConnection | CloseConnection | AwaitPeer | WaitUntil
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """Where the live peer parts from the record; the text has both versions, `expected` the record's.
+    """A difference between the live peer and the record; the text has both versions, `expected` the record's.
 
-    `offset` and `length` are bytes in the peer's direction of the connection; that is None where nobody came.
+    `offset` and `length` refer to the peer's direction of the connection, which is None if no client
+    connected.
     """
 
     connection: int | None
@@ -90,153 +98,155 @@ class Divergence(msgspec.Struct, frozen=True):
     text: str
     expected: str | None
     number: int | None = None
-    """That line's, None where the record has nothing more."""
+    """The expected line's number, None if the record has nothing more."""
 
 
-class Reaction(msgspec.Struct, frozen=True):
-    """What comes of what the peer did: how it diverges, and what is to be answered at once."""
+class InputResult(msgspec.Struct, frozen=True):
+    """The consequences of input from the peer: its divergences, and replies to send at once."""
 
     divergences: tuple[Divergence, ...] = ()
-    replies: tuple[Say, ...] = ()
+    replies: tuple[SendBytes, ...] = ()
 
 
-class _Talk(msgspec.Struct, eq=False):
-    """A live connection, to a server of the record; who it is may have to be seen yet."""
+class _LiveConnection(msgspec.Struct, eq=False):
+    """A live connection to a server of the record; its role may still have to be determined."""
 
     dissector: Dissector
     server_key: str
     framer: Framer
-    came: int = 0
-    played: _Played | None = None
+    received_bytes: int = 0
+    progress: _RoleProgress | None = None
 
 
-class _Played(msgspec.Struct, eq=False):
-    """How far a role is: what is to be heard, and the numbers of the lines that are yet to be said."""
+class _RoleProgress(msgspec.Struct, eq=False):
+    """The progress of a role: the lines it expects, and the numbers of the lines it has still to send."""
 
-    role: Role
-    cues: Cues
+    role: StreamRole
+    expected_lines: ExpectedLines
     ours: deque[int] = msgspec.field(default_factory=deque)
     greets: bool = False
-    """Whether the first line of all is ours."""
+    """True if the very first line is ours."""
     connection: int | None = None
     absent: bool = False
-    """True if no client came for this role, and the replay goes on without it."""
+    """True if no client connected for this role, and the replay continues without it."""
 
 
-class Part:
-    """Plays the side that says what goes in the direction `plays`.
+class ReplayPeer:
+    """A replay of the side that sends in the direction `plays`.
 
     `dissectors` are those of the script's protocols, by name.
     """
 
     def __init__(
-        self, script: Script, plays: Direction, dissectors: Mapping[str, Dissector], policy: Policy
+        self, script: Script, plays: Direction, dissectors: Mapping[str, Dissector], policy: DivergencePolicy
     ) -> None:
-        self._hears: Direction = OPPOSITE[plays]
+        self._input_direction: Direction = OPPOSITE[plays]
         self._bindings = Bindings()
         self.stopped = False
-        """Whether a divergence has ended it."""
+        """True if a divergence has ended the replay."""
         self.lines = 0
-        """How many messages of the record it has gone past."""
+        """Number of recorded messages replayed so far."""
         self._script = script
         self._plays: Direction = plays
         self._policy = policy
         self._dissectors = dissectors
-        self._talks: dict[int, _Talk] = {}
+        self._connections: dict[int, _LiveConnection] = {}
         self._acted: set[tuple[int, int | None]] = set()
-        """What we have done since the peer was last waited for: role and event."""
+        """Our actions since the peer was last awaited: role and event."""
         self._overdue: int | None = None
-        """The line that was told to be overdue, and is waited for nevertheless."""
-        self._played = {
-            role.number: _Played(role, Cues(role, dissectors[role.protocol], self._bindings))
+        """The line that was reported as overdue and is still awaited."""
+        self._progress = {
+            role.number: _RoleProgress(role, ExpectedLines(role, dissectors[role.protocol], self._bindings))
             for role in script.roles
         }
         for step in script.steps:
-            if isinstance(step, Line):
-                self._learn(self._played[step.role.number], step)
+            if isinstance(step, RecordedLine):
+                self._learn(self._progress[step.role.number], step)
 
-    def _learn(self, played: _Played, line: Line) -> None:
-        """Note a line as ours, or as one to be waited for."""
+    def _learn(self, progress: _RoleProgress, line: RecordedLine) -> None:
+        """Note a line as ours, or as one to wait for."""
         if line.direction == self._plays:
-            played.greets = played.greets or played.cues.next is None
-            played.ours.append(line.number)
+            progress.greets = progress.greets or progress.expected_lines.next is None
+            progress.ours.append(line.number)
         elif not self._row(line, lambda row: row.heartbeat):
-            played.cues.expect(line)
+            progress.expected_lines.expect(line)
 
-    # What is to be done.
+    # Actions.
 
-    def actions(self) -> Iterator[Action]:
-        """What is to be done next; each action is taken when the one before it is done."""
+    def actions(self) -> Iterator[PeerAction]:
+        """Yield the next actions; each is requested when the one before it is done."""
         before_ns: int | None = None
         for step in self._script.steps:
-            played = self._played[step.role.number]
+            progress = self._progress[step.role.number]
             since_ns = step.ts_ns - before_ns if before_ns is not None else 0
             before_ns = step.ts_ns
-            if isinstance(step, Opening):
-                yield from self._open(played, step, since_ns)
-            elif isinstance(step, Closing):
-                if played.connection is not None:
-                    yield Hang(played.connection, since_ns, self._act(step))
+            if isinstance(step, StreamOpening):
+                yield from self._open(progress, step, since_ns)
+            elif isinstance(step, StreamClosing):
+                if progress.connection is not None:
+                    yield CloseConnection(progress.connection, since_ns, self._note_action(step))
             elif step.direction == self._plays:
-                yield from self._say(played, step, since_ns)
+                yield from self._send_line(progress, step, since_ns)
             else:
-                while played.cues.awaits(step) and not self.stopped:
+                while progress.expected_lines.awaits(step) and not self.stopped:
                     self._acted.clear()
-                    yield Listen(played.role, step)
+                    yield AwaitPeer(progress.role, step)
             if self.stopped:
                 return
-            self.lines += isinstance(step, Line)
+            self.lines += isinstance(step, RecordedLine)
 
-    def _open(self, played: _Played, step: Opening, since_ns: int) -> Iterator[Action]:
+    def _open(self, progress: _RoleProgress, step: StreamOpening, since_ns: int) -> Iterator[PeerAction]:
         if self._plays == "c2s":
-            yield Call(played.role, since_ns, self._act(step))
-        elif played.greets or played.cues.next is None:
-            # Who is to be greeted, or says nothing at all, takes the role by coming.
-            yield from self._await_client(played)
+            yield OpenConnection(progress.role, since_ns, self._note_action(step))
+        elif progress.greets or progress.expected_lines.next is None:
+            # A client that is to be greeted, or sends nothing at all, takes the role by connecting.
+            yield from self._await_client(progress)
 
-    def _await_client(self, played: _Played) -> Iterator[Action]:
-        while played.connection is None and not (played.absent or self.stopped):
-            come = next((number for number in self._talks if self._may_take(number, played)), None)
+    def _await_client(self, progress: _RoleProgress) -> Iterator[PeerAction]:
+        while progress.connection is None and not (progress.absent or self.stopped):
+            come = next((number for number in self._connections if self._is_free_for(number, progress)), None)
             if come is not None:
-                self._give(come, played)
+                self._assign(come, progress)
             else:
                 self._acted.clear()
-                yield Listen(played.role, None)
+                yield AwaitPeer(progress.role, None)
 
-    def _say(self, played: _Played, line: Line, since_ns: int) -> Iterator[Action]:
-        played.ours.popleft()
+    def _send_line(self, progress: _RoleProgress, line: RecordedLine, since_ns: int) -> Iterator[PeerAction]:
+        progress.ours.popleft()
         if self._row(line, lambda row: row.heartbeat and bool(row.answers)):
-            # It is said whenever the live peer asks.
+            # It is sent whenever the live peer asks.
             return
-        yield from self._await_client(played)
-        if played.connection is not None and not self.stopped:
-            yield Say(played.connection, self.worded(line), since_ns, self._act(line), line)
+        yield from self._await_client(progress)
+        if progress.connection is not None and not self.stopped:
+            yield SendBytes(
+                progress.connection, self.with_live_names(line), since_ns, self._note_action(line), line
+            )
 
-    def worded(self, line: Line) -> bytes:
-        """A line with the live names in it; a name that is not bound yet is bound to itself."""
-        played = self._played[line.role.number]
-        dissector = played.cues.dissector
+    def with_live_names(self, line: RecordedLine) -> bytes:
+        """Return a line with the live identifiers; an identifier that is not bound yet is bound to itself."""
+        progress = self._progress[line.role.number]
+        dissector = progress.expected_lines.dissector
         decoded = dissector.decode(line.data, line.direction)
         if decoded.row is None or not line.whole:
             return line.data
-        fields = self._bindings.told(dissector, decoded.row, decoded.fields, played.role.number)
+        fields = self._bindings.to_live(dissector, decoded.row, decoded.fields, progress.role.number)
         return dissector.rewrite(line.data, line.direction, fields)
 
-    def awaits(self, line: Line) -> bool:
-        """Whether a line of the peer's is yet to come."""
-        return self._played[line.role.number].cues.awaits(line)
+    def awaits(self, line: RecordedLine) -> bool:
+        """Return True if a line of the peer has not arrived yet."""
+        return self._progress[line.role.number].expected_lines.awaits(line)
 
-    def is_through(self, connection: int) -> bool:
-        """Whether the record has nothing more on a connection, of ours or of the peer's."""
-        played = self._talks[connection].played if connection in self._talks else None
-        return played is not None and played.cues.next is None and not played.ours
+    def is_finished_on(self, connection: int) -> bool:
+        """Return True if the record has nothing more on a connection, from either side."""
+        progress = self._connections[connection].progress if connection in self._connections else None
+        return progress is not None and progress.expected_lines.next is None and not progress.ours
 
-    def _act(self, step: Step) -> bool:
-        """Note that we act, and say whether something else was just done on another stream.
+    def _note_action(self, step: ScriptStep) -> bool:
+        """Note an action; return whether another one was just done on another stream.
 
         Copies of one broadcast may arrive in any order.
         """
-        event = step.event_id if isinstance(step, Line) else None
+        event = step.event_id if isinstance(step, RecordedLine) else None
         apart = any(
             number != step.role.number and (event is None or event != other) for number, other in self._acted
         )
@@ -245,142 +255,153 @@ class Part:
         self._acted.add((step.role.number, event))
         return apart
 
-    # What the peer does.
+    # Input from the peer.
 
-    def moved(self, server: Role, address: str) -> None:
-        """The server that this role is of is at this address today."""
+    def server_moved(self, server: StreamRole, address: str) -> None:
+        """Set the live address of the server to which this role belongs."""
         self._bindings.move(server.server, address)
 
-    def accepted(self, connection: int, server: Role) -> None:
-        """A client has come to the server that this role is of."""
-        self._meet(connection, server)
+    def client_accepted(self, connection: int, server: StreamRole) -> None:
+        """Report a client's connection to the server to which this role belongs."""
+        self._add_connection(connection, server)
 
-    def connected(self, connection: int, role: Role) -> None:
-        """Our call for a role has been taken."""
-        self._meet(connection, role)
-        self._give(connection, self._played[role.number])
+    def connected(self, connection: int, role: StreamRole) -> None:
+        """Report that our connection for a role is established."""
+        self._add_connection(connection, role)
+        self._assign(connection, self._progress[role.number])
 
-    def heard(self, connection: int, data: bytes) -> Reaction:
-        """The peer has sent bytes: a datagram, or a piece of a stream."""
-        talk = self._talks[connection]
-        frames = [*talk.framer.feed(talk.came, data)]
-        talk.came += len(data)
-        # It may be our turn now: what could still belong to a line end is not waited for.
+    def data_received(self, connection: int, data: bytes) -> InputResult:
+        """Process bytes from the peer: a datagram, or a piece of a stream."""
+        talk = self._connections[connection]
+        frames = [*talk.framer.feed(talk.received_bytes, data)]
+        talk.received_bytes += len(data)
+        # It may be our turn now, so a possible rest of a line end is not waited for.
         return self._read(connection, [*frames, *talk.framer.settle()])
 
-    def ended(self, connection: int, how: str) -> Reaction:
-        """What the peer was still to say will not come; `how` is a predicate, as in "has hung up"."""
-        talk = self._talks[connection]
+    def connection_ended(self, connection: int, how: str) -> InputResult:
+        """Report that the peer sends nothing more; `how` is a predicate, as in "has hung up"."""
+        talk = self._connections[connection]
         reaction = self._read(connection, talk.framer.eof())
-        played = talk.played
-        line = played.cues.next if played is not None else None
-        if played is None or line is None or self.stopped:
+        progress = talk.progress
+        line = progress.expected_lines.next if progress is not None else None
+        if progress is None or line is None or self.stopped:
             return reaction
-        text = f"{self._peer} {how}, where the record goes on with {played.cues.recorded(line)}"
-        played.cues.give_all_up()
-        divergence = self._diverge(played, text, line)
-        return Reaction((*reaction.divergences, divergence), reaction.replies)
+        text = f"{self._peer} {how}, where the record goes on with {progress.expected_lines.describe(line)}"
+        progress.expected_lines.give_all_up()
+        divergence = self._diverge(progress, text, line)
+        return InputResult((*reaction.divergences, divergence), reaction.replies)
 
-    def overdue(self, listened: Listen) -> Reaction:
-        """What was listened for has not come in time."""
-        played = self._played[listened.role.number]
+    def timed_out(self, listened: AwaitPeer) -> InputResult:
+        """Report that an awaited line or client did not arrive in time."""
+        progress = self._progress[listened.role.number]
         line = listened.line
         if line is None:
-            text = f"nobody has come for the conversation that {played.role.client} had"
+            text = f"no client has connected for the recorded conversation of {progress.role.client}"
             if self._policy == "skip":
-                played.absent = True
-                played.cues.give_all_up()
+                progress.absent = True
+                progress.expected_lines.give_all_up()
         elif self._overdue == line.number:
-            return Reaction()
+            return InputResult()
         else:
             self._overdue = line.number
-            text = f"{self._peer} says nothing, where the record has {played.cues.recorded(line)}"
-        divergence = self._diverge(played, text, line)
+            text = f"{self._peer} says nothing, where the record has {progress.expected_lines.describe(line)}"
+        divergence = self._diverge(progress, text, line)
         if line is not None and self._policy == "skip":
-            played.cues.give_up(line)
-        return Reaction((divergence,))
+            progress.expected_lines.give_up(line)
+        return InputResult((divergence,))
 
-    def _meet(self, connection: int, role: Role) -> None:
+    def _add_connection(self, connection: int, role: StreamRole) -> None:
         dissector = self._dissectors[role.protocol]
-        self._talks[connection] = _Talk(dissector, role.server_key, dissector.framer(self._hears))
+        self._connections[connection] = _LiveConnection(
+            dissector, role.server_key, dissector.framer(self._input_direction)
+        )
 
-    def _give(self, connection: int, played: _Played) -> None:
-        """This connection is the role's from now on."""
-        played.connection = connection
-        self._talks[connection].played = played
+    def _assign(self, connection: int, progress: _RoleProgress) -> None:
+        """Assign a connection to a role."""
+        progress.connection = connection
+        self._connections[connection].progress = progress
 
-    def _may_take(self, connection: int, played: _Played) -> bool:
-        """Whether a connection is nobody's yet, and a role's."""
-        talk = self._talks[connection]
-        return talk.played is None and talk.server_key == played.role.server_key
+    def _is_free_for(self, connection: int, progress: _RoleProgress) -> bool:
+        """Return True if a connection is unassigned and belongs to the role's server."""
+        talk = self._connections[connection]
+        return talk.progress is None and talk.server_key == progress.role.server_key
 
-    def _read(self, connection: int, frames: Iterable[Frame]) -> Reaction:
-        talk = self._talks[connection]
+    def _read(self, connection: int, frames: Iterable[Frame]) -> InputResult:
+        talk = self._connections[connection]
         divergences: list[Divergence] = []
-        replies: list[Say] = []
+        replies: list[SendBytes] = []
         for frame in frames:
             if self.stopped:
                 break
             decoded = self._decode(talk, frame)
-            heard = Heard(decoded, frame.data, frame.offset, frame.size)
+            message = LiveMessage(decoded, frame.data, frame.offset, frame.size)
             if decoded.row is not None and decoded.row.heartbeat:
                 for answer in talk.dissector.grammar.heartbeats_to(decoded.row.name, self._plays):
-                    replies.append(Say(connection, talk.dissector.encode(answer, self._plays, {})))
+                    replies.append(SendBytes(connection, talk.dissector.encode(answer, self._plays, {})))
                 continue
-            played = talk.played or self._choose(connection, heard)
-            # A client more than the record has is nobody's concern.
-            if played is not None and not played.cues.take(heard, played.ours[0] if played.ours else None):
-                divergences.append(self._surprised(played, heard))
-        return Reaction(tuple(divergences), tuple(replies))
+            progress = talk.progress or self._choose(connection, message)
+            # A client beyond those of the record is ignored.
+            if progress is not None and not progress.expected_lines.take(
+                message, progress.ours[0] if progress.ours else None
+            ):
+                divergences.append(self._surprised(progress, message))
+        return InputResult(tuple(divergences), tuple(replies))
 
-    def _decode(self, talk: _Talk, frame: Frame) -> Decoded:
+    def _decode(self, talk: _LiveConnection, frame: Frame) -> Decoded:
         if frame.cut is None:
-            return talk.dissector.decode(frame.data, self._hears)
-        return talk.dissector.truncated(frame.data, self._hears) if frame.cut == "end" else _TOO_LONG
+            return talk.dissector.decode(frame.data, self._input_direction)
+        return (
+            talk.dissector.truncated(frame.data, self._input_direction) if frame.cut == "end" else _TOO_LONG
+        )
 
-    def _choose(self, connection: int, heard: Heard) -> _Played | None:
-        """The role of a client who speaks for the first time; None for one more than the record has.
+    def _choose(self, connection: int, message: LiveMessage) -> _RoleProgress | None:
+        """Return the role of a client that sends its first message; None for one beyond the record.
 
-        It is the role that begins with what he says: one of his name, else anybody's.
+        It is the role that begins with this message: preferably with the same name in it, else with any.
         """
         free = [
-            played
-            for played in self._played.values()
-            if played.connection is None and not played.absent and self._may_take(connection, played)
+            progress
+            for progress in self._progress.values()
+            if progress.connection is None and not progress.absent and self._is_free_for(connection, progress)
         ]
         chosen = (
-            next((played for played in free if played.cues.is_first(heard)), None)
-            or next((played for played in free if played.cues.could_be_first(heard)), None)
+            next((progress for progress in free if progress.expected_lines.is_first(message)), None)
+            or next((progress for progress in free if progress.expected_lines.could_be_first(message)), None)
             or next(iter(free), None)
         )
         if chosen is not None:
-            self._give(connection, chosen)
+            self._assign(connection, chosen)
         return chosen
 
-    def _surprised(self, played: _Played, heard: Heard) -> Divergence:
-        """The peer says what is not expected of it."""
-        text = f"{self._peer} says {played.cues.surprise(heard)}"
-        divergence = self._diverge(played, text, played.cues.next, (heard.offset, heard.length))
+    def _surprised(self, progress: _RoleProgress, message: LiveMessage) -> Divergence:
+        """Return the divergence for an unexpected message."""
+        text = f"{self._peer} says {progress.expected_lines.describe_mismatch(message)}"
+        divergence = self._diverge(
+            progress, text, progress.expected_lines.next, (message.offset, message.length)
+        )
         if self._policy == "skip":
-            played.cues.stand_in(heard)
+            progress.expected_lines.substitute(message)
         return divergence
 
     def _diverge(
-        self, played: _Played, text: str, line: Line | None, at: tuple[int, int] | None = None
+        self, progress: _RoleProgress, text: str, line: RecordedLine | None, at: tuple[int, int] | None = None
     ) -> Divergence:
-        """Tell a divergence, at an offset and length in what came; end, if that is the policy."""
+        """Return a divergence at an offset and length of the input; stop if that is the policy."""
         self.stopped = self.stopped or self._policy == "stop"
-        connection = played.connection
-        offset, length = at or (self._talks[connection].came if connection is not None else 0, 0)
-        expected = played.cues.recorded(line) if line is not None else None
+        connection = progress.connection
+        offset, length = at or (
+            self._connections[connection].received_bytes if connection is not None else 0,
+            0,
+        )
+        expected = progress.expected_lines.describe(line) if line is not None else None
         number = line.number if line is not None else None
-        return Divergence(connection, self._hears, offset, length, text, expected, number)
+        return Divergence(connection, self._input_direction, offset, length, text, expected, number)
 
     @property
     def _peer(self) -> str:
-        return "the server" if self._hears == "s2c" else "the client"
+        return "the server" if self._input_direction == "s2c" else "the client"
 
-    def _row(self, line: Line, holds: Callable[[MessageType], bool]) -> bool:
-        """Whether something holds for a row of a line's name."""
+    def _row(self, line: RecordedLine, holds: Callable[[MessageType], bool]) -> bool:
+        """Return True if a condition holds for a row of a line's name."""
         grammar = self._dissectors[line.role.protocol].grammar
         return any(holds(row) for row in grammar.rows_named(line.direction, line.name))

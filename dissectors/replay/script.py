@@ -1,4 +1,4 @@
-"""A recorded session as a script: who says what on which stream, in which order, for whoever plays a side."""
+"""A recorded session as a script: the messages of all streams in one order."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import msgspec
 from kiebitz.dissectors.model import Direction, Transport
 
 
-class Role(msgspec.Struct, frozen=True):
-    """A recorded stream, by its number in the database: who was the client, and of which server."""
+class StreamRole(msgspec.Struct, frozen=True):
+    """A recorded stream, by its number in the database, with its client and server."""
 
     number: int
     protocol: str
@@ -18,24 +18,24 @@ class Role(msgspec.Struct, frozen=True):
 
     @property
     def server_key(self) -> str:
-        """What tells its server from all others."""
+        """A key that identifies the role's server."""
         return f"{self.transport} {self.server}"
 
 
-class Opening(msgspec.Struct, frozen=True):
-    """The client turns to the server."""
+class StreamOpening(msgspec.Struct, frozen=True):
+    """The start of a stream: the client connects to the server."""
 
-    role: Role
+    role: StreamRole
     ts_ns: int
 
 
-class Line(msgspec.Struct, frozen=True):
-    """A message, by its number in the database, with the bytes of it that were recorded.
+class RecordedLine(msgspec.Struct, frozen=True):
+    """A recorded message, by its number in the database, with its bytes.
 
-    One that is not `whole` lacks bytes that are not in the capture. `event_id` is the event it tells of.
+    One that is not `whole` lacks bytes that are not in the capture. `event_id` is the event that it reports.
     """
 
-    role: Role
+    role: StreamRole
     ts_ns: int
     direction: Direction
     number: int
@@ -45,32 +45,32 @@ class Line(msgspec.Struct, frozen=True):
     event_id: int | None
 
 
-class Closing(msgspec.Struct, frozen=True):
-    """The stream ends."""
+class StreamClosing(msgspec.Struct, frozen=True):
+    """The end of a stream."""
 
-    role: Role
+    role: StreamRole
     ts_ns: int
 
 
-Step = Opening | Line | Closing
+ScriptStep = StreamOpening | RecordedLine | StreamClosing
 
 
 class Script(msgspec.Struct, frozen=True):
     """The steps in the order of the record; each role's first is its opening and its last its closing."""
 
-    roles: tuple[Role, ...]
-    steps: tuple[Step, ...]
+    roles: tuple[StreamRole, ...]
+    steps: tuple[ScriptStep, ...]
 
     @property
-    def servers(self) -> list[Role]:
-        """The first role of each server, in the order in which they come up."""
-        first: dict[str, Role] = {}
+    def servers(self) -> list[StreamRole]:
+        """The first role of each server, in order of appearance."""
+        first: dict[str, StreamRole] = {}
         for role in self.roles:
             first.setdefault(role.server_key, role)
         return list(first.values())
 
     def only(self, roles: set[int]) -> Script:
-        """What is left if only these roles are played."""
+        """Return the part of the script that these roles play."""
         return Script(
             tuple(role for role in self.roles if role.number in roles),
             tuple(step for step in self.steps if step.role.number in roles),

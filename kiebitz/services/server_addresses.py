@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import port_of
-from kiebitz.dissectors.replay.script import Role
+from kiebitz.dissectors.replay.script import StreamRole
 from kiebitz.proxy.relay.modes import parse_endpoint
 
 Place = tuple[str, int]
@@ -22,14 +22,14 @@ class AddressError(KiebitzError):
     is_usage = True
 
 
-def places_of(given: Sequence[str], servers: Sequence[Role]) -> dict[Role, Place]:
+def places_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[StreamRole, Place]:
     """Where each server is, by the first role that it has.
 
     One address alone is for the server with the lowest port; the others' ports are as far from that as they
     were in the record, as with CGML's 7001 to 7003. Raises AddressError.
     """
     lowest = min(port_of(server.server) for server in servers)
-    named: dict[Role, Place] = {}
+    named: dict[StreamRole, Place] = {}
     base: Place | None = None
     for text in given:
         recorded, equals, address = text.rpartition("=")
@@ -61,7 +61,7 @@ def place_at(text: str) -> Place:
     return host or _LOOPBACK, port
 
 
-def _server(text: str, servers: Sequence[Role]) -> Role:
+def _server(text: str, servers: Sequence[StreamRole]) -> StreamRole:
     """The server of the record that is meant: its address, or its port alone if only one has it."""
     found = [server for server in servers if text in (server.server, str(port_of(server.server)))]
     if len(found) != 1:
@@ -70,5 +70,5 @@ def _server(text: str, servers: Sequence[Role]) -> Role:
     return found[0]
 
 
-def _example(servers: Sequence[Role]) -> str:
+def _example(servers: Sequence[StreamRole]) -> str:
     return " and ".join(f"{server.server}=127.0.0.1:PORT" for server in servers[:2])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import msgspec
 
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
-from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.editing.item_edits import Splice, spliced
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.inspection.inspector import DecodeAs
@@ -72,7 +72,9 @@ def _said(timeline: Timeline, streams: Collection[int]) -> Iterator[Said]:
     return map(Said._make, increasing(rows))
 
 
-def anonymized(timeline: Timeline, stand_ins: StandIns, on_progress: Callable[[int, int], None]) -> Timeline:
+def anonymized(
+    timeline: Timeline, stand_ins: Pseudonyms, on_progress: Callable[[int, int], None]
+) -> Timeline:
     """A session that names nobody, with these stand-ins.
 
     `on_progress` as for `derived`. Raises StorageError.
@@ -106,7 +108,7 @@ def copied(
     decode_as: DecodeAs,
     on_progress: Callable[[int, int], None],
     is_full: Callable[[Recorder], bool],
-    stand_ins: StandIns | None = None,
+    stand_ins: Pseudonyms | None = None,
 ) -> Recorder:
     """Record a session's bytes into another database, as a session of its own; gives the recorder, closed.
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.dissectors.replay.script import (
+    RecordedLine,
+    Script,
+    ScriptStep,
+    StreamClosing,
+    StreamOpening,
+    StreamRole,
+)
 from kiebitz.storage.read.recorded_bytes import Bytes
 from kiebitz.storage.read.timeline import Timeline
 
@@ -17,14 +24,14 @@ def script_of(timeline: Timeline) -> Script:
         " WHERE session_id = ? AND protocol IS NOT NULL ORDER BY id",
         (timeline.session.id,),
     ).fetchall()
-    roles = {row[0]: Role(*row[:5]) for row in rows}
-    marks: list[Opening | Closing] = [Opening(roles[row[0]], row[5]) for row in rows]
-    marks += [Closing(roles[row[0]], row[6]) for row in rows if row[6] is not None]
-    marks.sort(key=lambda mark: (mark.ts_ns, isinstance(mark, Closing), mark.role.number))
+    roles = {row[0]: StreamRole(*row[:5]) for row in rows}
+    marks: list[StreamOpening | StreamClosing] = [StreamOpening(roles[row[0]], row[5]) for row in rows]
+    marks += [StreamClosing(roles[row[0]], row[6]) for row in rows if row[6] is not None]
+    marks.sort(key=lambda mark: (mark.ts_ns, isinstance(mark, StreamClosing), mark.role.number))
     lines = list(_lines(timeline, roles))
     last = {line.role.number: line.number for line in lines}
     waiting = deque(marks)
-    steps: list[Step] = []
+    steps: list[ScriptStep] = []
     for line in lines:
         while waiting and _is_before(waiting[0], line, last):
             steps.append(waiting.popleft())
@@ -32,17 +39,17 @@ def script_of(timeline: Timeline) -> Script:
     return Script(tuple(roles.values()), (*steps, *waiting))
 
 
-def _is_before(mark: Opening | Closing, line: Line, last: dict[int, int]) -> bool:
+def _is_before(mark: StreamOpening | StreamClosing, line: RecordedLine, last: dict[int, int]) -> bool:
     """Whether a stream had begun or ended before a message; what its bytes say counts for more than times.
 
     `last` has each role's last message.
     """
-    if isinstance(mark, Opening):
+    if isinstance(mark, StreamOpening):
         return mark.ts_ns <= line.ts_ns or mark.role is line.role
     return mark.ts_ns < line.ts_ns and last.get(mark.role.number, 0) < line.number
 
 
-def _lines(timeline: Timeline, roles: dict[int, Role]) -> Iterator[Line]:
+def _lines(timeline: Timeline, roles: dict[int, StreamRole]) -> Iterator[RecordedLine]:
     """The messages in the order in which they were whole."""
     recorded = Bytes(timeline.connection)
     rows = timeline.connection.execute(
@@ -53,4 +60,4 @@ def _lines(timeline: Timeline, roles: dict[int, Role]) -> Iterator[Line]:
     for number, stream, direction, ts_ns, name, offset, length, event in rows:
         stretches = recorded.between(stream, direction, offset, offset + length)
         data = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
-        yield Line(roles[stream], ts_ns, direction, number, name, data, len(data) == length, event)
+        yield RecordedLine(roles[stream], ts_ns, direction, number, name, data, len(data) == length, event)

@@ -21,22 +21,29 @@ from terminals import OnTerminal
 
 import kiebitz as library
 from kiebitz.cli.probe.html_report import write_page
-from kiebitz.cli.probe.message_html import COLUMNS, drawn_message
-from kiebitz.cli.probe.progress import Watching
-from kiebitz.cli.probe.terminal_report import tell_results
+from kiebitz.cli.probe.message_html import COLUMNS, render_message
+from kiebitz.cli.probe.progress import ProgressView
+from kiebitz.cli.probe.terminal_report import print_results
 from kiebitz.cli.terminal.screen import Console
 from kiebitz.dissectors.conformance.expectations import ANY_REACTION
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
-from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.services.probing.results import Demanded, Result, Sent, Told, group_of, no_message
+from kiebitz.services.probing.results import (
+    ReportedMessage,
+    Result,
+    SentPiece,
+    StatedExpectation,
+    group_of,
+    unread_bytes,
+)
 from kiebitz.storage.session.message_detail import InFull
 
 EVIL = "<script>alert(1)</script>\x1b[2J\u202e</pre><img src=x onerror=alert(2)>"
-OPEN = Demanded("open", ANY_REACTION, None, None)
-MUST = Demanded("must", ("refuses", "closes"), "4.2 Errors", "An error is answered.")
+OPEN = StatedExpectation("open", ANY_REACTION, None, None)
+MUST = StatedExpectation("must", ("refuses", "closes"), "4.2 Errors", "An error is answered.")
 
 
 def result(case: str, verdict: str, why: str = "it ignores it", **other: Any) -> Result:
@@ -63,7 +70,7 @@ def result(case: str, verdict: str, why: str = "it ignores it", **other: Any) ->
     return Result(case=case, verdict=verdict, why=why, **made | other)
 
 
-def told(capture: str, numbers: Sequence[int]) -> tuple[Told, ...]:
+def told(capture: str, numbers: Sequence[int]) -> tuple[ReportedMessage, ...]:
     """Messages of a recorded session."""
     found = []
     with library.open(str(CAPTURES / capture)) as session:
@@ -73,7 +80,7 @@ def told(capture: str, numbers: Sequence[int]) -> tuple[Told, ...]:
             assert shown is not None
             message = shown.message
             about = (message.id, message.time, message.direction, message.name, message.fields)
-            found.append(Told(*about, shown.data.hex(), drawn_message(shown)))
+            found.append(ReportedMessage(*about, shown.data.hex(), render_message(shown)))
     return tuple(found)
 
 
@@ -94,7 +101,7 @@ def told(capture: str, numbers: Sequence[int]) -> tuple[Told, ...]:
 def test_bytes_that_are_no_message_are_found(
     sent: list[tuple[int, int, bytes]], read: list[tuple[int, int, int]], left: bytes
 ) -> None:
-    assert no_message(sent, read) == left
+    assert unread_bytes(sent, read) == left
 
 
 @pytest.mark.full
@@ -115,8 +122,8 @@ def test_half_a_message_is_in_the_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 50), (76, 12), (50, 16), (40, 12)])
 def test_a_picture_fits_its_terminal(columns: int, rows: int) -> None:
-    cases = cases_of(OKEY, "client")
-    watching = Watching(cases)
+    cases = generate_cases(OKEY, "client")
+    watching = ProgressView(cases)
     for number, case in enumerate(cases[:400]):
         verdict = ("OK", "FAILED", "NOT TRIED", "INFORMATIONAL", "NON-STRICT")[number % 5]
         watching.add(result(case.name, verdict, f"{EVIL} {number}", group=group_of(case)))
@@ -135,7 +142,7 @@ def test_a_picture_fits_its_terminal(columns: int, rows: int) -> None:
     assert any(" more" in line for line in lines) == (rows < 30)
 
 
-def drawn(watching: Watching, columns: int, rows: int) -> list[str]:
+def drawn(watching: ProgressView, columns: int, rows: int) -> list[str]:
     """The lines of a picture."""
     file = io.StringIO()
     Console(file=file, width=columns, height=rows).print(watching)
@@ -143,8 +150,8 @@ def drawn(watching: Watching, columns: int, rows: int) -> list[str]:
 
 
 def test_a_picture_counts_what_is_left_by_message() -> None:
-    cases = [case for case in cases_of(MAEXCHEN, "server") if case.message in ("JOIN", "ROLL")]
-    watching = Watching(cases)
+    cases = [case for case in generate_cases(MAEXCHEN, "server") if case.message in ("JOIN", "ROLL")]
+    watching = ProgressView(cases)
     lines = drawn(watching, 80, 24)
     assert f"0 of {len(cases)} cases" in lines[0]
     watching.add(result(cases[0].name, "OK"))
@@ -177,13 +184,13 @@ def test_on_a_terminal_it_is_seen_as_it_runs_and_told_in_the_end() -> None:
 
 def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.CaptureFixture[str]) -> None:
     messages = told("schafkopf-1.3-badcard.pcap", range(1, 9))
-    tell_results(
+    print_results(
         [
             *(result(f"p/GIVE/{number}", "OK") for number in range(200)),
             result("p/GIVE/odd", "FAILED", "it ignores it, and must refuse it", messages=messages),
             result("p/TAKE/odd", "NON-STRICT", "it is lax", session="probe.db:7"),
             *(result(f"p/TAKE/{number}", "NOT TRIED", "nobody is there") for number in range(3)),
-            result("p/rubbish", "NOT TRIED", "its place is not reached"),
+            result("p/rubbish", "NOT TRIED", "its injection point was not reached"),
         ]
     )
     out = capsys.readouterr().out
@@ -205,23 +212,25 @@ def test_what_is_wrong_is_told_in_full_and_the_rest_in_sums(capsys: pytest.Captu
     # No column without a number in it.
     assert "INFORMATIONAL" not in out
     assert re.search(r"3 +nobody is there \(TAKE 3\)", out)
-    assert re.search(r"1 +its place is not reached \(any message 1\)", out)
+    assert re.search(r"1 +its injection point was not reached \(any message 1\)", out)
 
 
 def test_what_is_no_message_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
     odd = b"\0\xff\x1b[2J"
-    tell_results([result("p/rubbish", "FAILED", unread=odd)])
+    print_results([result("p/rubbish", "FAILED", unread=odd)])
     assert r"  sent  \x00\xff\x1b[2J" in capsys.readouterr().out
-    tell_results([result("p/x", "FAILED", messages=(Told(1, 0.0, "s2c", UNREADABLE, {}, odd.hex(), ""),))])
+    print_results(
+        [result("p/x", "FAILED", messages=(ReportedMessage(1, 0.0, "s2c", UNREADABLE, {}, odd.hex(), ""),))]
+    )
     assert r"  got   unreadable \x00\xff\x1b[2J" in capsys.readouterr().out
 
 
 def test_all_that_is_told_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
-    demand = Demanded("must", ("answers",), EVIL, EVIL)
+    demand = StatedExpectation("must", ("answers",), EVIL, EVIL)
     more = {"sentence": EVIL, "demand": demand, "session": EVIL, "command": EVIL}
-    messages = (Told(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
+    messages = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
     verdicts = ("FAILED", "NON-STRICT", "OK", "NOT TRIED")
-    tell_results(
+    print_results(
         [result(f"p/{EVIL}/x", word, f"{EVIL} {word}", messages=messages, **more) for word in verdicts]
     )
     told = capsys.readouterr().out
@@ -230,7 +239,7 @@ def test_all_that_is_told_is_harmless(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_nothing_is_told_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    tell_results([])
+    print_results([])
     assert capsys.readouterr().out == ""
 
 
@@ -314,8 +323,8 @@ def test_a_report_has_what_failed_first_and_the_bytes_of_each_case(tmp_path: Pat
 
 
 def test_a_report_escapes_all_that_it_is_told(tmp_path: Path) -> None:
-    demand = Demanded("must", ("answers",), EVIL, EVIL)
-    evil = (Told(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
+    demand = StatedExpectation("must", ("answers",), EVIL, EVIL)
+    evil = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
     results = [
         result(
             f"p/{EVIL.replace('/', '')}/{verdict}", verdict, EVIL, sentence=EVIL, demand=demand, session=EVIL
@@ -340,7 +349,7 @@ def test_a_report_escapes_all_that_it_is_told(tmp_path: Path) -> None:
 
 
 def test_a_report_is_no_larger_than_a_telephone_can_open(tmp_path: Path) -> None:
-    many = tuple(Told(number, 0.0, "c2s", "GIVE", {}, "", "x" * 50_000) for number in range(24))
+    many = tuple(ReportedMessage(number, 0.0, "c2s", "GIVE", {}, "", "x" * 50_000) for number in range(24))
     results = [result(f"p/GIVE/{number}", "OK", messages=many) for number in range(20)]
     results.append(result("p/GIVE/odd", "FAILED", messages=many))
     text = page(tmp_path / "page.html", results)
@@ -399,6 +408,6 @@ def test_the_page_of_probing_has_each_field_of_its_json() -> None:
     text = (ROOT / "docs" / "probing.md").read_text()
     table = text[text.index("## As JSON") :]
     hidden = {"unread", "drawn", "group"}
-    for record in (Result, Sent, Told, Demanded):
+    for record in (Result, SentPiece, ReportedMessage, StatedExpectation):
         for name in {*record.__struct_fields__} - hidden:
             assert f"`{name}`" in table, name

@@ -19,7 +19,7 @@ from strength import a_few
 
 from kiebitz.cli.main import run
 from kiebitz.cli.replay import playback
-from kiebitz.cli.replay.playback import Recorded
+from kiebitz.cli.replay.playback import RecordedPace
 from kiebitz.dissectors.model import Event
 from kiebitz.storage.read.seek import Step
 
@@ -85,7 +85,7 @@ class Clock:
 def test_pace_does_not_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(playback, "time", clock)
-    pace = Recorded(4.0)
+    pace = RecordedPace(4.0)
     for number in range(1000):
         clock.now += 0.01 if number else 0.0
         assert pace.wait(step(number * 10**9, (number + 1) * 10**9))
@@ -95,7 +95,7 @@ def test_pace_does_not_drift(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pace_of_zero_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(playback, "time", clock)
-    assert Recorded(0.0).wait(step(0, 10**18))
+    assert RecordedPace(0.0).wait(step(0, 10**18))
     assert clock.now == 100.0
 
 

@@ -9,7 +9,7 @@ import pytest
 from made_sessions import Conversation, record
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.inspection.blame_suppression import Aftermath
+from kiebitz.dissectors.inspection.blame_suppression import AffectedPeriod
 from kiebitz.dissectors.model import Action, Altered, Game, Item
 from kiebitz.storage.read.message_queries import diagnostics
 
@@ -34,18 +34,18 @@ def test_until_when_it_may_show(on: list[Span], later: list[Span], clean: int | 
             Game(first + number, 1, "maexchen", "", start, end) for number, (start, end) in enumerate(spans)
         ]
 
-    aftermath = Aftermath()
-    assert not aftermath.shows_at(4)
+    aftermath = AffectedPeriod()
+    assert not aftermath.affects(4)
     before = games(1, on)
     aftermath.altered(5, {game.id: game for game in before})
     for game in [*before, *games(10, later)]:
         # It is told when it begins, and again when it is over.
-        aftermath.began(game)
-        aftermath.began(game)
+        aftermath.game_seen(game)
+        aftermath.game_seen(game)
     assert aftermath.is_open == (clean is None)
-    assert [aftermath.shows_at(moment) for moment in (5, (clean or 100) - 1)] == [True, True]
+    assert [aftermath.affects(moment) for moment in (5, (clean or 100) - 1)] == [True, True]
     if clean is not None:
-        assert not aftermath.shows_at(clean)
+        assert not aftermath.affects(clean)
         aftermath.altered(clean + 1, {})
         assert aftermath.is_open
 

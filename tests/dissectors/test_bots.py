@@ -16,14 +16,14 @@ from peers.program import Died
 from strength import a_few, times
 
 from kiebitz.dissectors.conformance import bots as player_module
-from kiebitz.dissectors.conformance.bots import Aim, Call, Done, Fields, Say, Wait
-from kiebitz.dissectors.conformance.expectations import HEARS, ROLES, Role
+from kiebitz.dissectors.conformance.bots import Done, Fields, Reconnect, SendMessage, TargetMessage, Wait
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.probing.case_generator import cases_of
-from kiebitz.dissectors.probing.message_reader import Ear
-from kiebitz.dissectors.probing.simulated_table import Company
-from kiebitz.dissectors.probing.spelling_style import Manner
+from kiebitz.dissectors.probing.case_generator import generate_cases
+from kiebitz.dissectors.probing.message_reader import MessageReader
+from kiebitz.dissectors.probing.simulated_table import SimulatedTable
+from kiebitz.dissectors.probing.spelling_style import SpellingStyle
 from kiebitz.dissectors.registry import dissector_of
 
 ENOUGH_S = 200.0
@@ -66,7 +66,7 @@ class Never(Exception):
 @pytest.fixture
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever makes no sense to a player or a host is raised: in a game without faults all makes sense."""
-    monkeypatch.setattr(player_module, "_NONSENSE", (Never,))
+    monkeypatch.setattr(player_module, "_CONTEXT_ERRORS", (Never,))
 
 
 def dissector(protocol: str) -> Dissector:
@@ -75,7 +75,9 @@ def dissector(protocol: str) -> Dissector:
     return found
 
 
-def joined(protocol: str, seed: int, games: int = 0, aim: Aim | None = None) -> tuple[Bench, list[Seated]]:
+def joined(
+    protocol: str, seed: int, games: int = 0, aim: TargetMessage | None = None
+) -> tuple[Bench, list[Seated]]:
     """Simple players at a server that is none of ours."""
     seats = SEATS[protocol]
     bench = Bench(server_of(protocol, "", GAMES[protocol], seed, seats))
@@ -96,14 +98,18 @@ def hosted(protocol: str, seed: int, in_company: bool) -> tuple[Bench, Hosting]:
     return bench, hosting
 
 
-def hosting_of(protocol: str, seed: int, in_company: bool, aim: Aim | None = None) -> tuple[Bench, Hosting]:
+def hosting_of(
+    protocol: str, seed: int, in_company: bool, aim: TargetMessage | None = None
+) -> tuple[Bench, Hosting]:
     """A simple host, alone or in company."""
     about, seats = dissector(protocol), SEATS[protocol]
     assert about.host is not None
     assert about.player is not None
     host = about.host(seats, seed, GAMES[protocol])
     others = [about.player(name, 10 * seed + len(name), 0) for name in NAMES[1:seats]]
-    hosting = Hosting(about, Company(host, others) if in_company else host, 1 + (protocol == "cgml"), aim)
+    hosting = Hosting(
+        about, SimulatedTable(host, others) if in_company else host, 1 + (protocol == "cgml"), aim
+    )
     return Bench(hosting), hosting
 
 
@@ -148,7 +154,7 @@ def run(protocol: str, seed: int) -> Bench:
 def test_a_player_that_has_had_enough_leaves(protocol: str) -> None:
     bench, players = joined(protocol, 1, games=1)
     bench.run(ENOUGH_S, until=lambda: any(player.over for player in players))
-    assert any(player.simple.had_enough for player in players)
+    assert any(player.simple.is_finished for player in players)
     assert faults(protocol, bench) == []
 
 
@@ -176,7 +182,7 @@ QUICK_AIMS = {
 def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
     for seed in range(1, 6):
         games = 1 if name in ("BEENDEN", "LOGO") else 0
-        bench, players = joined(protocol, seed, games, Aim(name))
+        bench, players = joined(protocol, seed, games, TargetMessage(name))
         bench.run(ENOUGH_S, until=partial(are_there, players))
         places = [player.place for player in players if player.place is not None]
         if places:
@@ -204,7 +210,7 @@ def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> N
 @pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
 def test_hosts_lead_whole_games_without_a_fault(protocol: str, seed: int, in_company: bool) -> None:
     bench, hosting = hosted(protocol, seed, in_company)
-    host = hosting.host.host if isinstance(hosting.host, Company) else hosting.host
+    host = hosting.host.host if isinstance(hosting.host, SimulatedTable) else hosting.host
     bench.run(ENOUGH_S, until=lambda: host.games >= GAMES[protocol])
     bench.run(0.5)
     assert host.games == GAMES[protocol]
@@ -225,7 +231,7 @@ QUICK_PLACES = {
 def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
     """One client is from outside, and need not have the aim."""
     for seed in range(1, 11):
-        bench, hosting = hosting_of(protocol, seed, in_company=True, aim=Aim(name))
+        bench, hosting = hosting_of(protocol, seed, in_company=True, aim=TargetMessage(name))
         bench.connect(Seated(dissector(protocol), NAMES[0], seed, games=name == "+LOGO"))
         bench.run(ENOUGH_S, until=partial(are_there, [hosting]))
         if hosting.place is not None:
@@ -246,22 +252,22 @@ def test_what_makes_no_sense_is_left_alone(protocol: str) -> None:
     assert about.host is not None
     player, host = about.player("Anna", 1, 0), about.host(SEATS[protocol], 1, 0)
     player.connected(0)
-    host.came(1, 0)
+    host.client_connected(1, 0)
     ask = {"status": "ask", "type": "ask", "flag": "SPIEL"}
     odd: list[Fields] = [{}, {"token": None, "name": 1, "id": "x", **ask}]
     for row in about.grammar.rows:
         for fields in (*odd, {field.name: [] for field in row.fields}):
             if row.direction == "s2c":
-                player.hear(row.name, fields, 1)
+                player.receive(row.name, fields, 1)
             else:
-                host.hear(1, row.name, fields, 1)
-    host.gone(1, 2)
+                host.receive(1, row.name, fields, 1)
+    host.client_disconnected(1, 2)
     for side in (player, host):
         for _ in range(2000):
             step = side.next(3)
             if isinstance(step, Wait | Done):
                 break
-            side.did(step)
+            side.confirm(step)
         else:
             pytest.fail("it never ends")
 
@@ -291,24 +297,24 @@ def test_nothing_is_done_until_it_is_said() -> None:
     player = about.player("Anna", 1, 0)
     player.connected(0)
     first = player.next(0)
-    assert first == player.next(0) == Say("REGISTER", {"name": "Anna"})
-    player.did(first)
+    assert first == player.next(0) == SendMessage("REGISTER", {"name": "Anna"})
+    player.confirm(first)
     assert player.next(0) == Wait()
-    player.hear("YOUR TURN", {"token": "t"}, 0)
-    assert player.ways(0) == (Say("ROLL", {"token": "t"}),)
-    player.did(Say("ROLL", {"token": "t"}))
-    player.hear("ANNOUNCED", {"name": "Bert", "dice": "3,1"}, 0)
-    player.hear("YOUR TURN", {"token": "u"}, 0)
-    assert {way.name for way in player.ways(0) if isinstance(way, Say)} == {"ROLL", "SEE"}
-    assert player.next(0, Aim("SEE")) == Say("SEE", {"token": "u"})
-    assert player.next(0, Aim("ANNOUNCE")) == Say("ROLL", {"token": "u"})
+    player.receive("YOUR TURN", {"token": "t"}, 0)
+    assert player.choices(0) == (SendMessage("ROLL", {"token": "t"}),)
+    player.confirm(SendMessage("ROLL", {"token": "t"}))
+    player.receive("ANNOUNCED", {"name": "Bert", "dice": "3,1"}, 0)
+    player.receive("YOUR TURN", {"token": "u"}, 0)
+    assert {way.name for way in player.choices(0) if isinstance(way, SendMessage)} == {"ROLL", "SEE"}
+    assert player.next(0, TargetMessage("SEE")) == SendMessage("SEE", {"token": "u"})
+    assert player.next(0, TargetMessage("ANNOUNCE")) == SendMessage("ROLL", {"token": "u"})
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("protocol", SEATS)
-def test_a_case_has_an_aim(protocol: str, role: Role) -> None:
+def test_a_case_has_an_aim(protocol: str, role: TargetRole) -> None:
     about = dissector(protocol)
-    direction = HEARS[role]
+    direction = INPUT_DIRECTION[role]
     said_of: dict[str, tuple[str, dict[str, Any]]] = {
         "maexchen": ("JOIN" if role == "server" else "YOUR TURN", {"token": "t"}),
         "schafkopf": ("KONTRA", {"kontra": "JA"} if role == "server" else {"kontra": ["JA"] * 4}),
@@ -316,11 +322,11 @@ def test_a_case_has_an_aim(protocol: str, role: Role) -> None:
         "catan": ("Monopol", {"Rohstoff": "Erz"} | ({} if role == "server" else {"Spieler": 1})),
         "cgml": ("pause", {"type": "finish"}),
     }
-    said = Say(*said_of[protocol])
+    said = SendMessage(*said_of[protocol])
     frame = about.encode(said.name, direction, said.fields)
-    aimed = {case.name for case in cases_of(about, role) if case.aim(about).is_met(said)}
+    aimed = {case.name for case in generate_cases(about, role) if case.target_message(about).matches(said)}
     decoded = about.decode(frame, direction)
-    assert aimed == {case.name for case in cases_of(about, role) if case.fits(decoded)}
+    assert aimed == {case.name for case in generate_cases(about, role) if case.fits(decoded)}
     assert any(f"/{said.name.replace(' ', '_')}" in name for name in aimed)
 
 
@@ -330,14 +336,14 @@ def test_a_player_calls_where_it_is_sent() -> None:
     player = about.player("Anna", 1, 0)
     player.connected(0)
     step = player.next(0)
-    assert isinstance(step, Say)
-    player.did(step)
-    player.hear("connect", {"status": "complete", "id": 7, "url": "127.0.0.1:7002"}, 0)
-    assert player.next(0) == Call("127.0.0.1:7002")
-    player.did(Call("127.0.0.1:7002"))
+    assert isinstance(step, SendMessage)
+    player.confirm(step)
+    player.receive("connect", {"status": "complete", "id": 7, "url": "127.0.0.1:7002"}, 0)
+    assert player.next(0) == Reconnect("127.0.0.1:7002")
+    player.confirm(Reconnect("127.0.0.1:7002"))
     player.connected(1)
     step = player.next(1)
-    assert isinstance(step, Say)
+    assert isinstance(step, SendMessage)
     assert (step.name, step.fields["id"]) == ("newgroup", 7)
 
 
@@ -360,7 +366,7 @@ MANNERS: list[tuple[str, bytes, str, dict[str, object], bytes]] = [
 def test_what_is_said_is_written_as_the_peer_writes(
     protocol: str, heard: bytes, name: str, fields: dict[str, object], written: bytes
 ) -> None:
-    manner = Manner(dissector(protocol))
-    (message,) = Ear(dissector(protocol), "s2c").hear(heard)
-    manner.heard(message)
-    assert manner.written(name, "c2s", fields) == written
+    manner = SpellingStyle(dissector(protocol))
+    (message,) = MessageReader(dissector(protocol), "s2c").read(heard)
+    manner.learn(message)
+    assert manner.encode(name, "c2s", fields) == written

@@ -19,7 +19,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
-from kiebitz.dissectors.inspection.inspector import MOST_SERVERS, UNDECIDED_ITEMS, Inspector
+from kiebitz.dissectors.inspection.inspector import MAX_IDLE_SERVERS, MAX_UNDECIDED_ITEMS, Inspector
 from kiebitz.dissectors.model import (
     Chunk,
     End,
@@ -83,9 +83,9 @@ def test_foreign_traffic_is_left_alone_and_does_not_pile_up(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each is compared with all that might be meant.
-    monkeypatch.setitem(UNDECIDED_ITEMS, "tcp", times(UNDECIDED_ITEMS["tcp"]))
+    monkeypatch.setitem(MAX_UNDECIDED_ITEMS, "tcp", times(MAX_UNDECIDED_ITEMS["tcp"]))
     stream = Stream(1, transport, "127.0.0.1:5", "127.0.0.1:53", 0)
-    count = 2 * UNDECIDED_ITEMS[transport]
+    count = 2 * MAX_UNDECIDED_ITEMS[transport]
     found = inspect(Chunk(stream, "c2s", n, n * 4, b"\x00\x01\x02\n") for n in range(count))
     assert found.messages == []
     assert found.diagnostics == []
@@ -97,7 +97,7 @@ def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound = 2 << 20
-    monkeypatch.setattr("kiebitz.dissectors.inspection.inspector.UNDECIDED_BYTES", bound)
+    monkeypatch.setattr("kiebitz.dissectors.inspection.inspector.MAX_UNDECIDED_BYTES", bound)
     inspector = Inspector(BUILT_IN, Ids())
     tracemalloc.start()
     try:
@@ -127,16 +127,16 @@ def test_servers_that_nobody_speaks_to_are_forgotten_at_some_time() -> None:
         return [table.server for table in inspector.drain().tables]
 
     assert register("127.0.0.1:1", ends=False) == ["127.0.0.1:1"]
-    for port in range(2, MOST_SERVERS + 3):
+    for port in range(2, MAX_IDLE_SERVERS + 3):
         assert register(f"127.0.0.1:{port}") == [f"127.0.0.1:{port}"]
-    assert register(f"127.0.0.1:{MOST_SERVERS}") == []
+    assert register(f"127.0.0.1:{MAX_IDLE_SERVERS}") == []
     assert register("127.0.0.1:1") == []
     assert register("127.0.0.1:2") == ["127.0.0.1:2"]
 
 
 def test_a_server_that_is_forgotten_before_it_was_recognised_loses_nothing() -> None:
     inspector = Inspector(BUILT_IN, Ids())
-    for number in range(1, MOST_SERVERS + 2):
+    for number in range(1, MAX_IDLE_SERVERS + 2):
         stream = Stream(number, "udp", "127.0.0.1:5", f"127.0.0.1:{number}", 0)
         inspector.feed(Chunk(stream, "c2s", 0, 0, b"REGISTER"))
         inspector.feed(End(stream, 0, "idle"))

@@ -9,7 +9,13 @@ import pytest
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import MOST_SHORT, SHORT
 from kiebitz.dissectors.inspection import memo as remembered
-from kiebitz.dissectors.inspection.memo import LONGEST_FRAME, MOST_BYTES, MOST_FRAMES, Memo, decoded
+from kiebitz.dissectors.inspection.memo import (
+    MAX_BYTES,
+    MAX_FRAME_SIZE,
+    MAX_FRAMES,
+    FrameCache,
+    decode_cached,
+)
 from kiebitz.dissectors.protocols.catan import framer as catan_framer
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.cgml import framer as cgml_framer
@@ -23,41 +29,41 @@ def rolled(number: int, name_length: int = 3) -> bytes:
 
 
 def test_a_copy_is_decoded_once() -> None:
-    memo = Memo()
-    first = decoded(memo, MAEXCHEN, rolled(1), "s2c")
+    memo = FrameCache()
+    first = decode_cached(memo, MAEXCHEN, rolled(1), "s2c")
     assert first.row is not None
     assert first.row.name == "PLAYER ROLLS"
-    assert decoded(memo, MAEXCHEN, rolled(1), "s2c") is first
-    assert decoded(memo, MAEXCHEN, rolled(2), "s2c") is not first
+    assert decode_cached(memo, MAEXCHEN, rolled(1), "s2c") is first
+    assert decode_cached(memo, MAEXCHEN, rolled(2), "s2c") is not first
 
 
 def test_one_that_is_fresh_or_long_is_not_remembered() -> None:
-    memo = Memo()
-    decoded(memo, MAEXCHEN, b"YOUR TURN;0f7d0b8e", "s2c")
-    decoded(memo, MAEXCHEN, rolled(1, LONGEST_FRAME), "s2c")
-    assert not memo.lately
+    memo = FrameCache()
+    decode_cached(memo, MAEXCHEN, b"YOUR TURN;0f7d0b8e", "s2c")
+    decode_cached(memo, MAEXCHEN, rolled(1, MAX_FRAME_SIZE), "s2c")
+    assert not memo.recent
 
 
 @pytest.mark.parametrize(
     ("name_length", "most"),
-    [(6, MOST_FRAMES), (2000, MOST_BYTES // len(rolled(0, 2000)))],
+    [(6, MAX_FRAMES), (2000, MAX_BYTES // len(rolled(0, 2000)))],
     ids=["short", "long"],
 )
 def test_so_many_and_so_many_bytes_are_remembered(
     name_length: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if most == MOST_FRAMES:
+    if most == MAX_FRAMES:
         most = 64
-        monkeypatch.setattr(remembered, "MOST_FRAMES", most)
-    memo = Memo()
-    kept = decoded(memo, MAEXCHEN, rolled(0, name_length), "s2c")
+        monkeypatch.setattr(remembered, "MAX_FRAMES", most)
+    memo = FrameCache()
+    kept = decode_cached(memo, MAEXCHEN, rolled(0, name_length), "s2c")
     for number in range(1, 3 * most):
-        decoded(memo, MAEXCHEN, rolled(number, name_length), "s2c")
-        assert max(len(memo.lately), len(memo.before)) <= most
+        decode_cached(memo, MAEXCHEN, rolled(number, name_length), "s2c")
+        assert max(len(memo.recent), len(memo.older)) <= most
         # What comes again and again stays, whatever comes between.
-        assert decoded(memo, MAEXCHEN, rolled(0, name_length), "s2c") is kept
-    assert len(memo.before) == most
-    assert rolled(1, name_length) not in memo.lately | memo.before
+        assert decode_cached(memo, MAEXCHEN, rolled(0, name_length), "s2c") is kept
+    assert len(memo.older) == most
+    assert rolled(1, name_length) not in memo.recent | memo.older
 
 
 @pytest.mark.parametrize(

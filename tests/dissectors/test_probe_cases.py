@@ -18,16 +18,22 @@ from kiebitz_noughts.dissector import NOUGHTS
 from probe_places import Place, judged_with, lines_of, places_of
 from strength import GAMES, a_few
 
-from kiebitz.dissectors.conformance.expectations import HEARS, ROLES, NotHere, Role, Situation
+from kiebitz.dissectors.conformance.expectations import (
+    INPUT_DIRECTION,
+    ROLES,
+    NotApplicable,
+    Situation,
+    TargetRole,
+)
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.probing import actions as acts
-from kiebitz.dissectors.probing.actions import Act, Close, HalfClose, Pause, Reset, Send
-from kiebitz.dissectors.probing.case import Case, picked
-from kiebitz.dissectors.probing.case_generator import breaking, cases_of
-from kiebitz.dissectors.probing.mutations import Spoiler
+from kiebitz.dissectors.probing import actions as actions
+from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send
+from kiebitz.dissectors.probing.case import Case, select_cases
+from kiebitz.dissectors.probing.case_generator import cases_by_rule, generate_cases
+from kiebitz.dissectors.probing.mutations import Mutator
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
@@ -51,23 +57,25 @@ each_role = pytest.mark.parametrize("role", ROLES)
 _SEEHANDEL = '{"Seehandel":{"Angebot":{"Holz":4},"Nachfrage":{"Erz":1}}}\n'
 
 
-def case_of(dissector: Dissector, role: Role, name: str) -> Case:
-    (case,) = [each for each in cases_of(dissector, role) if each.name == f"{dissector.protocol}/{name}"]
+def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
+    (case,) = [
+        each for each in generate_cases(dissector, role) if each.name == f"{dissector.protocol}/{name}"
+    ]
     return case
 
 
-def sound_samples(dissector: Dissector, role: Role) -> Iterator[tuple[bytes, Decoded]]:
+def sound_samples(dissector: Dissector, role: TargetRole) -> Iterator[tuple[bytes, Decoded]]:
     for sample in SAMPLES[dissector]:
-        if sample.direction == HEARS[role]:
+        if sample.direction == INPUT_DIRECTION[role]:
             decoded = dissector.decode(sample.data, sample.direction)
             if decoded.sound:
                 yield sample.data, decoded
 
 
-def recorded(dissector: Dissector, role: Role) -> Iterator[tuple[bytes, Decoded]]:
+def recorded(dissector: Dissector, role: TargetRole) -> Iterator[tuple[bytes, Decoded]]:
     """The messages of the small capture of a protocol."""
     for said in messages_of(GAMES[dissector.protocol]):
-        if said.direction == HEARS[role]:
+        if said.direction == INPUT_DIRECTION[role]:
             decoded = dissector.decode(said.frame, said.direction)
             if decoded.sound:
                 yield said.frame, decoded
@@ -78,15 +86,15 @@ def recorded(dissector: Dissector, role: Role) -> Iterator[tuple[bytes, Decoded]
 
 @each_protocol
 @each_role
-def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: Role) -> None:
-    cases = cases_of(dissector, role)
+def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: TargetRole) -> None:
+    cases = generate_cases(dissector, role)
     names = [case.name for case in cases]
     assert len({*names}) == len(names)
     assert all(re.fullmatch(rf"{dissector.protocol}(/[^/\s]+)+", name) for name in names)
-    assert [case.name for case in cases_of(dissector, role)] == names
+    assert [case.name for case in generate_cases(dissector, role)] == names
     # What is in play is tried first.
     assert [case.is_in_play for case in cases] == sorted((case.is_in_play for case in cases), reverse=True)
-    rows = [row for row in dissector.grammar.rows if row.direction == HEARS[role]]
+    rows = [row for row in dissector.grammar.rows if row.direction == INPUT_DIRECTION[role]]
     places = [rows.index(case.of) for case in cases if case.of is not None]
     assert places == sorted(places)
     # Each message has cases, and each of its fields.
@@ -122,7 +130,7 @@ def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: 
         (NOUGHTS, "server", "PUT/spelling/line-ends"),
     ],
 )
-def test_a_case_is_called_so(dissector: Dissector, role: Role, name: str) -> None:
+def test_a_case_is_called_so(dissector: Dissector, role: TargetRole, name: str) -> None:
     assert case_of(dissector, role, name)
 
 
@@ -138,7 +146,7 @@ def test_a_case_is_called_so(dissector: Dissector, role: Role, name: str) -> Non
     ],
 )
 def test_a_pattern_picks_cases(patterns: list[str], expected: int) -> None:
-    assert len(picked(cases_of(NOUGHTS, "server"), patterns)) == expected
+    assert len(select_cases(generate_cases(NOUGHTS, "server"), patterns)) == expected
 
 
 # Each is what its name says.
@@ -152,9 +160,9 @@ _ODD = {
 
 def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) -> None:
     """A frame that is sent in place of another is flawed as the case's kind says, and nowhere else."""
-    (sent,) = case.acts(Situation(frame))
+    (sent,) = case.actions(Situation(frame))
     assert isinstance(sent, Send)
-    direction = HEARS[case.role]
+    direction = INPUT_DIRECTION[case.role]
     after = dissector.decode(sent.data, direction)
     says_something_else = after.fields_json != before.fields_json or after.row is not before.row
     about = f"{case.name}: {frame!r} became {sent.data!r}, {after}"
@@ -211,10 +219,10 @@ _OF_FIELDS = ("spelling", "dialect", "utf-16", "byte-order-mark")
 
 @each_protocol
 @each_role
-def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: Role) -> None:
+def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: TargetRole) -> None:
     samples = [*sound_samples(dissector, role)]
     not_made: set[str] = set()
-    for case in cases_of(dissector, role):
+    for case in generate_cases(dissector, role):
         if (case.field is None and case.kind not in _OF_FIELDS) or case.kind.startswith("others-"):
             continue
         places = [place for place in samples if case.fits(place[1])]
@@ -223,7 +231,7 @@ def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: Role
         for frame, decoded in places:
             try:
                 check_kind(dissector, case, frame, decoded)
-            except NotHere:
+            except NotApplicable:
                 continue
             made += 1
         if not made:
@@ -235,14 +243,14 @@ def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: Role
 @pytest.mark.full
 @each_built_in
 @each_role
-def test_a_recorded_message_is_spoilt_as_its_case_says(dissector: Dissector, role: Role) -> None:
+def test_a_recorded_message_is_spoilt_as_its_case_says(dissector: Dissector, role: TargetRole) -> None:
     frames = [*recorded(dissector, role)]
     made = 0
-    for case in cases_of(dissector, role):
+    for case in generate_cases(dissector, role):
         if (case.field is None and case.kind not in _OF_FIELDS) or case.kind.startswith("others-"):
             continue
         for frame, decoded in [place for place in frames if case.fits(place[1])][:20]:
-            with suppress(NotHere):
+            with suppress(NotApplicable):
                 check_kind(dissector, case, frame, decoded)
                 made += 1
     assert made > 100
@@ -263,32 +271,32 @@ _LACKING = (
 
 @each_protocol
 @each_role
-def test_acts_are_pure(dissector: Dissector, role: Role) -> None:
+def test_acts_are_pure(dissector: Dissector, role: TargetRole) -> None:
     samples = [*sound_samples(dissector, role)]
-    for case in cases_of(dissector, role):
+    for case in generate_cases(dissector, role):
         frame = next((frame for frame, decoded in samples if case.fits(decoded)), None)
         if frame is None:
             continue
         at = Situation(frame, following=frame)
         try:
-            first = case.acts(at)
-        except NotHere:
+            first = case.actions(at)
+        except NotApplicable:
             continue
-        assert case.acts(Situation(frame, following=frame)) == first
+        assert case.actions(Situation(frame, following=frame)) == first
         assert at == Situation(frame, following=frame)
         sent = sum(len(act.data) for act in first if isinstance(act, Send))
-        assert sent <= max(acts.ENDLESS, 60_000, 20 * len(frame) + 30_000), case.name
+        assert sent <= max(actions.ENDLESS_SIZE, 60_000, 20 * len(frame) + 30_000), case.name
         assert sum(act.seconds for act in first if isinstance(act, Pause)) <= 31, case.name
 
 
 def test_what_names_another_comes_from_others() -> None:
     frame = b"ROLL;d129eeba"
     case = case_of(MAEXCHEN, "server", "ROLL/token/others-token")
-    assert case.acts(Situation(frame, others={TOKEN: ["d129eeba", "ffff"]})) == (Send(b"ROLL;ffff"),)
-    with pytest.raises(NotHere, match="no other token is known"):
-        case.acts(Situation(frame))
+    assert case.actions(Situation(frame, others={TOKEN: ["d129eeba", "ffff"]})) == (Send(b"ROLL;ffff"),)
+    with pytest.raises(NotApplicable, match="no other token is known"):
+        case.actions(Situation(frame))
     case = case_of(OKEY, "server", "LOGI/nickname/others-name")
-    assert case.acts(Situation(b"LOGI robin\r\n", others={NAME: ["boran"]})) == (Send(b"LOGI boran\r\n"),)
+    assert case.actions(Situation(b"LOGI robin\r\n", others={NAME: ["boran"]})) == (Send(b"LOGI boran\r\n"),)
 
 
 @pytest.mark.parametrize(
@@ -320,8 +328,10 @@ def test_what_names_another_comes_from_others() -> None:
         ),
     ],
 )
-def test_what_is_done_in_a_case_of_a_plug_in(name: str, at: Situation, expected: tuple[Act, ...]) -> None:
-    assert case_of(NOUGHTS, "server", name).acts(at) == expected
+def test_what_is_done_in_a_case_of_a_plug_in(
+    name: str, at: Situation, expected: tuple[CaseAction, ...]
+) -> None:
+    assert case_of(NOUGHTS, "server", name).actions(at) == expected
 
 
 @pytest.mark.parametrize(
@@ -375,37 +385,39 @@ def test_what_is_done_in_a_case_of_a_plug_in(name: str, at: Situation, expected:
     ],
 )
 def test_which_bytes_are_spoilt(dissector: Dissector, name: str, frame: str, expected: str) -> None:
-    (sent,) = case_of(dissector, "server", name).acts(Situation(frame.encode()))
+    (sent,) = case_of(dissector, "server", name).actions(Situation(frame.encode()))
     assert isinstance(sent, Send)
     assert sent.data.decode() == expected
 
 
 def test_a_text_that_is_right_is_not_passed_off_as_wrong() -> None:
     row = NOUGHTS.grammar.rows_named("c2s", "HELLO")[0]
-    spoiler = Spoiler(NOUGHTS, "c2s")
-    with pytest.raises(NotHere, match="sound all the same"):
-        spoiler.with_text(row.fields[0], Wrong("unknown", "a name", "bob"), b"HELLO alice\r\n")
-    with pytest.raises(NotHere, match="it says the same"):
-        spoiler.with_text(row.fields[0], Wrong("odd", "a name", "alice", allowed=True), b"HELLO alice\r\n")
+    spoiler = Mutator(NOUGHTS, "c2s")
+    with pytest.raises(NotApplicable, match="it is still valid"):
+        spoiler.replace_text(row.fields[0], Wrong("unknown", "a name", "bob"), b"HELLO alice\r\n")
+    with pytest.raises(NotApplicable, match="its content is unchanged"):
+        spoiler.replace_text(row.fields[0], Wrong("odd", "a name", "alice", allowed=True), b"HELLO alice\r\n")
 
 
 @pytest.mark.parametrize(
     ("name", "at", "reason"),
     [
-        ("PUT/joined", Situation(b"PUT 5\r\n"), "nothing is to be sent after it"),
-        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n", True), "waits for the peer"),
-        ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n"), "waits for nothing"),
-        ("PUT/square/unknown", Situation(b"PUT 10\r\n"), "not sound as it is"),
+        ("PUT/joined", Situation(b"PUT 5\r\n"), "no message follows it"),
+        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n", True), "waits for the target"),
+        ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n"), "does not wait for the target"),
+        ("PUT/square/unknown", Situation(b"PUT 10\r\n"), "the message is invalid before any change"),
     ],
 )
 def test_a_case_that_cannot_be_tried_says_why(name: str, at: Situation, reason: str) -> None:
-    with pytest.raises(NotHere, match=reason):
-        case_of(NOUGHTS, "server", name).acts(at)
+    with pytest.raises(NotApplicable, match=reason):
+        case_of(NOUGHTS, "server", name).actions(at)
 
 
-@pytest.mark.parametrize("way", [acts.bytewise, acts.slowly, acts.in_two])
+@pytest.mark.parametrize("way", [actions.send_bytewise, actions.send_slowly, actions.send_in_two])
 @pytest.mark.parametrize("frame", [b"PUT 5\r\n", b"ab", b"x" * 1000])
-def test_a_message_in_pieces_is_all_of_it(way: Callable[[Situation], acts.Acts], frame: bytes) -> None:
+def test_a_message_in_pieces_is_all_of_it(
+    way: Callable[[Situation], actions.CaseActions], frame: bytes
+) -> None:
     sent = [act for act in way(Situation(frame)) if isinstance(act, Send)]
     assert b"".join(act.data for act in sent) == frame
     assert all(act.data for act in sent)
@@ -413,9 +425,9 @@ def test_a_message_in_pieces_is_all_of_it(way: Callable[[Situation], acts.Acts],
 
 
 def test_what_has_no_end_is_bounded() -> None:
-    sent = acts.endless(Situation(b"PUT 5\r\n"))
+    sent = actions.send_endless(Situation(b"PUT 5\r\n"))
     data = b"".join(act.data for act in sent if isinstance(act, Send))
-    assert len(data) == acts.ENDLESS
+    assert len(data) == actions.ENDLESS_SIZE
     assert b"\n" not in data
 
 
@@ -423,7 +435,7 @@ def test_a_place_is_a_message_of_the_row() -> None:
     case = case_of(MAEXCHEN, "server", "REGISTER/dialect/1")
     assert case.fits(MAEXCHEN.decode(b"REGISTER;alice", "c2s"))
     assert not case.fits(MAEXCHEN.decode(b"JOIN;x", "c2s"))
-    assert case.acts(Situation(b"REGISTER;alice")) == (Send(b"REGISTER;alice;Kiebitz"),)
+    assert case.actions(Situation(b"REGISTER;alice")) == (Send(b"REGISTER;alice;Kiebitz"),)
     case = case_of(MAEXCHEN, "server", "REGISTER/whole")
     assert not case.fits(MAEXCHEN.decode(b"REGISTER;alice;geheim", "c2s"))
     assert not case.fits(MAEXCHEN.decode(b"REGISTER", "c2s"))
@@ -435,16 +447,22 @@ def test_a_place_is_a_message_of_the_row() -> None:
 
 @each_built_in
 def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) -> None:
-    names = {role: [case.name for case in cases_of(dissector, role)] for role in ROLES}
-    for demand in dissector.reactions.demands:
-        for pattern in demand.cases.split():
-            of = [name for name in names[demand.of] if fnmatchcase(name, f"{dissector.protocol}/{pattern}")]
-            assert of, f"{demand.of}: no case is called {pattern}"
-        assert demand.level == "open" or (demand.clause and demand.quote), demand
-        assert demand.right
-        assert "refuses" not in demand.right or demand.level == "open" or demand.refusals, demand
-        away: Direction = "s2c" if demand.of == "server" else "c2s"
-        for refusal in demand.refusals:
+    names = {role: [case.name for case in generate_cases(dissector, role)] for role in ROLES}
+    for expectation in dissector.reactions.expectations:
+        for pattern in expectation.cases.split():
+            of = [
+                name
+                for name in names[expectation.role]
+                if fnmatchcase(name, f"{dissector.protocol}/{pattern}")
+            ]
+            assert of, f"{expectation.role}: no case is called {pattern}"
+        assert expectation.level == "open" or (expectation.clause and expectation.quote), expectation
+        assert expectation.right
+        assert "refuses" not in expectation.right or expectation.level == "open" or expectation.refusals, (
+            expectation
+        )
+        away: Direction = "s2c" if expectation.role == "server" else "c2s"
+        for refusal in expectation.refusals:
             rows = dissector.grammar.rows_named(away, refusal.message)
             assert rows, refusal
             fields = {field.name for row in rows for field in row.fields}
@@ -474,12 +492,12 @@ def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) ->
     ],
 )
 def test_what_is_demanded(
-    dissector: Dissector, role: Role, name: str, level: str, right: tuple[str, ...] | None
+    dissector: Dissector, role: TargetRole, name: str, level: str, right: tuple[str, ...] | None
 ) -> None:
-    demand = case_of(dissector, role, name).demand
-    assert demand.level == level
+    expectation = case_of(dissector, role, name).expectation
+    assert expectation.level == level
     if right is not None:
-        assert demand.right == right
+        assert expectation.right == right
 
 
 # Rules.
@@ -489,20 +507,20 @@ def test_what_is_demanded(
 def test_each_rule_is_broken_by_a_case_or_the_reason_is_told(dissector: Dissector) -> None:
     reactions = dissector.reactions
     rules = dissector.grammar.rules
-    assert {breach.rule for breach in reactions.breaches} <= {*rules}
-    broken = {breach.rule for breach in reactions.breaches}
+    assert {breach.rule for breach in reactions.violations} <= {*rules}
+    broken = {breach.rule for breach in reactions.violations}
     for told in (reactions.broken_by, reactions.unreachable):
         assert {*told} <= {*rules}
     places = [*broken, *reactions.broken_by, *reactions.unreachable]
     assert sorted(places) == sorted(rules), {*rules} ^ {*places}
-    for rule, how in breaking(dissector).items():
+    for rule, how in cases_by_rule(dissector).items():
         assert how, rule
         assert (rule in reactions.unreachable) == isinstance(how, str), f"{rule}: {how}"
 
 
 def test_a_plug_ins_rules_are_listed() -> None:
-    assert breaking(NOUGHTS) == dict.fromkeys(
-        ("out-of-turn", "square-taken"), "its protocol does not say how it is broken"
+    assert cases_by_rule(NOUGHTS) == dict.fromkeys(
+        ("out-of-turn", "square-taken"), "its protocol declares no way to break it"
     )
 
 
@@ -532,7 +550,7 @@ RECORDED: list[tuple[Dissector, tuple[str, ...]]] = [
 def test_a_table_finds_each_broken_rule(dissector: Dissector, names: tuple[str, ...]) -> None:
     """A message that is to break a rule does break it: the table says so."""
     for role in ROLES:
-        for case in cases_of(dissector, role):
+        for case in generate_cases(dissector, role):
             _, is_rule, rule = case.name.partition("/rule/")
             if is_rule:
                 code = dissector.grammar.rules[rule].code
@@ -547,8 +565,8 @@ def _codes_of(case: Case, name: str) -> Iterator[set[str]]:
     answer = _NO.get(case.name.split("/")[0]) if case.role == "server" else None
     for place in _fitting(case, name):
         try:
-            (sent,) = case.acts(place.situation)
-        except NotHere:
+            (sent,) = case.actions(place.situation)
+        except NotApplicable:
             continue
         assert isinstance(sent, Send)
         own = [number for number, line in enumerate(lines) if line.stream is lines[place.number].stream]

@@ -8,45 +8,60 @@ from kiebitz_noughts.dissector import NOUGHTS
 from msgspec.structs import replace
 
 import kiebitz as library
-from kiebitz.cli.probe.message_html import drawn_message
-from kiebitz.dissectors.conformance.expectations import HEARS, Role
+from kiebitz.cli.probe.message_html import render_message
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import OPPOSITE
-from kiebitz.dissectors.probing.baseline import Habits
+from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.case_generator import cases_of
-from kiebitz.dissectors.probing.verdict import Said, Seen, judged
+from kiebitz.dissectors.probing.case_generator import generate_cases
+from kiebitz.dissectors.probing.verdict import ObservedBehaviour, ProgramMessage, judge
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.services.probing.baseline_game import InPlay, verdict_of, with_findings, wrong_messages
-from kiebitz.services.probing.case_runner import Attempt
-from kiebitz.services.probing.connection_setup import Conditions
+from kiebitz.services.probing.baseline_game import (
+    GameObservation,
+    add_findings,
+    game_verdict,
+    violating_messages,
+)
+from kiebitz.services.probing.case_runner import CaseOutcome
+from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.probing.results import result_of
 
-SILENT = Seen()
-USUAL = Seen(as_usual=True)
-STOPPED = Seen(is_beyond=True)
-CLOSED = Seen(ended="closed")
-GIVEN_UP = Seen(ended="closed", died="exit status 1")
-CRASHED = Seen(ended="closed", died="SIGSEGV")
-UNTOLD = Seen(as_usual=True, untold=True)
-REFUSED = Seen(said=(Said("Fehler", {"Meldung": "nein"}),))
-REFUSED_AND_CLOSED = Seen(said=REFUSED.said, ended="closed")
-USUAL_AND_CLOSED = Seen(as_usual=True, ended="closed")
-LOST = Seen(said=(Said("PLAYER LOST", {"names": ["alice"], "reason": "DID_NOT_TAKE_TURN"}),))
-NO_TILE = Seen(as_usual=True, said=(Said("+DRAW", {"tile": "1:RED"}), Said("+DRAW", {"tile": None})))
-TWO_TILES = Seen(as_usual=True, said=(Said("+DRAW", {"tile": "1:RED"}), Said("+DRAW", {"tile": "2:RED"})))
+SILENT = ObservedBehaviour()
+USUAL = ObservedBehaviour(continued_normally=True)
+STOPPED = ObservedBehaviour(is_beyond=True)
+CLOSED = ObservedBehaviour(ended="closed")
+GIVEN_UP = ObservedBehaviour(ended="closed", died="exit status 1")
+CRASHED = ObservedBehaviour(ended="closed", died="SIGSEGV")
+UNTOLD = ObservedBehaviour(continued_normally=True, others_uninformed=True)
+REFUSED = ObservedBehaviour(sent_messages=(ProgramMessage("Fehler", {"Meldung": "nein"}),))
+REFUSED_AND_CLOSED = ObservedBehaviour(sent_messages=REFUSED.sent_messages, ended="closed")
+USUAL_AND_CLOSED = ObservedBehaviour(continued_normally=True, ended="closed")
+LOST = ObservedBehaviour(
+    sent_messages=(ProgramMessage("PLAYER LOST", {"names": ["alice"], "reason": "DID_NOT_TAKE_TURN"}),)
+)
+NO_TILE = ObservedBehaviour(
+    continued_normally=True,
+    sent_messages=(ProgramMessage("+DRAW", {"tile": "1:RED"}), ProgramMessage("+DRAW", {"tile": None})),
+)
+TWO_TILES = ObservedBehaviour(
+    continued_normally=True,
+    sent_messages=(ProgramMessage("+DRAW", {"tile": "1:RED"}), ProgramMessage("+DRAW", {"tile": "2:RED"})),
+)
 
 
-def case_of(dissector: Dissector, role: Role, name: str) -> Case:
-    (case,) = [each for each in cases_of(dissector, role) if each.name == f"{dissector.protocol}/{name}"]
+def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
+    (case,) = [
+        each for each in generate_cases(dissector, role) if each.name == f"{dissector.protocol}/{name}"
+    ]
     return case
 
 
 @pytest.mark.parametrize(
-    ("dissector", "role", "name", "seen", "word"),
+    ("dissector", "role", "name", "observed", "word"),
     [
         # It must go on as usual.
         (SCHAFKOPF, "server", "MODEL/bytewise", USUAL, "OK"),
@@ -89,20 +104,22 @@ def case_of(dissector: Dissector, role: Role, name: str) -> Case:
         (NOUGHTS, "server", "PUT/square/unknown", SILENT, "INFORMATIONAL"),
     ],
 )
-def test_a_verdict(dissector: Dissector, role: Role, name: str, seen: Seen, word: str) -> None:
-    assert judged(case_of(dissector, role, name), seen).word == word
+def test_a_verdict(
+    dissector: Dissector, role: TargetRole, name: str, observed: ObservedBehaviour, word: str
+) -> None:
+    assert judge(case_of(dissector, role, name), observed).word == word
 
 
 @pytest.mark.parametrize(
-    ("seen", "why"),
+    ("observed", "why"),
     [
-        (Seen(died="signal 11"), "it has ended: signal 11"),
-        (Seen(lets_in=False), "a new client does not get in any more"),
-        (Seen(others_go_on=False), "the game of the others does not go on"),
-        (Seen(leaves_waiting=True), "the others wait for one who is gone"),
+        (ObservedBehaviour(died="signal 11"), "it has ended: signal 11"),
+        (ObservedBehaviour(lets_in=False), "it accepts no new client any more"),
+        (ObservedBehaviour(others_go_on=False), "the other players' game does not go on"),
+        (ObservedBehaviour(leaves_waiting=True), "the other players wait for one that has left"),
         (
-            Seen(flawed=("MARK has no square",)),
-            "it says what the grammar does not allow: MARK has no square",
+            ObservedBehaviour(violations=("MARK has no square",)),
+            "it sends what the grammar does not allow: MARK has no square",
         ),
     ],
 )
@@ -110,22 +127,26 @@ def test_a_verdict(dissector: Dissector, role: Role, name: str, seen: Seen, word
     ("dissector", "name"),
     [(NOUGHTS, "PUT/square/unknown"), (NOUGHTS, "PUT/whole"), (SCHAFKOPF, "KARTE/cut/reset")],
 )
-def test_what_is_demanded_always(dissector: Dissector, name: str, seen: Seen, why: str) -> None:
-    verdict = judged(case_of(dissector, "server", name), seen)
+def test_what_is_demanded_always(
+    dissector: Dissector, name: str, observed: ObservedBehaviour, why: str
+) -> None:
+    verdict = judge(case_of(dissector, "server", name), observed)
     assert (verdict.word, verdict.why) == ("FAILED", why)
 
 
 def test_a_name_that_is_taken_over_may_end_its_players_game() -> None:
     """A client at the same address may have it; the specification has it so."""
     case = case_of(MAEXCHEN, "server", "REGISTER/name/others-player")
-    assert judged(case, Seen(as_usual=True, lets_in=True, others_go_on=False)).word == "OK"
+    assert (
+        judge(case, ObservedBehaviour(continued_normally=True, lets_in=True, others_go_on=False)).word == "OK"
+    )
 
 
 def test_the_reason_names_what_it_did_and_what_it_was_to_do() -> None:
-    verdict = judged(case_of(CATAN, "server", "Bauen/Typ/unknown"), USUAL)
+    verdict = judge(case_of(CATAN, "server", "Bauen/Typ/unknown"), USUAL)
     assert verdict.why == "it goes on as if nothing were wrong, and must refuse it"
     assert verdict.reactions == ("answers",)
-    verdict = judged(case_of(CATAN, "server", "Bauen/Typ/unknown"), REFUSED_AND_CLOSED)
+    verdict = judge(case_of(CATAN, "server", "Bauen/Typ/unknown"), REFUSED_AND_CLOSED)
     assert verdict.why == "it refuses it and ends the connection"
     assert verdict.reactions == ("refuses", "closes")
 
@@ -133,19 +154,22 @@ def test_the_reason_names_what_it_did_and_what_it_was_to_do() -> None:
 def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
     case = case_of(SCHAFKOPF, "server", "ENDE/said")
     lapses = {"ENDE": {"it has one field": [7]}}
-    flaws = {"ENDE": {"it has three fields": [7, 9], "and no end": [8, 9]}}
-    game = InPlay(None, None, True, 1.0, said=frozenset({"ENDE"}))
+    violations = {"ENDE": {"it has three fields": [7, 9], "and no end": [8, 9]}}
+    game = GameObservation(None, None, True, 1.0, sent_messages=frozenset({"ENDE"}))
     words = []
-    for each in (game, replace(game, lapses=lapses), replace(game, lapses=lapses, flaws=flaws)):
-        verdict, _ = verdict_of(case, each)
+    for each in (game, replace(game, lapses=lapses), replace(game, lapses=lapses, violations=violations)):
+        verdict, _ = game_verdict(case, each)
         assert verdict is not None
         words.append((verdict.word, verdict.why))
     assert words == [
-        ("OK", "it says it as the specification has it"),
-        ("NON-STRICT", "in a game without anything odd: it has one field"),
-        ("FAILED", "in a game without anything odd: it has three fields; and 1 more"),
+        ("OK", "it sends it as specified"),
+        ("NON-STRICT", "in an undisturbed game: it has one field"),
+        ("FAILED", "in an undisturbed game: it has three fields; and 1 more"),
     ]
-    assert verdict_of(case, replace(game, said=frozenset())) == (None, "it did not say this in the game")
+    assert game_verdict(case, replace(game, sent_messages=frozenset())) == (
+        None,
+        "it did not send this in the game",
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,19 +181,21 @@ def test_a_dialect_is_not_strict_and_a_fault_is_failed() -> None:
     ],
 )
 def test_what_is_wrong_in_play_is_told_with_its_messages(
-    dissector: Dissector, role: Role, capture: str, expected: dict[str, str]
+    dissector: Dissector, role: TargetRole, capture: str, expected: dict[str, str]
 ) -> None:
-    habits = Habits(dissector, OPPOSITE[HEARS[role]])
-    conditions = Conditions(dissector, role, ("127.0.0.1", 9000), None, False, 1.0, habits)
+    baseline = Baseline(dissector, OPPOSITE[INPUT_DIRECTION[role]])
+    setup = ProbeSetup(dissector, role, ("127.0.0.1", 9000), None, False, 1.0, baseline)
     found = {}
     with library.open(str(CAPTURES / capture)) as session:
-        game = with_findings(InPlay(None, None, True, 1.0), session.timeline, conditions)
-        for case in (each for each in cases_of(dissector, role) if each.is_in_play):
-            verdict, why_not = verdict_of(case, game)
-            attempt = Attempt(case, verdict, why_not, None, 0, 1.0, True, wrong=wrong_messages(case, game))
-            result = result_of(attempt, session.timeline, None, None, "", drawn_message)
+        game = add_findings(GameObservation(None, None, True, 1.0), session.timeline, setup)
+        for case in (each for each in generate_cases(dissector, role) if each.is_in_play):
+            verdict, why_not = game_verdict(case, game)
+            attempt = CaseOutcome(
+                case, verdict, why_not, None, 0, 1.0, True, wrong=violating_messages(case, game)
+            )
+            result = result_of(attempt, session.timeline, None, None, "", render_message)
             if result.messages:
                 found[case.name.removeprefix(f"{dissector.protocol}/")] = result.verdict
-                assert [message.name for message in result.messages] == [case.says]
+                assert [message.name for message in result.messages] == [case.checked_message]
                 assert all(message.drawn for message in result.messages)
     assert found == expected

@@ -13,8 +13,8 @@ from inspected_captures import CAPTURES, errors, inspected
 from strength import few_captures, times
 
 from kiebitz.dissectors.dissector import recognise
-from kiebitz.dissectors.inspection.inspector import TAKEN_BACK, Inspector
-from kiebitz.dissectors.inspection.protocol_guess import ENOUGH
+from kiebitz.dissectors.inspection.inspector import GUESS_WITHDRAWN, Inspector
+from kiebitz.dissectors.inspection.protocol_guess import ENOUGH_MESSAGES
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Ids, Item, Stream, Transport
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.proxy.capture.files import open_capture
@@ -70,9 +70,9 @@ def test_another_program_that_says_join_is_not_accused(first: list[Said]) -> Non
     assert errors(found) == []
     assert protocols(found) == {None}
     assert [flaw.code for flaw in found.diagnostics if flaw.severity != "note"] == []
-    [note] = [flaw for flaw in found.diagnostics if flaw.code == TAKEN_BACK]
+    [note] = [flaw for flaw in found.diagnostics if flaw.code == GUESS_WITHDRAWN]
     assert note.text == "this is not Mäxchen after all: JOIN could be read, the rest is another program's"
-    assert len(found.messages) <= len(first) + ENOUGH + 2
+    assert len(found.messages) <= len(first) + ENOUGH_MESSAGES + 2
     blamed = {flaw.blame for flaw in found.diagnostics}
     assert blamed == {"unknown"}
 
@@ -116,15 +116,15 @@ def test_what_cannot_be_read_in_a_game_is_told_once_it_is_proven() -> None:
 
 
 def test_a_game_that_begins_on_the_port_later_is_recognised() -> None:
-    found = inspected(talk([JOINS, *[RUBBISH] * (ENOUGH + 20), *a_round()]))
+    found = inspected(talk([JOINS, *[RUBBISH] * (ENOUGH_MESSAGES + 20), *a_round()]))
     assert protocols(found) == {"maexchen"}
     assert [event.kind for event in found.events][:2] == ["registered", "round_starting"]
     assert errors(found) == []
 
 
 def test_the_same_word_does_not_lead_to_the_same_guess_again() -> None:
-    found = inspected(talk([JOINS, *other_program(ENOUGH * 4, joins=ENOUGH)]))
-    assert sum(flaw.code == TAKEN_BACK for flaw in found.diagnostics) == 1
+    found = inspected(talk([JOINS, *other_program(ENOUGH_MESSAGES * 4, joins=ENOUGH_MESSAGES)]))
+    assert sum(flaw.code == GUESS_WITHDRAWN for flaw in found.diagnostics) == 1
     assert len(found.tables) == 1
 
 
@@ -152,7 +152,7 @@ def test_each_capture_is_recognised_at_its_first_sound_message(capture: str) -> 
             assert [item.direction, "certain"] not in likely or item.stream.server in known
     inspector.finish()
     found = inspector.drain()
-    assert TAKEN_BACK not in {flaw.code for flaw in found.diagnostics}
+    assert GUESS_WITHDRAWN not in {flaw.code for flaw in found.diagnostics}
     assert known | {table.server for table in found.tables} == {
         server for (server,) in recorder.connection.execute("SELECT server FROM tables")
     }

@@ -17,7 +17,7 @@ from strength import times
 from kiebitz.dissectors.anonymizing import addresses
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.frames import anonymized
-from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Item, Stream
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
@@ -40,8 +40,8 @@ OTHER_FLAWS = (
 """In the cases with these the flaw is in what is replaced."""
 
 
-def stand_ins() -> StandIns:
-    return StandIns(BUILT_IN)
+def stand_ins() -> Pseudonyms:
+    return Pseudonyms(BUILT_IN)
 
 
 # Words.
@@ -100,10 +100,10 @@ def test_addresses_have_stand_ins_of_their_length(addresses: list[str]) -> None:
 
 def test_however_many_addresses_come_each_has_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "_LONGEST_IPV4", len("0.1.1.1"))
-    monkeypatch.setattr(addresses, "_MOST", 100)
-    found = addresses.Addresses()
+    monkeypatch.setattr(addresses, "_MAX_ADDRESSES", 100)
+    found = addresses.AddressPseudonyms()
     made_up = [".".join(str(number)) for number in range(1000, 4000)]
-    others = [found.stand_in(one) for one in made_up]
+    others = [found.pseudonym(one) for one in made_up]
     assert len({*others[-100:]}) == 100
     assert len({*others}) < len(made_up)
 

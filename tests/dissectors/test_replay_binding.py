@@ -61,7 +61,7 @@ def test_what_was_heard_is_told(
         row, fields = row_and_fields(dissector, recorded)
         assert bindings.fits(dissector, row, fields, row_and_fields(dissector, live)[1], 1)
     row, fields = row_and_fields(dissector, before)
-    assert bindings.told(dissector, row, fields, 1) == row_and_fields(dissector, after)[1]
+    assert bindings.to_live(dissector, row, fields, 1) == row_and_fields(dissector, after)[1]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_says_something_else_does_not_fit_and_binds_nothing(recorded: str, 
     bindings = Bindings()
     row, fields = row_and_fields(MAEXCHEN, recorded)
     assert not bindings.fits(MAEXCHEN, row, fields, row_and_fields(MAEXCHEN, live)[1], 1)
-    assert bindings.told(MAEXCHEN, row, fields, 1) == fields
+    assert bindings.to_live(MAEXCHEN, row, fields, 1) == fields
 
 
 def test_a_token_is_good_on_its_own_stream_only() -> None:
@@ -86,7 +86,7 @@ def test_a_token_is_good_on_its_own_stream_only() -> None:
     assert bindings.fits(MAEXCHEN, row, fields, {"token": "x"}, 1)
     assert bindings.fits(MAEXCHEN, row, fields, {"token": "y"}, 2)
     row, fields = row_and_fields(MAEXCHEN, "ROLL;t1")
-    assert [bindings.told(MAEXCHEN, row, fields, role)["token"] for role in (1, 2)] == ["x", "y"]
+    assert [bindings.to_live(MAEXCHEN, row, fields, role)["token"] for role in (1, 2)] == ["x", "y"]
 
 
 @given(
@@ -106,8 +106,8 @@ def test_two_names_never_become_one(steps: list[tuple[bool, list[str], list[str]
         if hears:
             bindings.fits(MAEXCHEN, row, told, {"round": 1, "players": live}, 1)
         else:
-            assert len({*bindings.told(MAEXCHEN, row, told, 1)["players"]}) == 3
-    everybody = bindings.told(
+            assert len({*bindings.to_live(MAEXCHEN, row, told, 1)["players"]}) == 3
+    everybody = bindings.to_live(
         MAEXCHEN, row, {"round": 1, "players": ["alice", "bob", "carl", "dora", "eve"]}, 1
     )
     assert len({*everybody["players"]}) == 5

@@ -14,14 +14,29 @@ from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.replay.participants import names_of_roles
-from kiebitz.dissectors.replay.replay_peer import Call, Hang, Listen, Part, Policy, Reaction, Say
-from kiebitz.dissectors.replay.script import Closing, Line, Opening, Role, Script, Step
+from kiebitz.dissectors.replay.replay_peer import (
+    AwaitPeer,
+    CloseConnection,
+    DivergencePolicy,
+    InputResult,
+    OpenConnection,
+    ReplayPeer,
+    SendBytes,
+)
+from kiebitz.dissectors.replay.script import (
+    RecordedLine,
+    Script,
+    ScriptStep,
+    StreamClosing,
+    StreamOpening,
+    StreamRole,
+)
 
-ALICE = Role(1, "maexchen", "udp", "127.0.0.1:1001", "127.0.0.1:9000")
-BOB = Role(2, "maexchen", "udp", "127.0.0.1:1002", "127.0.0.1:9000")
+ALICE = StreamRole(1, "maexchen", "udp", "127.0.0.1:1001", "127.0.0.1:9000")
+BOB = StreamRole(2, "maexchen", "udp", "127.0.0.1:1002", "127.0.0.1:9000")
 DISSECTORS: dict[str, Dissector] = {"maexchen": MAEXCHEN, "okey": OKEY, "cgml": CGML}
 
-Said = tuple[Role, Direction, str]
+Said = tuple[StreamRole, Direction, str]
 
 ROUND: list[Said] = [
     (ALICE, "c2s", "REGISTER;alice"),
@@ -47,30 +62,30 @@ ROUND: list[Said] = [
 
 def script(said: list[Said], ends: bool = False) -> Script:
     """What is said as a script, a millisecond between two messages."""
-    roles: dict[int, Role] = {}
-    steps: list[Step] = []
+    roles: dict[int, StreamRole] = {}
+    steps: list[ScriptStep] = []
     for number, (role, direction, text) in enumerate(said, 1):
         if role.number not in roles:
             roles[role.number] = role
-            steps.append(Opening(role, number * 1_000_000))
+            steps.append(StreamOpening(role, number * 1_000_000))
         data = text.encode()
         row = DISSECTORS[role.protocol].decode(data, direction).row
         assert row is not None
-        steps.append(Line(role, number * 1_000_000, direction, number, row.name, data, True, None))
+        steps.append(RecordedLine(role, number * 1_000_000, direction, number, row.name, data, True, None))
     if ends:
-        steps += [Closing(role, (len(said) + 1) * 1_000_000) for role in roles.values()]
+        steps += [StreamClosing(role, (len(said) + 1) * 1_000_000) for role in roles.values()]
     return Script(tuple(roles.values()), tuple(steps))
 
 
 class Stage:
     """Plays a part to peers that say what they are told to, and keeps what it does."""
 
-    def __init__(self, said: list[Said], plays: Direction, policy: Policy = "stop") -> None:
-        self.part = Part(script(said), plays, DISSECTORS, policy)
+    def __init__(self, said: list[Said], plays: Direction, policy: DivergencePolicy = "stop") -> None:
+        self.part = ReplayPeer(script(said), plays, DISSECTORS, policy)
         self.said: list[tuple[int, str]] = []
         self.apart: list[bool] = []
         self.told: list[str] = []
-        self.listens: Listen | None = None
+        self.listens: AwaitPeer | None = None
         self._actions = self.part.actions()
         self.go_on()
 
@@ -78,20 +93,20 @@ class Stage:
         """Do what is to be done until the peer is waited for, or all is over."""
         self.listens = None
         for action in self._actions:
-            if isinstance(action, Listen):
+            if isinstance(action, AwaitPeer):
                 self.listens = action
                 return
-            if isinstance(action, Call):
+            if isinstance(action, OpenConnection):
                 self.part.connected(action.role.number, action.role)
-            elif isinstance(action, Say):
+            elif isinstance(action, SendBytes):
                 self.said.append((action.connection, action.data.decode()))
                 self.apart.append(action.apart)
 
     def hears(self, connection: int, text: str) -> None:
-        self.react(self.part.heard(connection, text.encode()))
+        self.react(self.part.data_received(connection, text.encode()))
         self.go_on()
 
-    def react(self, reaction: Reaction) -> None:
+    def react(self, reaction: InputResult) -> None:
         self.told += [divergence.text for divergence in reaction.divergences]
         self.said += [(reply.connection, reply.data.decode()) for reply in reaction.replies]
 
@@ -115,8 +130,8 @@ def test_clients_answer_with_the_live_server_s_tokens() -> None:
 
 def test_a_server_tells_its_own_tokens_and_takes_the_clients_names() -> None:
     stage = Stage(ROUND, "s2c")
-    stage.part.accepted(7, ALICE)
-    stage.part.accepted(8, BOB)
+    stage.part.client_accepted(7, ALICE)
+    stage.part.client_accepted(8, BOB)
     # In other words: who comes first plays alice, under the name that he has.
     for number, text in [
         (7, "REGISTER;zoë"),
@@ -139,10 +154,10 @@ def test_a_server_tells_its_own_tokens_and_takes_the_clients_names() -> None:
 
 def test_a_client_has_the_role_of_his_name_whenever_he_comes() -> None:
     stage = Stage(ROUND, "s2c")
-    stage.part.accepted(7, ALICE)
+    stage.part.client_accepted(7, ALICE)
     stage.hears(7, "REGISTER;bob")
     assert stage.said == []
-    stage.part.accepted(8, ALICE)
+    stage.part.client_accepted(8, ALICE)
     stage.hears(8, "REGISTER;alice")
     assert stage.said[:2] == [(8, "REGISTERED"), (7, "REGISTERED")]
     assert stage.told == []
@@ -151,7 +166,7 @@ def test_a_client_has_the_role_of_his_name_whenever_he_comes() -> None:
 def test_a_client_cannot_make_a_token_up() -> None:
     stage = Stage(ROUND, "s2c")
     for number, role, name in ((7, ALICE, "alice"), (8, BOB, "bob")):
-        stage.part.accepted(number, role)
+        stage.part.client_accepted(number, role)
         stage.hears(number, f"REGISTER;{name}")
     stage.hears(8, "JOIN;t-1")
     assert stage.told == ['the client says JOIN with token "t-1" for "t-2" (#8)']
@@ -160,9 +175,9 @@ def test_a_client_cannot_make_a_token_up() -> None:
 def test_names_that_are_exchanged_stay_two_names() -> None:
     """The one is called like the other was: each is told of by the name he has now."""
     stage = Stage(ROUND, "s2c")
-    stage.part.accepted(7, ALICE)
+    stage.part.client_accepted(7, ALICE)
     stage.hears(7, "REGISTER;carl")
-    stage.part.accepted(8, BOB)
+    stage.part.client_accepted(8, BOB)
     stage.hears(8, "REGISTER;alice")
     for number, text in ((7, "JOIN;t-1"), (8, "JOIN;t-2"), (7, "ROLL;t-3")):
         stage.hears(number, text)
@@ -228,12 +243,12 @@ def test_waiting_lets_pass_what_is_not_in_the_record() -> None:
 
 
 @pytest.mark.parametrize(("policy", "goes_on"), [("stop", False), ("skip", True), ("wait", False)])
-def test_nothing_in_time(policy: Policy, goes_on: bool) -> None:
+def test_nothing_in_time(policy: DivergencePolicy, goes_on: bool) -> None:
     stage = Stage(ROUND, "c2s", policy)
     for _ in range(2):
         assert stage.listens is not None
         first = stage.listens
-        stage.react(stage.part.overdue(first))
+        stage.react(stage.part.timed_out(first))
         stage.go_on()
         if policy != "wait":
             break
@@ -244,10 +259,10 @@ def test_nothing_in_time(policy: Policy, goes_on: bool) -> None:
 
 def test_a_client_who_does_not_come_is_left_out() -> None:
     stage = Stage(ROUND, "s2c", "skip")
-    stage.part.accepted(7, ALICE)
+    stage.part.client_accepted(7, ALICE)
     stage.hears(7, "REGISTER;alice")
     while stage.listens is not None and stage.listens.role is BOB:
-        stage.react(stage.part.overdue(stage.listens))
+        stage.react(stage.part.timed_out(stage.listens))
         stage.go_on()
     stage.hears(7, "JOIN;t-1")
     stage.hears(7, "ROLL;t-3")
@@ -258,14 +273,14 @@ def test_a_client_who_does_not_come_is_left_out() -> None:
 
 def test_a_peer_that_hangs_up_is_told_once() -> None:
     stage = Stage(ROUND, "c2s")
-    stage.react(stage.part.ended(1, "has hung up"))
+    stage.react(stage.part.connection_ended(1, "has hung up"))
     assert stage.told == ["the server has hung up, where the record goes on with REGISTERED (#2)"]
 
 
 def test_what_no_client_of_the_record_says_is_not_answered() -> None:
     stage = Stage(ROUND, "s2c")
     for number in (7, 8, 9):
-        stage.part.accepted(number, ALICE)
+        stage.part.client_accepted(number, ALICE)
     stage.hears(7, "REGISTER;alice")
     stage.hears(8, "REGISTER;bob")
     stage.hears(9, "REGISTER;eve")
@@ -276,14 +291,14 @@ def test_what_no_client_of_the_record_says_is_not_answered() -> None:
 def test_streams_that_follow_at_once_are_kept_apart() -> None:
     stage = Stage(ROUND, "s2c")
     for number, role in ((7, ALICE), (8, BOB)):
-        stage.part.accepted(number, role)
+        stage.part.client_accepted(number, role)
     stage.hears(7, "REGISTER;alice")
     stage.hears(8, "REGISTER;bob")
     # Two answers that were waited for; then one is told something right after the other.
     assert stage.apart == [False, False, True, True]
 
 
-LOBBY = Role(1, "okey", "tcp", "127.0.0.1:1001", "127.0.0.1:8090")
+LOBBY = StreamRole(1, "okey", "tcp", "127.0.0.1:1001", "127.0.0.1:8090")
 
 
 def test_heartbeats_are_answered_when_they_come_and_not_waited_for() -> None:
@@ -303,30 +318,39 @@ def test_heartbeats_are_answered_when_they_come_and_not_waited_for() -> None:
 
 
 def test_a_server_that_is_elsewhere_today_is_told_of_there() -> None:
-    login = Role(1, "cgml", "tcp", "127.0.0.1:1001", "127.0.0.1:7001")
-    game = Role(2, "cgml", "tcp", "127.0.0.1:1002", "127.0.0.1:7002")
+    login = StreamRole(1, "cgml", "tcp", "127.0.0.1:1001", "127.0.0.1:7001")
+    game = StreamRole(2, "cgml", "tcp", "127.0.0.1:1002", "127.0.0.1:7002")
     complete = (
         '<connect status="complete" id="4"><game>licitovany_marias</game>'
         '<player id="8678"></player><url>127.0.0.1:7002</url></connect>\r\n\r\n'
     )
-    part = Part(script([(login, "s2c", complete)]), "s2c", DISSECTORS, "stop")
-    part.moved(game, "127.0.0.1:9002")
-    part.accepted(7, login)
+    part = ReplayPeer(script([(login, "s2c", complete)]), "s2c", DISSECTORS, "stop")
+    part.server_moved(game, "127.0.0.1:9002")
+    part.client_accepted(7, login)
     (said,) = part.actions()
-    assert isinstance(said, Say)
+    assert isinstance(said, SendBytes)
     assert said.data.decode() == complete.replace(":7002", ":9002")
 
 
 def test_connections_are_opened_and_ended_as_recorded() -> None:
-    part = Part(script(ROUND[:4], ends=True), "c2s", DISSECTORS, "stop")
+    part = ReplayPeer(script(ROUND[:4], ends=True), "c2s", DISSECTORS, "stop")
     done = []
     for action in part.actions():
         done.append(type(action))
-        if isinstance(action, Call):
+        if isinstance(action, OpenConnection):
             part.connected(action.role.number, action.role)
-        elif isinstance(action, Listen):
-            part.heard(action.role.number, b"REGISTERED")
-    assert done == [Call, Say, Listen, Call, Say, Listen, Hang, Hang]
+        elif isinstance(action, AwaitPeer):
+            part.data_received(action.role.number, b"REGISTERED")
+    assert done == [
+        OpenConnection,
+        SendBytes,
+        AwaitPeer,
+        OpenConnection,
+        SendBytes,
+        AwaitPeer,
+        CloseConnection,
+        CloseConnection,
+    ]
 
 
 @given(
@@ -335,15 +359,15 @@ def test_connections_are_opened_and_ended_as_recorded() -> None:
     st.sampled_from(["c2s", "s2c"]),
 )
 def test_whatever_a_peer_says_the_part_goes_on_or_stops(
-    noise: list[bytes], policy: Policy, plays: Direction
+    noise: list[bytes], policy: DivergencePolicy, plays: Direction
 ) -> None:
     stage = Stage(ROUND, plays, policy)
     if plays == "s2c":
-        stage.part.accepted(1, ALICE)
+        stage.part.client_accepted(1, ALICE)
     for data in noise:
         if stage.part.stopped:
             break
-        stage.react(stage.part.heard(1, data))
+        stage.react(stage.part.data_received(1, data))
         stage.go_on()
     assert len(stage.told) <= len(noise)
     assert stage.part.stopped is (policy == "stop" and bool(stage.told))

@@ -21,12 +21,12 @@ from probe_command import probed, server
 from processes_and_rows import KIEBITZ, free_port, until
 from strength import a_few
 
-from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY
 from kiebitz.dissectors.protocols.schafkopf.legal import NICHTS
-from kiebitz.services.probing.program import Program, ProgramError
+from kiebitz.services.probing.program import ProgramError, TargetProgram
 
 
 def verdicts(results: Any) -> dict[str, str]:
@@ -64,7 +64,7 @@ def test_what_is_sent_as_it_is_passes(protocol: str) -> None:
 
 @pytest.mark.full
 def test_a_right_server_passes_all_that_must_be() -> None:
-    cases = [case.name for case in cases_of(MAEXCHEN, "server") if case.demand.level == "must"]
+    cases = [case.name for case in generate_cases(MAEXCHEN, "server") if case.expectation.level == "must"]
     results = probed(*cases)
     assert [each for each in results if each["verdict"] == "FAILED"] == []
     tried = [each for each in results if each["verdict"] == "OK"]
@@ -169,7 +169,7 @@ def test_nothing_is_sent_before_the_protocol_is_known() -> None:
         silent.setblocking(False)
         done = kiebitz("probe", "server", str(port))
         assert done.status == 2
-        assert "nothing is sent before that is clear" in done.err
+        assert "nothing is sent before it is" in done.err
         with pytest.raises(BlockingIOError):
             silent.recv(100)
 
@@ -186,10 +186,10 @@ def test_a_server_that_is_not_there_is_told() -> None:
 
 def test_a_program_that_does_not_listen_is_told() -> None:
     port = free_port("udp")
-    with pytest.raises(ProgramError, match=r"it has ended \(exit status 7\).*it says: no such table"):
-        Program("sh -c 'echo no such table; sleep 0.2; exit 7'", "udp", port).start()
+    with pytest.raises(ProgramError, match=r"it has ended \(exit status 7\).*its last output: no such table"):
+        TargetProgram("sh -c 'echo no such table; sleep 0.2; exit 7'", "udp", port).start()
     with pytest.raises(ProgramError, match="No such file or directory"):
-        Program("/nowhere/server", "udp", port).start()
+        TargetProgram("/nowhere/server", "udp", port).start()
 
 
 def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
         f"listening.bind(('127.0.0.1', {port}))\n"
         "time.sleep(60)\n"
     )
-    program = Program(shlex.join([sys.executable, str(script)]), "udp", port)
+    program = TargetProgram(shlex.join([sys.executable, str(script)]), "udp", port)
     program.start()
     group = program.number
     assert group is not None

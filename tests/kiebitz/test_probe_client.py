@@ -112,7 +112,7 @@ FLOOD = (
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("code", "says"), [(SILENT, "it said nothing in 10 s"), (FLOOD, None)], ids=["silent", "flood"]
+    ("code", "says"), [(SILENT, "it sent nothing in 10 s"), (FLOOD, None)], ids=["silent", "flood"]
 )
 def test_a_client_that_does_not_play_is_told(code: str, says: str | None, tmp_path: Path) -> None:
     port, program = free_port("tcp"), tmp_path / "client.py"
@@ -132,7 +132,7 @@ def test_a_client_that_does_not_come_is_told() -> None:
     assert (
         f"Let the client connect to 127.0.0.1:{port}, again and again: each connection is a case." in done.err
     )
-    assert "nobody came in 1 s" in done.out
+    assert "no client connected in 1 s" in done.out
     assert "left out: 1 case: the 1 s of --time are over" in done.err
 
 
@@ -141,7 +141,7 @@ def test_a_program_that_ends_without_having_come_is_told() -> None:
     started = time.monotonic()
     done = probed("maexchen", port, "--restart", "true", only="game")
     assert done.status == 1
-    assert "it has ended (exit status 0) and has not called" in done.out
+    assert "it has ended (exit status 0) and has not connected" in done.out
     assert time.monotonic() - started < 20
 
 

@@ -15,7 +15,7 @@ from processes_and_rows import free_port
 from strength import a_few
 
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.case_generator import cases_of
+from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.registry import dissector_of
 
 WINDOW_S = 0.3
@@ -124,7 +124,7 @@ def test_a_right_program_fails_no_kind_of_case(peer: str) -> None:
     protocol, role = peer.split("-")
     dissector = dissector_of(protocol)
     assert dissector is not None
-    for case in cases_of(dissector, "server" if role == "server" else "client"):
+    for case in generate_cases(dissector, "server" if role == "server" else "client"):
         # The slow ones are tried where their protocol is.
         if not case.is_in_play and case.message not in UNSAID[protocol] and case.kind not in SLOW:
             kinds.setdefault(case.kind, case)

@@ -120,7 +120,7 @@ def test_a_server_that_ends_in_a_case_is_told(
         running.kill()
     (result,) = done.json["results"]
     assert (done.status, result["verdict"]) == (3, "FAILED")
-    assert result["why"] == "it has ended: nobody listens at its address any more"
+    assert result["why"] == "it has ended: its address has no listener any more"
 
 
 # The players.
@@ -169,7 +169,7 @@ def test_a_player_who_knows_another_dialect_is_not_blamed() -> None:
         "unknown-message": "INFORMATIONAL",
     }
     why = {each["case"]: each["why"] for each in done.json["results"]}
-    assert why["maexchen/game"] == "it says nothing but REGISTER: others play, and it takes no part"
+    assert why["maexchen/game"] == "it says nothing but REGISTER: it takes no part in the game"
 
 
 @pytest.mark.full

@@ -17,7 +17,7 @@ from peers.program import Player, Server, Setup
 from processes_and_rows import free_port
 from strength import a_few
 
-from kiebitz.dissectors.conformance.expectations import Role
+from kiebitz.dissectors.conformance.expectations import TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.registry import installed
 from kiebitz.storage.database.schema import MEMORY
@@ -76,7 +76,7 @@ def recorded(folder: Path, protocol: str) -> Path:
 
 
 def probed(
-    folder: Path, role: Role, protocol: str, *only: str, fault: str = "", games: int = 2
+    folder: Path, role: TargetRole, protocol: str, *only: str, fault: str = "", games: int = 2
 ) -> dict[str, Any]:
     """The results of cases at a program, by the cases' names without their protocol."""
     port = free_port(PLUGINS[protocol].transport)
@@ -110,12 +110,12 @@ def test_the_recorded_games_are_right() -> None:
 def test_a_game_is_asked_for(plugged_in: Path) -> None:
     done = kiebitz("probe", "server", str(free_port("tcp")), "-d", "noughts")
     assert (done.status, done.out) == (1, "")
-    assert "no game of noughts comes with Kiebitz: name a capture of one with --like CAPTURE" in done.err
+    assert "no recorded game comes with noughts: name a capture of one with --like CAPTURE" in done.err
 
 
 # What is found.
 
-PICKED: dict[tuple[Role, str], tuple[str, ...]] = {
+PICKED: dict[tuple[TargetRole, str], tuple[str, ...]] = {
     ("server", "noughts"): (
         *("game", "*/said", "unknown-message", "rubbish", "come-and-go/reset", "HELLO/name/latin-1"),
         *("HELLO/name/others-player", "BYE/whole", "BYE/bytewise", "BYE/cut/close", "PUT/whole"),
@@ -139,7 +139,7 @@ PICKED: dict[tuple[Role, str], tuple[str, ...]] = {
 }
 """Cases that each program is tried with, whatever its fault is."""
 
-FINDS: dict[tuple[Role, str, str], tuple[str, ...]] = {
+FINDS: dict[tuple[TargetRole, str, str], tuple[str, ...]] = {
     ("server", "noughts", "dies-on-bad-utf8"): ("HELLO/name/latin-1", "PUT/square/latin-1"),
     ("server", "noughts", "dies-on-an-unknown-word"): ("unknown-message", "rubbish"),
     ("server", "noughts", "dies-on-a-missing-field"): ("rubbish", "PUT/square/left-out"),
@@ -190,7 +190,7 @@ def test_each_fault_is_looked_for() -> None:
     ),
 )
 def test_a_fault_is_found_by_the_right_cases_alone(
-    role: Role, protocol: str, fault: str, plugged_in: Path, request: pytest.FixtureRequest
+    role: TargetRole, protocol: str, fault: str, plugged_in: Path, request: pytest.FixtureRequest
 ) -> None:
     finds = FINDS[role, protocol, fault]
     # A few that find nothing are tried, too.
@@ -208,7 +208,7 @@ def test_a_fault_is_found_by_the_right_cases_alone(
 
 
 @pytest.mark.parametrize(("role", "protocol"), a_few(PICKED, [("server", "noughts")]))
-def test_a_faultless_program_passes(role: Role, protocol: str, plugged_in: Path) -> None:
+def test_a_faultless_program_passes(role: TargetRole, protocol: str, plugged_in: Path) -> None:
     results = probed(plugged_in, role, protocol, *PICKED[role, protocol])
     assert failed(results) == {}
     assert verdict(results, "game") == "OK"
@@ -220,7 +220,7 @@ def test_a_faultless_program_passes(role: Role, protocol: str, plugged_in: Path)
 
 @pytest.mark.full
 @pytest.mark.parametrize(("role", "protocol"), [*PICKED])
-def test_a_faultless_program_passes_all(role: Role, protocol: str, plugged_in: Path) -> None:
+def test_a_faultless_program_passes_all(role: TargetRole, protocol: str, plugged_in: Path) -> None:
     results = probed(plugged_in, role, protocol)
     assert failed(results) == {}
     untried = [case for case, each in results.items() if each["verdict"] == "NOT TRIED"]

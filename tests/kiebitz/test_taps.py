@@ -35,6 +35,7 @@ from taps_and_nats import (
     until_recorded,
 )
 
+from kiebitz.dissectors.extras import EXTRAS
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.taps.nats_url import parse_nats_url
 from kiebitz.proxy.taps.wire_format import VERSION, Batch, encode
@@ -313,17 +314,11 @@ def test_what_cannot_be_is_said_before_anything_is_recorded(
     assert not [*tmp_path.iterdir()]
 
 
-def test_without_the_client_it_is_said_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for command in (
-        ["collect", "nats://127.0.0.1/class"],
-        ["sniff", "-i", "lo", "--publish", "nats://127.0.0.1/class"],
-    ):
-        done = kiebitz(*command, "-w", str(tmp_path / "game.db"))
-        assert done.status == 1
-        assert "pip install 'kiebitz[taps]'" in done.err
+def test_collect_without_the_extra_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EXTRAS, "taps", ("no_such_module",))
+    done = kiebitz("collect", "nats://127.0.0.1/class", "-w", str(tmp_path / "game.db"))
+    assert done.status == 1
+    assert "[taps" in done.err.replace("corpus,mitmproxy,parquet,", "")
 
 
 @pytest.mark.full

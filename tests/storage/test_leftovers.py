@@ -24,7 +24,7 @@ from recording_relays import small_disk
 from stored import copy
 from strength import times
 
-from kiebitz.services.probing.previous_results import earlier
+from kiebitz.services.probing.previous_results import cases_with_verdict
 from kiebitz.storage.database import opening
 from kiebitz.storage.recording.tap_progress import Collection
 
@@ -345,7 +345,7 @@ def _collects(database: str) -> None:
 
 
 def _probes(database: str) -> None:
-    assert list(earlier(database, "server", "failed")) == []
+    assert list(cases_with_verdict(database, "server", "failed")) == []
 
 
 def test_a_database_of_another_program_is_called_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from closing import closed_afterwards
 from stored import stored
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.conformance.expectations import HEARS, Role, Situation
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Situation, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.grammar import Decoded, Handle
@@ -96,9 +96,9 @@ class Told:
 
 
 @cache
-def places_of(name: str, role: Role) -> tuple[Place, ...]:
+def places_of(name: str, role: TargetRole) -> tuple[Place, ...]:
     """The places of a capture at which a program of a role is sent something."""
-    return tuple(_places(lines_of(name), HEARS[role]))
+    return tuple(_places(lines_of(name), INPUT_DIRECTION[role]))
 
 
 def _places(lines: Sequence[Line], direction: Direction) -> Iterator[Place]:

@@ -10,8 +10,14 @@ from peers.planted import PEERS
 from peers.program import Server, Setup
 
 from kiebitz.dissectors.model import port_of
-from kiebitz.dissectors.probing.routes import Place, Way
-from kiebitz.dissectors.replay.replay_peer import Call, Hang, Listen, Rest, Say
+from kiebitz.dissectors.probing.routes import InjectionPoint, Route
+from kiebitz.dissectors.replay.replay_peer import (
+    AwaitPeer,
+    CloseConnection,
+    OpenConnection,
+    SendBytes,
+    WaitUntil,
+)
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.services.probing.recorded_samples import script_in
 
@@ -36,40 +42,40 @@ def bench_of(protocol: str, seed: int = 1, fault: str = "") -> Bench:
 class Walk:
     """A way, gone at a bench."""
 
-    def __init__(self, way: Way, bench: Bench) -> None:
-        self.way = way
+    def __init__(self, route: Route, bench: Bench) -> None:
+        self.route = route
         self._bench = bench
         self._seats: dict[int, Seat] = {}
         self._told: dict[int, int] = {}
         """By connection how much of what was heard the way knows."""
 
-    def go(self, seconds: float = 150) -> Place | None:
+    def go(self, seconds: float = 150) -> InjectionPoint | None:
         """Go to the next place, or, after the acts, on to their end, for so long of the bench's time."""
         steps = 0
         end = self._bench.now + seconds
-        for action in self.way.actions():
-            if isinstance(action, Call):
+        for action in self.route.actions():
+            if isinstance(action, OpenConnection):
                 seat = self._bench.connect(door=port_of(action.role.server) - FIRST_PORT)
                 number = len(self._seats) + 1
                 self._seats[number], self._told[number] = seat, 0
-                self.way.connected(number, action.role)
-            elif isinstance(action, Say):
+                self.route.connected(number, action.role)
+            elif isinstance(action, SendBytes):
                 self.say(action.connection, action.data)
-            elif isinstance(action, Hang):
+            elif isinstance(action, CloseConnection):
                 self._bench.half_close(self._seats[action.connection])
-            elif isinstance(action, Rest):
+            elif isinstance(action, WaitUntil):
                 self._bench.run(min(max(action.until - self._bench.now, 0.001), STEP_S))
                 if self._bench.now > end:
-                    return self.way.place
-            elif not self._tell() and isinstance(action, Listen):
+                    return self.route.point
+            elif not self._tell() and isinstance(action, AwaitPeer):
                 steps += 1
                 self._bench.run(STEP_S)
                 if steps > MOST_STEPS:
-                    self.way.overdue(action)
-                    if self.way.is_as_usual or self.way.place is not None:
-                        return self.way.place
+                    self.route.timed_out(action)
+                    if self.route.continued_normally or self.route.point is not None:
+                        return self.route.point
             self._tell()
-        return self.way.place
+        return self.route.point
 
     def say(self, connection: int, data: bytes) -> None:
         """Say something on a connection."""
@@ -84,6 +90,6 @@ class Walk:
                 data = seat.heard[self._told[number]]
                 self._told[number] += 1
                 was_any = True
-                for reply in self.way.heard(number, data).replies:
+                for reply in self.route.data_received(number, data).replies:
                     self._bench.say(self._seats[reply.connection], reply.data)
         return was_any

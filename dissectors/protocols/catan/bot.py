@@ -1,4 +1,4 @@
-"""A simple Catan player: does by chance what the rules allow and its cards can pay."""
+"""A Catan bot: makes random choices among what the rules allow and its cards can pay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Aim, Fields, Player, Say
+from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
 from kiebitz.dissectors.protocols.catan.board import Place, Spot, at, spot
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS
 from kiebitz.dissectors.protocols.catan.island import Island
@@ -27,25 +27,25 @@ from kiebitz.dissectors.protocols.catan.words import (
 )
 
 _SETTLING_S = 0.01
-"""So long after an answer nothing more is told of what came of it, whether that comes before or after."""
+"""Seconds after an answer until its consequences, which may precede or follow it, have been received."""
 
 _DECISION_S = 0.1
-"""So long others may think about an offer."""
+"""Seconds for the others to decide about an offer."""
 
-_MOST_ACTS = 4
-"""In a turn; then it ends the turn."""
+_MAX_ACTIONS = 4
+"""Maximum number of actions in a turn."""
 
-_MOST_REFUSALS = 20
-"""One after another: then it asks for nothing more."""
+_MAX_REFUSALS = 20
+"""Number of consecutive refusals after which it makes no more requests."""
 
-_SPOTS = 6
-"""So many places are thought of for a building."""
+_MAX_SPOTS = 6
+"""Maximum number of places to consider for a building."""
 
-_GREETING = Say("Chatnachricht senden", {"Nachricht": "Grüß Gott"})
+_GREETING = SendMessage("Chatnachricht senden", {"Nachricht": "Grüß Gott"})
 
 
-class CatanPlayer(Player):
-    """One seat. After each request it waits for the answer."""
+class CatanBot(Bot):
+    """A Catan bot for one seat; after each request it waits for the answer."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(name, seed, games)
@@ -56,26 +56,26 @@ class CatanPlayer(Player):
         self._cards: Counter[str] = Counter()
         self._new: Counter[str] = Counter()
         """Cards bought in this turn, which cannot be played yet."""
-        self._asked: Say | None = None
+        self._asked: SendMessage | None = None
         self._offered: int | None = None
-        """Its own offer that is open."""
+        """The number of its own open offer."""
         self._colour: str | None = None
         self._colours: dict[int, str] = {}
-        """Those that others have taken for good."""
+        """The colours that other players have taken for good."""
         self._acts = 0
         self._refusals = 0
         self._has_played = False
         self._village: Spot = ()
-        self._says_whether = False
-        """Whether the server is one where an offer is accepted, or refused, by a word."""
+        self._needs_yes_or_no = False
+        """True if the server expects a yes or no for each offer."""
 
     def _begin(self) -> None:
         self._id, self._asked, self._island, self._colour = None, None, None, None
 
-    def _hear(self, name: str, fields: Fields) -> None:
+    def _receive(self, name: str, fields: Fields) -> None:
         match name:
             case "Hallo":
-                self._say("Hallo", Version="Kiebitz 1.0 (Probe) (KI)")
+                self._send("Hallo", Version="Kiebitz 1.0 (Probe) (KI)")
             case "Willkommen":
                 self._id = fields["id"]
                 self._ask(_GREETING)
@@ -94,12 +94,12 @@ class CatanPlayer(Player):
             case "Handelsangebot angenommen":
                 self._conclude(fields)
             case "Handelsangebot abgebrochen" | "Handel ausgeführt":
-                self._over(fields)
+                self._trade_ended(fields)
             case _ if self._island is not None:
-                self._happened(self._island, name, fields)
+                self._process_event(self._island, name, fields)
 
-    def _happened(self, island: Island, name: str, fields: Fields) -> None:
-        """Something on the island."""
+    def _process_event(self, island: Island, name: str, fields: Fields) -> None:
+        """Process an event on the island."""
         is_mine = fields.get("Spieler") == self._id
         match name:
             case "Würfelwurf" if is_mine:
@@ -129,19 +129,19 @@ class CatanPlayer(Player):
         self._status = shown.get("Status", self._status)
         if isinstance(shown.get("Rohstoffe"), dict):
             self._hand = Counter(shown["Rohstoffe"])
-        self._think()
+        self._schedule_next()
 
     # Requests, one at a time.
 
-    def _ask(self, *ways: Say) -> None:
-        self._may(*ways)
+    def _ask(self, *choices: SendMessage) -> None:
+        self._queue(*choices)
 
-    def _said(self, said: Say) -> None:
-        if said.name != "Hallo":
-            self._asked = said
-        match said.name:
+    def _on_sent(self, sent: SendMessage) -> None:
+        if sent.name != "Hallo":
+            self._asked = sent
+        match sent.name:
             case "Spieler":
-                self._colour = said.fields["Farbe"]
+                self._colour = sent.fields["Farbe"]
             case "Handel anbieten":
                 self._offered = -1
             case "Ritter ausspielen" | "Straßenbaukarte ausspielen" | "Monopol" | "Erfindung":
@@ -153,23 +153,23 @@ class CatanPlayer(Player):
             self._refusals = 0
         else:
             self._refusals += 1
-            self._acts = _MOST_ACTS
+            self._acts = _MAX_ACTIONS
             if asked is not None and asked.name in ("Spieler", "Spiel starten"):
                 self._colour = None
             if asked is not None and asked.name == "Handel anbieten":
                 self._offered = None
             if asked is not None and asked.name == "Handel abschließen":
-                self._ask(Say("Handel abbrechen", {"Handel id": asked.fields["Handel id"]}))
+                self._ask(SendMessage("Handel abbrechen", {"Handel id": asked.fields["Handel id"]}))
         if asked is not None and asked.name in _CARDS and not is_refused:
             self._cards[_CARDS[asked.name]] -= 1
-        self._think()
+        self._schedule_next()
 
-    def _think(self) -> None:
-        self._plan(_SETTLING_S, self._go_on)
+    def _schedule_next(self) -> None:
+        self._schedule(_SETTLING_S, self._continue)
 
-    def _go_on(self) -> None:
-        """Do what is expected, if that was not asked for already."""
-        if self._asked is not None or self._turns or self._refusals > _MOST_REFUSALS:
+    def _continue(self) -> None:
+        """Queue the expected request, if none is pending."""
+        if self._asked is not None or self._pending or self._refusals > _MAX_REFUSALS:
             return
         if self._status == SPIEL_STARTEN:
             self._start()
@@ -181,24 +181,26 @@ class CatanPlayer(Player):
                 self._found(island)
             case "Würfeln":
                 self._new.clear()
-                # A knight may be played before the dice are rolled, and one may chat at any time.
-                self._ask(Say(WÜRFELN, {}), *self._knights(island), _GREETING)
+                # A knight may be played before the dice are rolled, and chat is possible at any time.
+                self._ask(SendMessage(WÜRFELN, {}), *self._knights(island), _GREETING)
             case "Karten wegen Räuber abgeben":
-                self._ask(Say("Karten abgeben", {"Abgeben": self._some(self._hand.total() // 2)}))
+                self._ask(
+                    SendMessage("Karten abgeben", {"Abgeben": self._random_cards(self._hand.total() // 2)})
+                )
             case "Räuber versetzen":
                 self._ask(*self._robberies(island, RÄUBER_VERSETZEN))
             case "Handeln oder Bauen" | "Bauen" if self._offered is None:
                 self._act(island)
 
     def _start(self) -> None:
-        if self.had_enough:
+        if self.is_finished:
             return
         if self._colour is None:
             taken = {*self._colours.values()}
             free = [colour for colour in FARBEN if colour not in taken] or [*FARBEN]
-            self._choose([Say("Spieler", {"Name": self.name, "Farbe": colour}) for colour in free])
+            self._queue_any([SendMessage("Spieler", {"Name": self.name, "Farbe": colour}) for colour in free])
         else:
-            self._ask(Say(SPIEL_STARTEN, {}))
+            self._ask(SendMessage(SPIEL_STARTEN, {}))
 
     def _found(self, island: Island) -> None:
         island.in_setup = True
@@ -213,8 +215,8 @@ class CatanPlayer(Player):
     def _number(self) -> int:
         return self._id if self._id is not None else -1
 
-    def _some(self, count: int) -> dict[str, int]:
-        """So many of its cards."""
+    def _random_cards(self, count: int) -> dict[str, int]:
+        """Return a random choice of its cards."""
         held = sorted(self._hand.elements())
         return dict(Counter(self.random.sample(held, min(count, len(held)))))
 
@@ -223,87 +225,87 @@ class CatanPlayer(Player):
     def _act(self, island: Island) -> None:
         island.in_setup = False
         self._acts += 1
-        end = Say("Zug beenden", {})
-        if self._acts > _MOST_ACTS:
+        end = SendMessage("Zug beenden", {})
+        if self._acts > _MAX_ACTIONS:
             self._ask(end)
             return
-        kinds = [ways for ways in self._possible(island) if ways]
+        kinds = [choices for choices in self._possible_requests(island) if choices]
         self.random.shuffle(kinds)
-        ways = [way for some in kinds for way in some]
+        choices = [choice for some in kinds for choice in some]
         is_tired = self.random.random() < 1 / (1 + len(kinds))
-        self._ask(*((end, *ways) if is_tired else (*ways, end)))
+        self._ask(*((end, *choices) if is_tired else (*choices, end)))
 
-    def _possible(self, island: Island) -> Iterable[list[Say]]:
-        """What can be done, by kinds of things."""
+    def _possible_requests(self, island: Island) -> Iterable[list[SendMessage]]:
+        """Yield the possible requests of each kind."""
         for typ in (STRASSE, DORF, STADT):
             if self._hand >= Counter(COSTS[typ]):
                 yield self._buildings(typ, island.free(self._number, typ))
         if self._hand >= Counter(CARD_COST):
-            yield [Say("Entwicklungskarte kaufen", {})]
+            yield [SendMessage("Entwicklungskarte kaufen", {})]
         yield self._knights(island)
         yield self._road_card(island)
         if self._may_play("Monopol"):
-            yield [Say("Monopol", {"Rohstoff": kind}) for kind in self._shuffled(ROHSTOFFE)]
+            yield [SendMessage("Monopol", {"Rohstoff": kind}) for kind in self._shuffled(ROHSTOFFE)]
         if self._may_play("Erfindung"):
             one, other = self.random.choices(ROHSTOFFE, k=2)
-            yield [Say("Erfindung", {"Rohstoffe": dict(Counter((one, other)))})]
+            yield [SendMessage("Erfindung", {"Rohstoffe": dict(Counter((one, other)))})]
         yield self._overseas(island)
         if self._hand.total() and self._acts == 1:
             give = self.random.choice(sorted(self._hand.elements()))
             want = self.random.choice([kind for kind in ROHSTOFFE if kind != give])
-            yield [Say("Handel anbieten", {"Angebot": {give: 1}, "Nachfrage": {want: 1}})]
+            yield [SendMessage("Handel anbieten", {"Angebot": {give: 1}, "Nachfrage": {want: 1}})]
 
     def _shuffled(self, words: Iterable[str]) -> list[str]:
         found = [*words]
         self.random.shuffle(found)
         return found
 
-    def _buildings(self, typ: str, spots: list[Spot]) -> list[Say]:
-        some = self.random.sample(spots, min(_SPOTS, len(spots)))
-        return [Say(BAUEN, {"Typ": typ, "Ort": _written(where)}) for where in some]
+    def _buildings(self, typ: str, spots: list[Spot]) -> list[SendMessage]:
+        some = self.random.sample(spots, min(_MAX_SPOTS, len(spots)))
+        return [SendMessage(BAUEN, {"Typ": typ, "Ort": _written(where)}) for where in some]
 
     def _may_play(self, card: str) -> bool:
         return not self._has_played and self._cards[card] > self._new[card]
 
-    def _knights(self, island: Island) -> list[Say]:
+    def _knights(self, island: Island) -> list[SendMessage]:
         return [*self._robberies(island, "Ritter ausspielen")] if self._may_play("Ritter") else []
 
-    def _robberies(self, island: Island, name: str) -> list[Say]:
+    def _robberies(self, island: Island, name: str) -> list[SendMessage]:
         fields = [place for place in island.land if place != island.robber]
         found = []
-        for place in self.random.sample(fields, min(_SPOTS, len(fields))):
+        for place in self.random.sample(fields, min(_MAX_SPOTS, len(fields))):
             victims = island.robbable(self._number, place)
             target = {"Ziel": self.random.choice(victims)} if victims else {}
-            found.append(Say(name, {"Ort": _place(place), **target}))
+            found.append(SendMessage(name, {"Ort": _place(place), **target}))
         return found
 
-    def _road_card(self, island: Island) -> list[Say]:
+    def _road_card(self, island: Island) -> list[SendMessage]:
         if not self._may_play("Straßenbau"):
             return []
         roads = island.free(self._number, STRASSE)
         return [
-            Say("Straßenbaukarte ausspielen", {"Straße 1": _written(road)})
-            for road in self.random.sample(roads, min(_SPOTS, len(roads)))
+            SendMessage("Straßenbaukarte ausspielen", {"Straße 1": _written(road)})
+            for road in self.random.sample(roads, min(_MAX_SPOTS, len(roads)))
         ]
 
-    def _overseas(self, island: Island) -> list[Say]:
+    def _overseas(self, island: Island) -> list[SendMessage]:
         found = []
         for kind, rate in island.board.rates(island.towns(self._number)).items():
             if self._hand[kind] >= rate:
                 wanted = min(ROHSTOFFE, key=lambda other: (other == kind, self._hand[other]))
-                found.append(Say("Seehandel", {"Angebot": {kind: rate}, "Nachfrage": {wanted: 1}}))
+                found.append(SendMessage("Seehandel", {"Angebot": {kind: rate}, "Nachfrage": {wanted: 1}}))
         return found
 
-    def _leads(self, aim: Aim, way: Say) -> bool:
-        if aim.name == "Chatnachricht":
-            return way == _GREETING
-        if aim.name in _CARDS or aim.name == GRÖSSTE_RITTERMACHT:
+    def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:
+        if target_message.name == "Chatnachricht":
+            return choice == _GREETING
+        if target_message.name in _CARDS or target_message.name == GRÖSSTE_RITTERMACHT:
             if self._hand >= Counter(CARD_COST):
-                return way.name == "Entwicklungskarte kaufen"
-            # Who wants cards builds nothing, and exchanges what there is.
-            return way.name == ("Handel anbieten" if self._acts == 1 else "Zug beenden")
-        # Who keeps resources will have too many of them.
-        return aim.name == "Karten abgeben" and way.name == "Zug beenden"
+                return choice.name == "Entwicklungskarte kaufen"
+            # To get cards, it builds nothing and trades what there is.
+            return choice.name == ("Handel anbieten" if self._acts == 1 else "Zug beenden")
+        # A player that keeps resources will have too many of them.
+        return target_message.name == "Karten abgeben" and choice.name == "Zug beenden"
 
     # Trade.
 
@@ -311,32 +313,32 @@ class CatanPlayer(Player):
         trade = fields["Handel id"]
         if fields["Spieler"] == self._id:
             self._offered = trade
-            self._plan(_DECISION_S, lambda: self._withdraw(trade))
+            self._schedule(_DECISION_S, lambda: self._withdraw(trade))
         elif self._hand >= Counter(fields["Nachfrage"]):
-            yes = {"Annehmen": True} if self._says_whether else {}
+            yes = {"Annehmen": True} if self._needs_yes_or_no else {}
             is_shy = self.random.random() < 0.5
-            self._may(Say("Handel annehmen", {"Handel id": trade, **yes}), optional=is_shy)
+            self._queue(SendMessage("Handel annehmen", {"Handel id": trade, **yes}), optional=is_shy)
 
     def _conclude(self, fields: Fields) -> None:
-        self._says_whether = "Annehmen" in fields
-        trade, partner = fields["Handel id"], fields["Mitspieler" if self._says_whether else "Spieler"]
+        self._needs_yes_or_no = "Annehmen" in fields
+        trade, partner = fields["Handel id"], fields["Mitspieler" if self._needs_yes_or_no else "Spieler"]
         if trade == self._offered and partner != self._id and fields.get("Annehmen", True):
-            # The others may be thinking about it, too.
-            self._plan(_DECISION_S / 2, lambda: self._deal(trade, partner))
+            # The others may be deciding about it, too.
+            self._schedule(_DECISION_S / 2, lambda: self._deal(trade, partner))
 
     def _deal(self, trade: int, partner: int) -> None:
-        if self._offered == trade and self._asked is None and not self._turns:
-            self._ask(Say("Handel abschließen", {"Handel id": trade, "Mitspieler": partner}))
+        if self._offered == trade and self._asked is None and not self._pending:
+            self._ask(SendMessage("Handel abschließen", {"Handel id": trade, "Mitspieler": partner}))
 
     def _withdraw(self, trade: int) -> None:
         if self._offered == trade and self._asked is None:
-            self._ask(Say("Handel abbrechen", {"Handel id": trade}))
+            self._ask(SendMessage("Handel abbrechen", {"Handel id": trade}))
 
-    def _over(self, fields: Fields) -> None:
-        """A trade is done, or is offered no more."""
+    def _trade_ended(self, fields: Fields) -> None:
+        """Process the end of an offer."""
         if fields["Spieler"] == self._id:
             self._offered = None
-            self._think()
+            self._schedule_next()
 
 
 _CARDS = {
@@ -345,7 +347,7 @@ _CARDS = {
     "Monopol": "Monopol",
     "Erfindung": "Erfindung",
 }
-"""Which card is played with which message."""
+"""The card that a message plays."""
 
 
 def _place(place: Place) -> dict[str, int]:

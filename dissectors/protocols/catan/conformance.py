@@ -1,4 +1,4 @@
-"""What the specification of Catan wants of peers that are sent something odd, and how rules are broken."""
+"""Catan's expected reactions to unusual messages, and ways to break its rules."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import (
-    Breach,
-    Demand,
+    Conformance,
+    Expectation,
     Fields,
-    NotHere,
+    NotApplicable,
     Reaction,
-    Reactions,
     Refusal,
-    Role,
+    RuleViolation,
     Situation,
     Spelling,
+    TargetRole,
 )
 from kiebitz.dissectors.protocols.catan.words import in_ascii
 
@@ -49,7 +49,7 @@ _NO_ACTION = " ".join(
     for name in ("Hallo", "Chatnachricht_senden")
     for what in ("*/null", "*/other-type", "*/left-out", "*/negative", "*/fraction", "*/too-large")
 )
-"""A greeting is no action of a player; and whether a chat is one, is open to doubt."""
+"""A greeting is no action of a player, and it is unclear if a chat message is one."""
 
 _NOT_POSSIBLE = (
     "*/unknown */unknown-kind */other-type */null */negative */too-large */fraction */half"
@@ -58,23 +58,23 @@ _NOT_POSSIBLE = (
 
 _OFFER = "12.1 Handel anbieten"
 _MAY_THINK = "Diese können sich nun überlegen, ob sie auf den Handel eingehen würden."
-_GOES_ON: tuple[tuple[Role, tuple[Reaction, ...]], ...] = (
+_GOES_ON: tuple[tuple[TargetRole, tuple[Reaction, ...]], ...] = (
     ("server", ("answers",)),
     ("client", ("answers", "ignores")),
 )
 
-DEMANDS = (
-    # A client need not accept an offer, nor say anything to what it is told.
+EXPECTATIONS = (
+    # A client need not accept an offer, nor answer any notification.
     *(
-        Demand("*/bytewise */in-two */slowly */joined", role, "must", right, _HINTS, _FRAGMENTS)
+        Expectation("*/bytewise */in-two */slowly */joined", role, "must", right, _HINTS, _FRAGMENTS)
         for role, right in _GOES_ON
     ),
-    Demand("Handelsangebot/whole", "client", "must", ("answers", "ignores"), _OFFER, _MAY_THINK),
+    Expectation("Handelsangebot/whole", "client", "must", ("answers", "ignores"), _OFFER, _MAY_THINK),
     *(
-        Demand("empty", role, "should", ("answers", "ignores"), _GROUNDS, _TOLERANT)
+        Expectation("empty", role, "should", ("answers", "ignores"), _GROUNDS, _TOLERANT)
         for role in ("server", "client")
     ),
-    Demand(
+    Expectation(
         "Chatnachricht_senden/Nachricht/outside-ascii Spieler/Name/outside-ascii",
         "server",
         "must",
@@ -82,7 +82,7 @@ DEMANDS = (
         _GROUNDS,
         _UTF_8,
     ),
-    Demand(
+    Expectation(
         "Chatnachricht/Nachricht/outside-ascii Spiel_beendet/Nachricht/outside-ascii",
         "client",
         "must",
@@ -90,7 +90,7 @@ DEMANDS = (
         _GROUNDS,
         _UTF_8,
     ),
-    Demand(
+    Expectation(
         "Hallo/Protokoll/other-version",
         "client",
         "must",
@@ -99,7 +99,7 @@ DEMANDS = (
         "Sollte der Client die Protokollversion des Servers nicht unterstützen, so ist die Verbindung "
         "abubrechen.",
     ),
-    Demand(
+    Expectation(
         "Chatnachricht_senden/whole",
         "server",
         "must",
@@ -107,9 +107,9 @@ DEMANDS = (
         "8.3 Chat empfangen",
         "Schickt ein Client eine Chatnachricht, so wird diese vom Server verteilt.",
         answer=_OK,
-        others_hear="Chatnachricht",
+        others_receive="Chatnachricht",
     ),
-    Demand(
+    Expectation(
         " ".join(f"{name}/whole" for name in ("Spieler", "Spiel_starten", "Würfeln", "Zug_beenden", "Bauen")),
         "server",
         "must",
@@ -118,19 +118,21 @@ DEMANDS = (
         _CONFIRMED,
         answer=_OK,
     ),
-    # What may be left out; the server then names nobody.
-    Demand(
+    # Optional items; without them the server names no player.
+    Expectation(
         "*/Ziel/left-out */Straße_2/left-out",
         "server",
         "open",
         ("answers", "refuses"),
         "11.3 Räuber versetzen",
     ),
-    Demand("Spieler/Name/left-out Spieler/Farbe/left-out", "server", "open", ("answers", "refuses"), None),
-    # A server that reads it all the same has carried the action out; to be silent is wrong in either case.
-    Demand("*/other-case", "server", "must", ("answers", "refuses"), _ANSWERS, _CONFIRMED, _ERROR),
-    Demand(_NO_ACTION, "server", "should", ("refuses", "closes"), _ANSWERS, _MUST_REFUSE, _ERROR),
-    Demand(
+    Expectation(
+        "Spieler/Name/left-out Spieler/Farbe/left-out", "server", "open", ("answers", "refuses"), None
+    ),
+    # A server that can read it has carried the action out; silence is wrong in either case.
+    Expectation("*/other-case", "server", "must", ("answers", "refuses"), _ANSWERS, _CONFIRMED, _ERROR),
+    Expectation(_NO_ACTION, "server", "should", ("refuses", "closes"), _ANSWERS, _MUST_REFUSE, _ERROR),
+    Expectation(
         f"{_NOT_POSSIBLE} */nobodys-player */nobodys-trade */rule/* Würfeln/twice Würfeln/from-other"
         " Zug_beenden/from-other Bauen/from-other",
         "server",
@@ -144,7 +146,7 @@ DEMANDS = (
 
 
 def _respelt(write: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
-    """The message read and written again; what is no JSON stays."""
+    """Return a function that decodes and encodes a message again; what is no JSON stays."""
 
     def respell(frame: bytes) -> bytes:
         try:
@@ -161,7 +163,7 @@ def _escaped(value: Any) -> bytes:
 
 
 def _escape(letter: str) -> str:
-    """A letter as JSON escapes it: one of four bytes in two halves."""
+    """Return a letter as JSON escapes it: one of four bytes as two surrogates."""
     units = letter.encode("utf-16-be")
     return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))
 
@@ -181,14 +183,17 @@ def _on_many_lines(value: Any) -> bytes:
 
 
 def _ascii(frame: bytes) -> bytes:
-    """Names and words without umlauts. Texts of players are changed, too: then it says something else."""
+    """Replace umlauts in names and words.
+
+    Texts of players are changed, too, so their content differs then.
+    """
     return in_ascii(frame.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
 SPELLINGS = (
     Spelling(
         "other-order",
-        "with its attributes the other way round",
+        "with its attributes in reverse order",
         _respelt(lambda value: msgspec.json.encode(_reversed(value))),
         "must",
         _GROUNDS,
@@ -201,13 +206,13 @@ SPELLINGS = (
     Spelling("many-lines", "on several lines", _respelt(_on_many_lines), "should", _GROUNDS, _TOLERANT),
     Spelling(
         "no-line-feed",
-        "without the line feed behind it",
+        "without the line feed at its end",
         lambda frame: frame.rstrip(b"\r\n"),
         "should",
         _HINTS,
         _WHOLE_OBJECT,
     ),
-    Spelling("ascii", "with ae for ä, as some programs have it", _ascii),
+    Spelling("ascii", "with ae for ä, as some programs write it", _ascii),
 )
 
 
@@ -218,10 +223,10 @@ def _game(at: Situation) -> Mapping[str, Any]:
 
 
 def _own(at: Situation, what: str) -> Mapping[str, int]:
-    """How many of each our player has of `resources` or `cards`; raises NotHere if that is not known."""
+    """Return our player's `resources` or `cards` by kind. Raises NotApplicable if the numbers are unknown."""
     found = _game(at)["private"][at.player][what]
     if not all(isinstance(count, int) for count in found.values()):
-        raise NotHere("it is not known what this player has")
+        raise NotApplicable("this player's possessions are not known")
     return dict(found)
 
 
@@ -239,13 +244,13 @@ _CARD = {"Getreide": 1, "Wolle": 1, "Erz": 1}
 def _unpaid(fields: Fields, at: Situation) -> Fields:
     own = _own(at, "resources")
     if all(own.get(kind, 0) >= count for kind, count in _CARD.items()):
-        raise NotHere("this player can pay for a card")
+        raise NotApplicable("this player can pay for a card")
     return {}
 
 
 def _no_such_card(fields: Fields, at: Situation) -> Fields:
     if _own(at, "cards").get("Monopol", 0):
-        raise NotHere("this player has such a card")
+        raise NotApplicable("this player has such a card")
     return {"Rohstoff": "Holz"}
 
 
@@ -255,7 +260,7 @@ def _one_for_one(fields: Fields, at: Situation) -> Fields:
 
 
 def _one_more(name: str) -> Callable[[Fields, Situation], Fields]:
-    """One more of the first kind in a field, or of the total."""
+    """Return a function that adds one to the first kind in a field, or to its total."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         counts = fields[name]
@@ -281,33 +286,33 @@ def _other_total(fields: Fields, at: Situation) -> Fields:
     return {"Spieler": {**player, "Rohstoffe": _one_more("Rohstoffe")(player, at)["Rohstoffe"]}}
 
 
-BREACHES = (
-    Breach("cannot-pay", "Zug beenden", "server", _unpaid, says="Entwicklungskarte kaufen"),
-    Breach("card-not-allowed/asked", "Zug beenden", "server", _no_such_card, says="Monopol"),
-    Breach("trade-rate/asked", "Zug beenden", "server", _one_for_one, says="Seehandel"),
-    Breach(
+RULE_VIOLATIONS = (
+    RuleViolation("cannot-pay", "Zug beenden", "server", _unpaid, sends="Entwicklungskarte kaufen"),
+    RuleViolation("card-not-allowed/asked", "Zug beenden", "server", _no_such_card, sends="Monopol"),
+    RuleViolation("trade-rate/asked", "Zug beenden", "server", _one_for_one, sends="Seehandel"),
+    RuleViolation(
         "bad-target/asked",
         "Räuber versetzen",
         "server",
         lambda fields, at: {**fields, "Ziel": _number(at)},
     ),
-    Breach("wrong-count", "Karten abgeben", "server", _one_more("Abgeben")),
-    Breach("out-of-turn/roll", "Würfelwurf", "client", _of_another("Spieler")),
-    Breach("robber-stays", "Räuber versetzt", "client", _back_to_where_it_is),
-    Breach("bad-target", "Räuber versetzt", "client", _of_another("Ziel")),
-    Breach("longest-road", "Längste Handelsstraße", "client", _of_another("Spieler")),
-    Breach("largest-army", "Größte Rittermacht", "client", _of_another("Spieler")),
-    Breach("wrong-yield", "Ertrag", "client", _one_more("Rohstoffe")),
-    Breach("wrong-cost", "Kosten", "client", _one_more("Rohstoffe")),
-    Breach("total-mismatch", "Statusupdate", "client", _other_total),
+    RuleViolation("wrong-count", "Karten abgeben", "server", _one_more("Abgeben")),
+    RuleViolation("out-of-turn/roll", "Würfelwurf", "client", _of_another("Spieler")),
+    RuleViolation("robber-stays", "Räuber versetzt", "client", _back_to_where_it_is),
+    RuleViolation("bad-target", "Räuber versetzt", "client", _of_another("Ziel")),
+    RuleViolation("longest-road", "Längste Handelsstraße", "client", _of_another("Spieler")),
+    RuleViolation("largest-army", "Größte Rittermacht", "client", _of_another("Spieler")),
+    RuleViolation("wrong-yield", "Ertrag", "client", _one_more("Rohstoffe")),
+    RuleViolation("wrong-cost", "Kosten", "client", _one_more("Rohstoffe")),
+    RuleViolation("total-mismatch", "Statusupdate", "client", _other_total),
 )
 
-_UNSENT = "it is broken by what is not sent, and no client can know that it was to come"
+_UNSENT = "a missing message breaks it, and no client can know that it was due"
 
-REACTIONS = Reactions(
-    DEMANDS,
+CONFORMANCE = Conformance(
+    EXPECTATIONS,
     SPELLINGS,
-    BREACHES,
+    RULE_VIOLATIONS,
     broken_by={
         "out-of-turn/asked": "Würfeln/from-other Zug_beenden/from-other Bauen/from-other",
         "not-now": "Würfeln/twice",
@@ -327,10 +332,10 @@ REACTIONS = Reactions(
         "missing-yield": _UNSENT,
         "missing-cost": _UNSENT,
         "no-start-yield": _UNSENT,
-        "out-of-turn/build": "what another player builds must stand beside their roads: another flaw",
-        "road-through": "it needs a place on the board that is worked out from all that is built",
+        "out-of-turn/build": "another player's building must adjoin their roads, else it breaks another rule",
+        "road-through": "it needs a place on the board that depends on everything built",
         "too-many-pieces": "it needs a player who has built all of one kind",
     },
-    # 7.5: all are told that a connection is lost, whoever's turn it is.
-    waits_for="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
+    # 7.5: all clients are told that a connection is lost, whoever's turn it is.
+    awaited_messages="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
 )

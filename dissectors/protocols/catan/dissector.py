@@ -18,8 +18,8 @@ from kiebitz.dissectors.protocols.catan.queries import QUERIES
 from kiebitz.dissectors.protocols.catan.table import CatanTable
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
+    from kiebitz.dissectors.conformance.expectations import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 _CARD_TARGETS = {
@@ -56,22 +56,22 @@ class Catan(Dissector):
     seats = 3
 
     @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.catan.conformance import REACTIONS
+    def reactions(self) -> Conformance:
+        from kiebitz.dissectors.protocols.catan.conformance import CONFORMANCE
 
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.catan.bot import CatanPlayer
-
-        return CatanPlayer
+        return CONFORMANCE
 
     @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.catan.simulated_server import CatanHost
+    def player(self) -> BotFactory:
+        from kiebitz.dissectors.protocols.catan.bot import CatanBot
 
-        return CatanHost
+        return CatanBot
+
+    @property
+    def host(self) -> SimulatedServerFactory:
+        from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
+
+        return CatanServer
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from kiebitz.dissectors.game.broadcast_dedup import text_key
 from kiebitz.dissectors.game.observation_merge import Version
-from kiebitz.dissectors.inspection.memo import Lately
+from kiebitz.dissectors.inspection.memo import BoundedCache
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.catan.hand import plain, total
 from kiebitz.dissectors.protocols.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
@@ -47,7 +47,9 @@ class Versions:
     """The versions of the messages that came lately: most of what is told was told to another before."""
 
     def __init__(self) -> None:
-        self._lately: Lately[tuple[str, str], Version] = Lately(_MOST_VERSIONS, _LONGEST_REMEMBERED)
+        self._lately: BoundedCache[tuple[str, str], Version] = BoundedCache(
+            _MOST_VERSIONS, _LONGEST_REMEMBERED
+        )
 
     def of(self, message: Message) -> Version:
         """What a copy of a broadcast says."""

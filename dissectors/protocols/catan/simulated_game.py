@@ -1,4 +1,4 @@
-"""A game of Catan as a server leads it: what each player may do now, and what comes of it."""
+"""A game of Catan on a simulated server: the allowed requests and their effects."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from kiebitz.dissectors.protocols.catan.words import (
 )
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.protocols.catan.simulated_server import CatanHost
+    from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
 
 Fields = Mapping[str, Any]
 Counts = Mapping[str, int]
 
 POINTS = 10
-_MOST_TURNS = 200
-"""Then the game is over, and who has most points has won."""
+_MAX_TURNS = 200
+"""Maximum number of turns in a game; then the player with most points has won."""
 
 _ARMY = 3
 _LONG_ROAD = 5
@@ -50,7 +50,7 @@ _DECK = (
 
 
 class Owner:
-    """What a player has."""
+    """A player's possessions."""
 
     def __init__(self) -> None:
         self.hand: Counter[str] = Counter()
@@ -60,10 +60,10 @@ class Owner:
         self.knights = 0
 
 
-class HostedGame:
-    """One game, from its map on."""
+class SimulatedGame:
+    """One game, from the creation of its map on."""
 
-    def __init__(self, host: CatanHost, players: list[int]) -> None:
+    def __init__(self, host: CatanServer, players: list[int]) -> None:
         self._host = host
         self._chance = host.random
         self.karte = made_map(self._chance)
@@ -83,23 +83,23 @@ class HostedGame:
         self._market = Market(host, self)
 
     def begin(self) -> None:
-        """The dice say who begins, with a village."""
+        """Send the dice that decide who begins; that player builds a village first."""
         for number, player in enumerate(self._order):
-            self._host.tell("Würfelwurf", Spieler=player, Wurf=[6 - number, 1])
+            self._host.broadcast("Würfelwurf", Spieler=player, Wurf=[6 - number, 1])
         self._host.statuses |= dict.fromkeys(self._order, WARTEN)
         self._host.statuses[self._founding[0]] = DORF_BAUEN
 
     def points(self, player: int) -> int:
-        """All points of a player, those that others do not see among them."""
+        """Return all points of a player, including those that others do not see."""
         return self.seen_points(player) + self.owners[player].cards["Siegpunkt"]
 
     def seen_points(self, player: int) -> int:
-        """What others see of them."""
+        """Return the points of a player that others see."""
         towns = len(self._island.owned(player, DORF)) + 2 * len(self._island.owned(player, STADT))
         return towns + 2 * (self.longest == player) + 2 * (self.army == player)
 
     def request(self, player: int, name: str, fields: Fields) -> None:
-        """A player asks for something. Raises Refused."""
+        """Carry out a player's request. Raises Refused."""
         if name in _REQUESTS:
             _REQUESTS[name](self, player, fields)
         elif name in TRADING:
@@ -108,49 +108,49 @@ class HostedGame:
             raise Refused(f"{name} geht jetzt nicht")
         self._judge(player)
 
-    # What is asked before something is done.
+    # Preconditions.
 
     def may(self, player: int, *statuses: str) -> None:
-        """Raises Refused unless the player is waited for like this."""
+        """Raise Refused unless the player has one of these statuses."""
         require(self._host.statuses[player] in statuses, "Du bist nicht an der Reihe")
 
     def _can_pay(self, player: int, counts: Counts) -> bool:
         return self.owners[player].hand >= Counter(counts)
 
     def afford(self, player: int, counts: Counts) -> None:
-        """Raises Refused unless the player can pay this."""
+        """Raise Refused unless the player can pay this."""
         require(self._can_pay(player, counts), "Zu wenig Rohstoffe")
 
     def left(self, kind: str) -> int:
-        """How many of a resource the bank has."""
+        """Return how many cards of a resource the bank has."""
         return BANK - sum(owner.hand[kind] for owner in self.owners.values())
 
     def rates(self, player: int) -> dict[str, int]:
-        """At which rates a player trades with the bank."""
+        """Return the rates at which a player trades with the bank."""
         return self._island.board.rates(self._island.towns(player))
 
-    # What comes of it.
+    # Effects.
 
     def gain(self, player: int, counts: Counts) -> None:
-        """A player gets resources, and all are told."""
+        """Give a player resources, and tell all clients."""
         counts = {kind: count for kind, count in counts.items() if count}
         if counts:
             self.owners[player].hand.update(counts)
-            self._host.tell("Ertrag", Spieler=player, Rohstoffe=counts)
+            self._host.broadcast("Ertrag", Spieler=player, Rohstoffe=counts)
 
     def pay(self, player: int, counts: Counts, is_open: bool = True) -> None:
-        """A player pays; to others it is told how much in all, unless it is open."""
+        """Take resources from a player; other clients get only the total unless the payment is open."""
         self.owners[player].hand.subtract(counts)
         shown_to = None if is_open else [player]
-        self._host.tell("Kosten", shown_to, Spieler=player, Rohstoffe=dict(counts))
+        self._host.broadcast("Kosten", shown_to, Spieler=player, Rohstoffe=dict(counts))
 
     def _built(self, player: int, typ: str, where: Spot) -> None:
         self._island.buildings[where] = Building(player, typ)
         told = {"Eigentümer": player, "Typ": typ, "Ort": [_ort(place) for place in where]}
-        self._host.tell("Bauvorgang", **{"Gebäude": told})
+        self._host.broadcast("Bauvorgang", **{"Gebäude": told})
 
     def _judge(self, player: int) -> None:
-        """Who has most may have changed, and the player may have won."""
+        """Update the longest road and the largest army, and check if the player has won."""
         lengths = {one: longest_road(self._island, self._island.board, one) or 0 for one in self.owners}
         best = max(lengths.values())
         ahead = [one for one, length in lengths.items() if length == best]
@@ -158,12 +158,12 @@ class HostedGame:
         holder = holder if best >= _LONG_ROAD else None
         if holder != self.longest:
             self.longest = holder
-            self._host.tell(LÄNGSTE_HANDELSSTRASSE, **({} if holder is None else {"Spieler": holder}))
+            self._host.broadcast(LÄNGSTE_HANDELSSTRASSE, **({} if holder is None else {"Spieler": holder}))
         knights = self.owners[player].knights
         most = self.owners[self.army].knights if self.army is not None else _ARMY - 1
         if knights > most and self.army != player:
             self.army = player
-            self._host.tell(GRÖSSTE_RITTERMACHT, Spieler=player)
+            self._host.broadcast(GRÖSSTE_RITTERMACHT, Spieler=player)
         if not self._founding and player == self.turn and self.points(player) >= POINTS:
             self.winner = player
 
@@ -172,7 +172,7 @@ class HostedGame:
     def _roll(self, player: int, fields: Fields) -> None:
         self.may(player, WÜRFELN)
         dice = [self._chance.randint(1, 6), self._chance.randint(1, 6)]
-        self._host.tell("Würfelwurf", Spieler=player, Wurf=dice)
+        self._host.broadcast("Würfelwurf", Spieler=player, Wurf=dice)
         if sum(dice) != 7:
             for owner, counts in self._dues(sum(dice)).items():
                 self.gain(owner, counts)
@@ -185,7 +185,10 @@ class HostedGame:
         self._robber_next()
 
     def _dues(self, number: int) -> dict[int, Counter[str]]:
-        """What a roll yields; of what the bank has too little, nobody gets any."""
+        """Return the yield of a roll by player.
+
+        If the bank has too little of a resource for all, it yields none of it.
+        """
         island = self._island
         dues: dict[int, Counter[str]] = {}
         for where, (owner, typ) in _towns(island):
@@ -223,7 +226,7 @@ class HostedGame:
         self.turn, self._played = player, False
         self.owners[player].new.clear()
         self._turns += 1
-        if self._turns > _MOST_TURNS:
+        if self._turns > _MAX_TURNS:
             self.winner = max(self.owners, key=self.points)
         else:
             self._host.statuses[player] = WÜRFELN
@@ -234,7 +237,7 @@ class HostedGame:
         self.may(player, RÄUBER_VERSETZEN)
         to, target = self._robbed(player, fields)
         self._host.statuses[player] = HANDELN_ODER_BAUEN
-        self._host.tell("Räuber versetzt", Spieler=player, Ort=_ort(to), **_target(target))
+        self._host.broadcast("Räuber versetzt", Spieler=player, Ort=_ort(to), **_target(target))
         self._steal(player, to, target)
 
     def _robbed(self, player: int, fields: Fields) -> tuple[Place, int | None]:
@@ -252,8 +255,8 @@ class HostedGame:
         self.owners[target].hand.subtract(stolen)
         self.owners[player].hand.update(stolen)
         both = [player, target]
-        self._host.tell("Kosten", both, Spieler=target, Rohstoffe=stolen)
-        self._host.tell("Ertrag", both, Spieler=player, Rohstoffe=stolen)
+        self._host.broadcast("Kosten", both, Spieler=target, Rohstoffe=stolen)
+        self._host.broadcast("Ertrag", both, Spieler=player, Rohstoffe=stolen)
 
     # Building.
 
@@ -300,10 +303,10 @@ class HostedGame:
         self.pay(player, CARD_COST)
         self.owners[player].cards[card] += 1
         self.owners[player].new[card] += 1
-        self._host.tell("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
+        self._host.broadcast("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
 
     def _card(self, player: int, card: str) -> None:
-        """Whether a player may play this card now. Raises Refused if not."""
+        """Raise Refused unless a player may play this card now."""
         self.may(player, HANDELN_ODER_BAUEN, *([WÜRFELN] if card == "Ritter" else []))
         owner = self.owners[player]
         require(not self._played and owner.cards[card] > owner.new[card], "Diese Karte geht nicht")
@@ -317,7 +320,7 @@ class HostedGame:
         to, target = self._robbed(player, fields)
         self._play(player, "Ritter")
         self.owners[player].knights += 1
-        self._host.tell("Ritter ausspielen", Spieler=player, Ort=_ort(to), **_target(target))
+        self._host.broadcast("Ritter ausspielen", Spieler=player, Ort=_ort(to), **_target(target))
         self._steal(player, to, target)
 
     def _roads(self, player: int, fields: Fields) -> None:
@@ -333,7 +336,7 @@ class HostedGame:
                 del self._island.buildings[road]
             raise Refused("Dort kann nicht gebaut werden")
         self._play(player, "Straßenbau")
-        self._host.tell("Straßenbaukarte ausspielen", **{"Spieler": player, **fields})
+        self._host.broadcast("Straßenbaukarte ausspielen", **{"Spieler": player, **fields})
         for road in roads:
             self._built(player, STRASSE, road)
 
@@ -341,7 +344,7 @@ class HostedGame:
         self._card(player, "Monopol")
         self._play(player, "Monopol")
         kind = fields["Rohstoff"]
-        self._host.tell("Monopol", Spieler=player, Rohstoff=kind)
+        self._host.broadcast("Monopol", Spieler=player, Rohstoff=kind)
         taken = 0
         for other, owner in self.owners.items():
             count = owner.hand[kind]
@@ -356,21 +359,21 @@ class HostedGame:
         require(sum(counts.values()) == 2, "Zwei Rohstoffe")
         require(all(self.left(kind) >= count for kind, count in counts.items()), "Nicht genug da")
         self._play(player, "Erfindung")
-        self._host.tell("Erfindung", Spieler=player, Rohstoffe=dict(counts))
+        self._host.broadcast("Erfindung", Spieler=player, Rohstoffe=dict(counts))
         self.gain(player, counts)
 
 
-_REQUESTS: dict[str, Callable[[HostedGame, int, Fields], None]] = {
-    "Würfeln": HostedGame._roll,
-    "Karten abgeben": HostedGame._discard,
-    "Räuber versetzen": HostedGame._move_robber,
-    "Zug beenden": HostedGame._end_turn,
-    "Bauen": HostedGame._build,
-    "Entwicklungskarte kaufen": HostedGame._buy,
-    "Ritter ausspielen": HostedGame._knight,
-    "Straßenbaukarte ausspielen": HostedGame._roads,
-    "Monopol": HostedGame._monopoly,
-    "Erfindung": HostedGame._invent,
+_REQUESTS: dict[str, Callable[[SimulatedGame, int, Fields], None]] = {
+    "Würfeln": SimulatedGame._roll,
+    "Karten abgeben": SimulatedGame._discard,
+    "Räuber versetzen": SimulatedGame._move_robber,
+    "Zug beenden": SimulatedGame._end_turn,
+    "Bauen": SimulatedGame._build,
+    "Entwicklungskarte kaufen": SimulatedGame._buy,
+    "Ritter ausspielen": SimulatedGame._knight,
+    "Straßenbaukarte ausspielen": SimulatedGame._roads,
+    "Monopol": SimulatedGame._monopoly,
+    "Erfindung": SimulatedGame._invent,
 }
 
 

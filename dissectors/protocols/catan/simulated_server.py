@@ -1,4 +1,4 @@
-"""A simple Catan server: connections, the lobby and the chat; `simulated_game.py` has the game."""
+"""A simulated Catan server: connections, lobby and chat; its game is in `simulated_game.py`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Collection
 from itertools import count
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Hang, Host, Say
+from kiebitz.dissectors.conformance.bots import Disconnect, SendMessage, SimulatedServer
 from kiebitz.dissectors.protocols.catan.granting import Refused
-from kiebitz.dissectors.protocols.catan.simulated_game import Fields, HostedGame
+from kiebitz.dissectors.protocols.catan.simulated_game import Fields, SimulatedGame
 from kiebitz.dissectors.protocols.catan.words import (
     FARBEN,
     GRÖSSTE_RITTERMACHT,
@@ -21,26 +21,26 @@ from kiebitz.dissectors.protocols.catan.words import (
 _FEWEST, _MOST = 3, 4
 
 
-class CatanHost(Host):
-    """Begins once all who are there are ready, so many players at least."""
+class CatanServer(SimulatedServer):
+    """A simulated Catan server that begins once all connected players, at least `players`, are ready."""
 
     def __init__(self, players: int = _FEWEST, seed: int = 1, games: int = 0) -> None:
         super().__init__(max(players, _FEWEST), seed, games)
         self.statuses: dict[int, str] = {}
         self._numbers_at: dict[int, int] = {}
-        """By connection the number of each player."""
+        """The number of each player, by connection."""
         self._ids = count(1)
         self._names: dict[int, str] = {}
         self._colours: dict[int, str] = {}
         self._shown: dict[int, dict[str, Any]] = {}
-        self._game: HostedGame | None = None
+        self._game: SimulatedGame | None = None
 
     # Connections.
 
-    def _came(self, connection: int, door: int) -> None:
-        self._tell(connection, "Hallo", Version="Kiebitz 1.0 (Probe)", Protokoll="1.0")
+    def _client_connected(self, connection: int, address_index: int) -> None:
+        self._send_to(connection, "Hallo", Version="Kiebitz 1.0 (Probe)", Protokoll="1.0")
 
-    def _gone(self, connection: int) -> None:
+    def _client_disconnected(self, connection: int) -> None:
         player = self._numbers_at.pop(connection, None)
         if player is None:
             return
@@ -52,7 +52,7 @@ class CatanHost(Host):
             winner = max(self.statuses, key=self._game.points, default=player)
             self._end("Die Verbindung zu einem Spieler ist verloren.", winner)
 
-    def _hear(self, connection: int, name: str, fields: Fields) -> None:
+    def _receive(self, connection: int, name: str, fields: Fields) -> None:
         player = self._numbers_at.get(connection)
         if player is None:
             if name == "Hallo":
@@ -61,10 +61,10 @@ class CatanHost(Host):
         try:
             self._request(player, name, fields)
         except Refused as refusal:
-            self._tell(connection, "Fehler", Meldung=str(refusal))
+            self._send_to(connection, "Fehler", Meldung=str(refusal))
             return
         self._update()
-        self._tell(connection, "OK")
+        self._send_to(connection, "OK")
         game = self._game
         ready = [self.statuses[one] == WARTET_AUF_BEGINN for one in self._numbers_at.values()]
         if game is not None and game.winner is not None:
@@ -74,10 +74,10 @@ class CatanHost(Host):
             self._begin()
 
     def _request(self, player: int, name: str, fields: Fields) -> None:
-        """Do what a player asks for. Raises Refused."""
+        """Carry out a player's request. Raises Refused."""
         match name:
             case "Chatnachricht senden":
-                self.tell("Chatnachricht", Absender=player, Nachricht=fields["Nachricht"])
+                self.broadcast("Chatnachricht", Absender=player, Nachricht=fields["Nachricht"])
             case "Spieler" if self.statuses[player] == SPIEL_STARTEN:
                 self._names[player] = fields.get("Name", self._names.get(player, ""))
                 self._colours[player] = fields.get("Farbe", self._colours.get(player, FARBEN[0]))
@@ -92,16 +92,16 @@ class CatanHost(Host):
 
     def _join(self, connection: int) -> None:
         if self._game is not None or len(self._numbers_at) >= _MOST:
-            self._tell(connection, "Fehler", Meldung="Das Spiel hat schon begonnen, oder es sind alle da")
-            self._may(Hang(connection))
+            self._send_to(connection, "Fehler", Meldung="Das Spiel hat schon begonnen, oder es sind alle da")
+            self._queue(Disconnect(connection))
             return
         player = next(self._ids)
         self._numbers_at[connection] = player
         self.statuses[player] = SPIEL_STARTEN
-        self._tell(connection, "Willkommen", id=player)
+        self._send_to(connection, "Willkommen", id=player)
         for other in self.statuses:
             if other != player:
-                self._tell(connection, "Statusupdate", Spieler=self._spieler(other, is_open=False))
+                self._send_to(connection, "Statusupdate", Spieler=self._spieler(other, is_open=False))
         self._update()
 
     def _make_ready(self, player: int) -> None:
@@ -111,42 +111,42 @@ class CatanHost(Host):
         self.statuses[player] = WARTET_AUF_BEGINN
 
     def _begin(self) -> None:
-        self._game = HostedGame(self, [*self._numbers_at.values()])
-        self.tell("Spiel gestartet", Karte=self._game.karte)
+        self._game = SimulatedGame(self, [*self._numbers_at.values()])
+        self.broadcast("Spiel gestartet", Karte=self._game.karte)
         self._game.begin()
         self._update()
 
     def _end(self, why: str, winner: int) -> None:
         self._game = None
-        self.tell("Spiel beendet", Nachricht=why, Sieger=winner)
+        self.broadcast("Spiel beendet", Nachricht=why, Sieger=winner)
         self.games += 1
-        if self.had_enough:
+        if self.is_finished:
             for connection in self._numbers_at:
-                self._may(Hang(connection))
+                self._queue(Disconnect(connection))
             return
         self.statuses = dict.fromkeys(self.statuses, SPIEL_STARTEN)
         self._update()
 
-    # What is said.
+    # Sending.
 
-    def tell(self, name: str, shown_to: Collection[int] | None = None, /, **fields: Any) -> None:
-        """Tell everybody; where cards are hidden, they are shown to these alone."""
+    def broadcast(self, name: str, shown_to: Collection[int] | None = None, /, **fields: Any) -> None:
+        """Queue a message to all clients; hidden cards are shown only to the players `shown_to`."""
         for connection, player in self._numbers_at.items():
             is_open = shown_to is None or player in shown_to
-            self._may(Say(name, fields if is_open else _hidden(fields), connection))
+            self._queue(SendMessage(name, fields if is_open else _hidden(fields), connection))
 
     def _update(self) -> None:
-        """Tell of each player who is another than before."""
+        """Send the status of each player that has changed."""
         for player in [*self.statuses]:
             now = self._spieler(player, is_open=True)
             if now != self._shown.get(player):
                 self._shown[player] = now
                 for connection, other in self._numbers_at.items():
                     shown = now if other == player else self._spieler(player, is_open=False)
-                    self._tell(connection, "Statusupdate", Spieler=shown)
+                    self._send_to(connection, "Statusupdate", Spieler=shown)
 
     def _spieler(self, player: int, is_open: bool) -> dict[str, Any]:
-        """A player as he is told: openly only to himself."""
+        """Return a player's status; it is complete only for the player itself."""
         shown: dict[str, Any] = {"id": player, "Status": self.statuses[player]}
         if player in self._names:
             shown |= {"Name": self._names[player], "Farbe": self._colours[player]}
@@ -166,7 +166,7 @@ class CatanHost(Host):
 
 
 def _hidden(fields: Fields) -> dict[str, Any]:
-    """The same with totals in place of cards."""
+    """Return the fields with totals in place of cards."""
     hidden = dict(fields)
     for key in ("Rohstoffe", "Entwicklungskarten"):
         if key in hidden:

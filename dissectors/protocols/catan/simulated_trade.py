@@ -1,4 +1,4 @@
-"""Trade in a game that a simple server leads: with the bank, and among the players."""
+"""Trade in a simulated server's game: with the bank, and among the players."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kiebitz.dissectors.protocols.catan.granting import require
 from kiebitz.dissectors.protocols.catan.words import HANDELN_ODER_BAUEN
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.protocols.catan.simulated_game import HostedGame
-    from kiebitz.dissectors.protocols.catan.simulated_server import CatanHost
+    from kiebitz.dissectors.protocols.catan.simulated_game import SimulatedGame
+    from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
 
 Fields = Mapping[str, Any]
 
-_MOST_OFFERS = 8
+_MAX_OFFERS = 8
 
 
 class _Offer(NamedTuple):
@@ -24,22 +24,22 @@ class _Offer(NamedTuple):
 
 
 class Market:
-    """The offers that are open."""
+    """The open offers."""
 
-    def __init__(self, host: CatanHost, game: HostedGame) -> None:
+    def __init__(self, host: CatanServer, game: SimulatedGame) -> None:
         self._host = host
         self._game = game
         self._offers: dict[int, _Offer] = {}
         self._trades = 0
 
     def close(self, player: int) -> None:
-        """The turn of a player ends, and with it all offers."""
+        """Withdraw all offers at the end of a player's turn."""
         for trade in [*self._offers]:
             del self._offers[trade]
-            self._host.tell("Handelsangebot abgebrochen", **{"Spieler": player, "Handel id": trade})
+            self._host.broadcast("Handelsangebot abgebrochen", **{"Spieler": player, "Handel id": trade})
 
     def overseas(self, player: int, fields: Fields) -> None:
-        """Exchange with the bank, by the rates of the player's harbours. Raises Refused."""
+        """Trade with the bank at the rates of the player's harbours. Raises Refused."""
         self._game.may(player, HANDELN_ODER_BAUEN)
         offer, demand = fields["Angebot"], fields["Nachfrage"]
         self._game.afford(player, offer)
@@ -52,13 +52,13 @@ class Market:
         self._game.gain(player, demand)
 
     def offer(self, player: int, fields: Fields) -> None:
-        """Offer something to the others. Raises Refused."""
+        """Offer a trade to the other players. Raises Refused."""
         self._game.may(player, HANDELN_ODER_BAUEN)
         self._game.afford(player, fields["Angebot"])
-        require(len(self._offers) < _MOST_OFFERS, "Zu viele Angebote")
+        require(len(self._offers) < _MAX_OFFERS, "Zu viele Angebote")
         self._trades += 1
         self._offers[self._trades] = _Offer(fields["Angebot"], fields["Nachfrage"], set())
-        self._host.tell("Handelsangebot", **{"Spieler": player, "Handel id": self._trades, **fields})
+        self._host.broadcast("Handelsangebot", **{"Spieler": player, "Handel id": self._trades, **fields})
 
     def _wanted(self, fields: Fields) -> tuple[int, _Offer]:
         trade = fields["Handel id"]
@@ -66,24 +66,24 @@ class Market:
         return trade, self._offers[trade]
 
     def accept(self, player: int, fields: Fields) -> None:
-        """Be ready to take an offer. Raises Refused."""
+        """Declare that the player would accept an offer. Raises Refused."""
         trade, offer = self._wanted(fields)
         require(player != self._game.turn, "Das ist dein Angebot")
         offer.ready.add(player)
-        self._host.tell("Handelsangebot angenommen", **{"Spieler": player, "Handel id": trade})
+        self._host.broadcast("Handelsangebot angenommen", **{"Spieler": player, "Handel id": trade})
 
     def cancel(self, player: int, fields: Fields) -> None:
-        """Take back an offer, or an acceptance. Raises Refused."""
+        """Withdraw an offer or an acceptance. Raises Refused."""
         trade, offer = self._wanted(fields)
         is_mine = player == self._game.turn
         require(is_mine or player in offer.ready, "Nicht angenommen")
         offer.ready.discard(player)
         if is_mine:
             del self._offers[trade]
-        self._host.tell("Handelsangebot abgebrochen", **{"Spieler": player, "Handel id": trade})
+        self._host.broadcast("Handelsangebot abgebrochen", **{"Spieler": player, "Handel id": trade})
 
     def conclude(self, player: int, fields: Fields) -> None:
-        """Trade with one who is ready to. Raises Refused."""
+        """Trade with a player that has accepted. Raises Refused."""
         self._game.may(player, HANDELN_ODER_BAUEN)
         trade, offer = self._wanted(fields)
         partner = fields["Mitspieler"]
@@ -91,7 +91,7 @@ class Market:
         self._game.afford(player, offer.offer)
         self._game.afford(partner, offer.demand)
         del self._offers[trade]
-        self._host.tell("Handel ausgeführt", Spieler=player, Mitspieler=partner)
+        self._host.broadcast("Handel ausgeführt", Spieler=player, Mitspieler=partner)
         for payer, getter, counts in ((player, partner, offer.offer), (partner, player, offer.demand)):
             self._game.pay(payer, counts)
             self._game.gain(getter, counts)
@@ -104,4 +104,4 @@ TRADING: dict[str, Callable[[Market, int, Fields], None]] = {
     "Handel abbrechen": Market.cancel,
     "Handel abschließen": Market.conclude,
 }
-"""By the name of a request, what is done about it."""
+"""The handlers of requests, by message name."""

@@ -1,4 +1,4 @@
-"""A simple CGML player: logs in, goes where it is sent, bids little, plays what the eleven steps allow."""
+"""A CGML bot: logs in, goes to the server named, bids low, and plays what the eleven steps allow."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Aim, Call, Fields, Player, Say
+from kiebitz.dissectors.conformance.bots import Bot, Fields, Reconnect, SendMessage, TargetMessage
 from kiebitz.dissectors.protocols.cgml.cards import COLOURS, LADDER, TALON, WITH_TWO_SEVENS, Rules, has_trumps
 
 _GAME = "licitovany_marias"
 _HIGHEST_BID = LADDER.index("B7")
-"""It bids no more by itself."""
+"""The highest bid that it chooses by itself."""
 
 _HIGHEST_FLEK = 16
 _PAIRS = 12
-"""So many pairs of cards are thought of for the talon."""
+"""Number of random pairs of cards to consider for the talon."""
 
 
-class CgmlPlayer(Player):
-    """One player, whose number follows from its name; a game is a hand."""
+class CgmlBot(Bot):
+    """A CGML bot, whose number is derived from its name; each hand counts as a game."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(name, seed, games)
@@ -34,16 +34,20 @@ class CgmlPlayer(Player):
     def _begin(self) -> None:
         about: dict[str, Any] = {"game": _GAME, "player": self._self}
         if self._group is None:
-            self._may(*(Say("connect", {"status": status, **about}) for status in ("active", "passive")))
+            self._queue(
+                *(SendMessage("connect", {"status": status, **about}) for status in ("active", "passive"))
+            )
         else:
             group = {"id": self._group, **about}
-            self._may(*(Say("newgroup", {"status": status, **group}) for status in ("accept", "reject")))
+            self._queue(
+                *(SendMessage("newgroup", {"status": status, **group}) for status in ("accept", "reject"))
+            )
 
-    def _hear(self, name: str, fields: Fields) -> None:
+    def _receive(self, name: str, fields: Fields) -> None:
         match name, fields.get("status") or fields.get("type"):
             case "connect", "complete":
                 self._group = fields["id"]
-                self._may(Call(fields["url"]))
+                self._queue(Reconnect(fields["url"]))
             case "newgame", "ask":
                 self._new_hand()
             case "dial", "cards" if fields["to"] == "hand":
@@ -51,7 +55,7 @@ class CgmlPlayer(Player):
                 if fields["from"] == "talon":
                     self._discard()
                 else:
-                    self._may(_leaving("I must go"), optional=True)
+                    self._queue(_leaving("I must go"), optional=True)
             case "licite", "ask":
                 self._bid(fields.get("licite"))
             case "licite", "info" if fields["licite"] in LADDER[1:]:
@@ -64,7 +68,7 @@ class CgmlPlayer(Player):
                 self._double(fields["flek"])
             case "playcard", "ask":
                 allowed = self._rules.allowed(self._table, self._hand)
-                self._choose([_played([card], "desk") for card in allowed])
+                self._queue_any([_played([card], "desk") for card in allowed])
             case "playcard", "info" if fields.get("to", "desk") == "desk":
                 self._table += [card for card in fields["card"] if card is not None]
             case "round", _:
@@ -74,29 +78,31 @@ class CgmlPlayer(Player):
 
     def _new_hand(self) -> None:
         self._hand, self._table, self._standing = [], [], LADDER[0]
-        yes, no = (Say("newgame", {"status": word, "player": self._self}) for word in ("accept", "reject"))
-        self._may(*((no, _leaving("Good bye")) if self.had_enough else (yes, no, _leaving("Good bye"))))
-        self._may(Say("pause", {"type": "start", "message": "One moment"}), optional=True)
+        yes, no = (
+            SendMessage("newgame", {"status": word, "player": self._self}) for word in ("accept", "reject")
+        )
+        self._queue(*((no, _leaving("Good bye")) if self.is_finished else (yes, no, _leaving("Good bye"))))
+        self._queue(SendMessage("pause", {"type": "start", "message": "One moment"}), optional=True)
 
-    def _said(self, said: Say) -> None:
-        match said.name, said.fields.get("type"):
+    def _on_sent(self, sent: SendMessage) -> None:
+        match sent.name, sent.fields.get("type"):
             case "pause", "start":
-                self._say("pause", type="finish")
+                self._send("pause", type="finish")
             case "playcard", _:
-                cards = said.fields["card"]
+                cards = sent.fields["card"]
                 self._hand = [card for card in self._hand if card not in cards]
-                if said.fields["to"] == "desk":
+                if sent.fields["to"] == "desk":
                     self._table += cards
 
-    def _leads(self, aim: Aim, way: Say) -> bool:
-        if aim.name == "abort":
-            return way == _leaving("I must go")
+    def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:
+        if target_message.name == "abort":
+            return choice == _leaving("I must go")
         # Without a bid there is no game.
-        is_bid = way.name == "licite" and way.fields["licite"] not in ("PASS", "NO")
-        return is_bid and aim.name in ("gametype", "flek", "playcard")
+        is_bid = choice.name == "licite" and choice.fields["licite"] not in ("PASS", "NO")
+        return is_bid and target_message.name in ("gametype", "flek", "playcard")
 
     def _answer(self, name: str, words: Sequence[str]) -> None:
-        self._may(*(Say(name, {"type": "answer", name: word}) for word in words))
+        self._queue(*(SendMessage(name, {"type": "answer", name: word}) for word in words))
 
     def _bid(self, asked: str | None) -> None:
         if asked:
@@ -109,18 +115,18 @@ class CgmlPlayer(Player):
 
     def _discard(self) -> None:
         pairs = [self.random.sample(self._hand, TALON) for _ in range(_PAIRS)]
-        self._may(*(_played(pair, "talon") for pair in pairs))
+        self._queue(*(_played(pair, "talon") for pair in pairs))
 
     def _name_trumps(self, game: str) -> None:
-        """The game may be raised; by itself it is not."""
-        ways = []
+        """Queue naming the trumps; the game may be raised, but not by default."""
+        choices = []
         for named in LADDER[LADDER.index(game) :]:
             count = (1 + (named in WITH_TWO_SEVENS)) if has_trumps(named) else 0
             colours = [*permutations(self.random.sample(COLOURS.lower(), len(COLOURS)), count)]
             for chosen in colours:
                 trumf = {"trumf": ":".join(chosen)} if chosen else {}
-                ways.append(Say("gametype", {"type": "answer", "licite": named, **trumf}))
-        self._may(*ways)
+                choices.append(SendMessage("gametype", {"type": "answer", "licite": named, **trumf}))
+        self._queue(*choices)
 
     def _double(self, asked: str) -> None:
         if ":" in asked or int(asked) >= _HIGHEST_FLEK:
@@ -131,9 +137,9 @@ class CgmlPlayer(Player):
         self._answer("flek", (doubled, asked) if is_bold else (asked, doubled))
 
 
-def _played(cards: Sequence[str], to: str) -> Say:
-    return Say("playcard", {"type": "cards", "from": "hand", "to": to, "card": [*cards]})
+def _played(cards: Sequence[str], to: str) -> SendMessage:
+    return SendMessage("playcard", {"type": "cards", "from": "hand", "to": to, "card": [*cards]})
 
 
-def _leaving(why: str) -> Say:
-    return Say("disconnect", {"disconnect": why})
+def _leaving(why: str) -> SendMessage:
+    return SendMessage("disconnect", {"disconnect": why})

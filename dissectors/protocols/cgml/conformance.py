@@ -1,7 +1,7 @@
-"""What the specification of CGML wants of peers that are sent something odd, and how rules are broken.
+"""CGML's expected reactions to unusual messages, and ways to break its rules.
 
-It says what messages mean, and hardly ever what is to be done with one that is none. A breach of the game's
-rules is told by <renonc>: that is what the message is there for, but no sentence makes it a duty.
+The specification explains its messages, and hardly says how to react to others. A violation of the game's
+rules is reported by <renonc>: that is the message's purpose, but no sentence requires it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.conformance.expectations import (
-    Breach,
-    Demand,
+    Conformance,
+    Expectation,
     Fields,
-    NotHere,
-    Reactions,
+    NotApplicable,
     Refusal,
-    Role,
+    RuleViolation,
     Situation,
     Spelling,
+    TargetRole,
 )
 from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
@@ -42,7 +42,7 @@ def _with_form(name: str) -> str:
     return " ".join(f"{name}/{form}" for form in _HARMLESS)
 
 
-_LAST: tuple[tuple[str, Role, str, str], ...] = (
+_LAST: tuple[tuple[str, TargetRole, str, str], ...] = (
     (
         "connect",
         "client",
@@ -69,14 +69,14 @@ _LAST: tuple[tuple[str, Role, str, str], ...] = (
     ),
 )
 
-DEMANDS = (
-    # After these a client goes elsewhere, or ends; and who has refused is told nothing.
+EXPECTATIONS = (
+    # After these a client connects elsewhere, or ends; and a client that has refused receives nothing.
     *(
-        Demand(_with_form(name), of, "must", ("answers", "ignores", "closes"), clause, quote)
+        Expectation(_with_form(name), of, "must", ("answers", "ignores", "closes"), clause, quote)
         for name, of, clause, quote in _LAST
     ),
-    # What may be left out.
-    Demand(
+    # Optional items.
+    Expectation(
         "connect.active/opponent/left-out connect.passive/opponent/left-out",
         "server",
         "must",
@@ -84,7 +84,7 @@ DEMANDS = (
         "2 Přihlášení hráčů a zahájení nové hry: Přihlášení hráče nebo bota",
         "Nepovinná položka, jenž oznamuje Přihlašovacímu serveru s kterými protihráči má hráč zájem hrát.",
     ),
-    Demand(
+    Expectation(
         "pause.start/message/left-out",
         "server",
         "must",
@@ -93,19 +93,19 @@ DEMANDS = (
         "Nepovinná zpráva pro ostatní hráče s popisem důvodu přerušení hry.",
     ),
     *(
-        Demand(
+        Expectation(
             f"pause.{kind}/whole",
             "server",
             "must",
             ("answers", "ignores"),
             "4 Řídící zprávy: PAUSE",
             "Superhrací server po přijetí této zprávy odešle identickou zprávu i ostatním hráčům ve hře",
-            others_hear="pause",
+            others_receive="pause",
         )
         for kind in ("start", "finish")
     ),
     *(
-        Demand(
+        Expectation(
             "version/left-out",
             role,
             "must",
@@ -115,8 +115,8 @@ DEMANDS = (
         )
         for role in ("server", "client")
     ),
-    Demand("playcard/rule/*", "server", "should", ("refuses",), _RENONC, _OF_RENONC, _BREACHED),
-    Demand(
+    Expectation("playcard/rule/*", "server", "should", ("refuses",), _RENONC, _OF_RENONC, _BREACHED),
+    Expectation(
         "licite/rule/wrong-answer/*",
         "server",
         "should",
@@ -132,7 +132,7 @@ _ATTRIBUTE = re.compile(rb'="([^"\']*)"')
 
 
 def _around(frame: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """The element changed, and what ends the message left as it is."""
+    """Change the element, but not the bytes that end the message."""
     body = frame.rstrip(b"\r\n")
     return change(body) + frame[len(body) :]
 
@@ -169,7 +169,7 @@ SPELLINGS = (
     ),
 )
 
-# What a player says.
+# Messages of a player.
 
 
 def _hand(at: Situation) -> Mapping[str, Any]:
@@ -186,7 +186,7 @@ def _number(at: Situation) -> str:
 def _held(at: Situation) -> list[str]:
     held = _hand(at)["private"][_number(at)]["hand"]
     if not held:
-        raise NotHere("it is not known what this player holds")
+        raise NotApplicable("this player's hand is not known")
     return list(held)
 
 
@@ -196,7 +196,7 @@ def _not_held(at: Situation) -> str:
 
 def _to(fields: Fields, place: str) -> None:
     if fields["to"] != place:
-        raise NotHere(f"these cards do not go to the {place}")
+        raise NotApplicable(f"these cards do not go to the {place}")
 
 
 def _played(fields: Fields, cards: Sequence[str]) -> Fields:
@@ -222,7 +222,7 @@ def _two_cards(fields: Fields, at: Situation) -> Fields:
     _to(fields, "desk")
     held = _held(at)
     if len(held) < 3:
-        raise NotHere("this player has no third card")
+        raise NotApplicable("this player has no third card")
     return _played(fields, held[:2])
 
 
@@ -233,16 +233,16 @@ def _renonc(fields: Fields, at: Situation) -> Fields:
     allowed = rules.allowed([each["card"] for each in hand.get("table", ())], _held(at))
     forbidden = [card for card in _held(at) if card not in allowed]
     if not forbidden:
-        raise NotHere("this player may play each of their cards")
+        raise NotApplicable("this player may play each of their cards")
     return _played(fields, forbidden[:1])
 
 
 def _answer(*, was: Sequence[str], then: str) -> Callable[[Fields, Situation], Fields]:
-    """A bid of another kind than the one that was asked for."""
+    """Return a function that changes a bid to one of another kind than asked for."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         if fields["licite"] not in was:
-            raise NotHere("something else was asked here")
+            raise NotApplicable("another kind of answer was asked for here")
         return {**fields, "licite": then}
 
     return fields_with
@@ -251,28 +251,28 @@ def _answer(*, was: Sequence[str], then: str) -> Callable[[Fields, Situation], F
 def _lower_bid(fields: Fields, at: Situation) -> Fields:
     bids = [LADDER.index(each["call"]) for each in _hand(at)["bidding"] if each["call"] != "PASS"]
     if fields["licite"] not in LADDER or max(bids) < 1:
-        raise NotHere("no bid stands that a lower one could be made than")
+        raise NotApplicable("there is no bid yet that could be undercut")
     return {**fields, "licite": LADDER[max(bids)]}
 
 
 def _without_trumps(fields: Fields, at: Situation) -> Fields:
     if "trumf" not in fields or not has_trumps(fields["licite"]):
-        raise NotHere("no trumps are named here")
+        raise NotApplicable("this answer names no trumps")
     return {name: value for name, value in fields.items() if name != "trumf"}
 
 
 def _with_trumps(fields: Fields, at: Situation) -> Fields:
     if has_trumps(fields["licite"]):
-        raise NotHere("this game has trumps")
+        raise NotApplicable("this game has trumps")
     return {**fields, "trumf": "r"}
 
 
 def _colours(*, second: bool) -> Callable[[Fields, Situation], Fields]:
-    """Trumps with a second colour where none belongs, or without one where one does."""
+    """Return a function that adds a second colour of trumps where there is none, or removes one."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         if (fields["licite"] in WITH_TWO_SEVENS) == second:
-            raise NotHere("this game has another number of colours")
+            raise NotApplicable("this game has another number of colours")
         first = fields["trumf"][0]
         return {**fields, "trumf": f"{first}:{'b' if first != 'b' else 'r'}" if second else first}
 
@@ -281,11 +281,11 @@ def _colours(*, second: bool) -> Callable[[Fields, Situation], Fields]:
 
 def _game_against(fields: Fields, at: Situation) -> Fields:
     if _hand(at)["contract"] in WITH_A_SEVEN:
-        raise NotHere("this game has a seven")
+        raise NotApplicable("this game has a seven")
     return {**fields, "flek": "1:1"}
 
 
-# What a server tells.
+# Messages of a server.
 
 
 def _other_word(name: str, *words: str) -> Callable[[Fields, Situation], Fields]:
@@ -293,7 +293,7 @@ def _other_word(name: str, *words: str) -> Callable[[Fields, Situation], Fields]
 
 
 def _of_another(name: str) -> Callable[[Fields, Situation], Fields]:
-    """Another player's number."""
+    """Return a function that changes a field to another player's number."""
     return lambda fields, at: {
         **fields,
         name: next(int(each) for each in at.state["players"] if int(each) != fields[name]),
@@ -303,7 +303,7 @@ def _of_another(name: str) -> Callable[[Fields, Situation], Fields]:
 def _fewer_cards(*, of: str) -> Callable[[Fields, Situation], Fields]:
     def fields_with(fields: Fields, at: Situation) -> Fields:
         if fields["from"] != of:
-            raise NotHere(f"these cards do not come from the {of}")
+            raise NotApplicable(f"these cards do not come from the {of}")
         return _played(fields, fields["card"][:-1])
 
     return fields_with
@@ -326,7 +326,7 @@ def _other_number(fields: Fields, at: Situation) -> Fields:
 def _outcome(
     change: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]],
 ) -> Callable[[Fields, Situation], Fields]:
-    """A result with other winners and losers."""
+    """Return a function that changes the winners and losers of a result."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         won, lost = change([*fields["winer"]], [*fields["loser"]])
@@ -345,43 +345,43 @@ def _won_and_lost(won: list[Any], lost: list[Any]) -> tuple[list[Any], list[Any]
     return won, [{**lost[0], "playerid": won[0]["playerid"]}, *lost[1:]]
 
 
-BREACHES = (
-    Breach("wrong-answer/bid", "licite", "server", _answer(was=("YES", "NO"), then="B127")),
-    Breach("wrong-answer/no-bid", "licite", "server", _answer(was=LADDER, then="YES")),
-    Breach("bid-not-higher", "licite", "server", _lower_bid),
-    Breach("wrong-count/discards", "playcard", "server", _one_to_the_talon),
-    Breach("not-in-hand/discarded", "playcard", "server", _others_to_the_talon),
-    Breach("no-trumps", "gametype", "server", _without_trumps),
-    Breach("needless-trumps", "gametype", "server", _with_trumps),
-    Breach("second-colour/lacking", "gametype", "server", _colours(second=False)),
-    Breach("second-colour/needless", "gametype", "server", _colours(second=True)),
-    Breach("flek-lowered", "flek", "server", lambda fields, at: {**fields, "flek": "0"}),
-    Breach("flek-against", "flek", "server", _game_against),
-    Breach("not-in-hand/played", "playcard", "server", _other_card),
-    Breach("not-all-cards", "playcard", "server", _two_cards),
-    Breach("renonc", "playcard", "server", _renonc),
-    Breach("wrong-count/more", "dial.cards", "client", _more_cards),
-    Breach("wrong-count/fewer", "dial.cards", "client", _fewer_cards(of="desk")),
-    Breach("wrong-count/talon", "dial.cards", "client", _fewer_cards(of="talon")),
-    Breach("told-otherwise/bid", "licite.info", "client", _other_word("licite", "B127", "127")),
-    Breach("not-bid", "licite.result", "client", _other_word("licite", "B127", "127")),
-    Breach("told-otherwise/trumps", "gametype.info", "client", _other_word("trumf", "r", "g")),
-    Breach("told-otherwise/level", "gametype.info", "client", _other_word("flek", "64", "32")),
-    Breach("told-otherwise/trick", "round", "client", _other_trick),
-    Breach("wrong-number", "round", "client", _other_number),
-    Breach("wrong-winner", "round", "client", _of_another("playerid")),
-    Breach(
+RULE_VIOLATIONS = (
+    RuleViolation("wrong-answer/bid", "licite", "server", _answer(was=("YES", "NO"), then="B127")),
+    RuleViolation("wrong-answer/no-bid", "licite", "server", _answer(was=LADDER, then="YES")),
+    RuleViolation("bid-not-higher", "licite", "server", _lower_bid),
+    RuleViolation("wrong-count/discards", "playcard", "server", _one_to_the_talon),
+    RuleViolation("not-in-hand/discarded", "playcard", "server", _others_to_the_talon),
+    RuleViolation("no-trumps", "gametype", "server", _without_trumps),
+    RuleViolation("needless-trumps", "gametype", "server", _with_trumps),
+    RuleViolation("second-colour/lacking", "gametype", "server", _colours(second=False)),
+    RuleViolation("second-colour/needless", "gametype", "server", _colours(second=True)),
+    RuleViolation("flek-lowered", "flek", "server", lambda fields, at: {**fields, "flek": "0"}),
+    RuleViolation("flek-against", "flek", "server", _game_against),
+    RuleViolation("not-in-hand/played", "playcard", "server", _other_card),
+    RuleViolation("not-all-cards", "playcard", "server", _two_cards),
+    RuleViolation("renonc", "playcard", "server", _renonc),
+    RuleViolation("wrong-count/more", "dial.cards", "client", _more_cards),
+    RuleViolation("wrong-count/fewer", "dial.cards", "client", _fewer_cards(of="desk")),
+    RuleViolation("wrong-count/talon", "dial.cards", "client", _fewer_cards(of="talon")),
+    RuleViolation("told-otherwise/bid", "licite.info", "client", _other_word("licite", "B127", "127")),
+    RuleViolation("not-bid", "licite.result", "client", _other_word("licite", "B127", "127")),
+    RuleViolation("told-otherwise/trumps", "gametype.info", "client", _other_word("trumf", "r", "g")),
+    RuleViolation("told-otherwise/level", "gametype.info", "client", _other_word("flek", "64", "32")),
+    RuleViolation("told-otherwise/trick", "round", "client", _other_trick),
+    RuleViolation("wrong-number", "round", "client", _other_number),
+    RuleViolation("wrong-winner", "round", "client", _of_another("playerid")),
+    RuleViolation(
         "twice-in-result/player", "result", "client", _outcome(lambda won, lost: (won, [lost[0], lost[0]]))
     ),
-    Breach("twice-in-result", "result", "client", _outcome(_won_and_lost)),
-    Breach("money", "result", "client", _outcome(_richer)),
-    Breach("told-otherwise/result", "result", "client", _other_word("licite", "B127", "127")),
+    RuleViolation("twice-in-result", "result", "client", _outcome(_won_and_lost)),
+    RuleViolation("money", "result", "client", _outcome(_richer)),
+    RuleViolation("told-otherwise/result", "result", "client", _other_word("licite", "B127", "127")),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
+CONFORMANCE = Conformance(
+    EXPECTATIONS,
     SPELLINGS,
-    BREACHES,
+    RULE_VIOLATIONS,
     broken_by={
         "unasked": "licite/early gametype/early flek/early playcard/early",
         "unknown-group": "newgroup.accept/id/nobodys-group",
@@ -390,10 +390,10 @@ REACTIONS = Reactions(
         "played-twice": "playcard.info/twice",
     },
     spares_others=False,
-    # 4 ABORT: the others are told of one who is gone.
-    waits_for="licite gametype flek playcard",
+    # 4 ABORT: the others are told about a player who has left.
+    awaited_messages="licite gametype flek playcard",
     unreachable={
-        "wrong-player": "the talon goes to the client that it is sent to, and that is another one",
-        "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",
+        "wrong-player": "the talon is sent to its client, so it cannot go to another one",
+        "wrong-server": "it needs two servers, and a probe connects to only one",
     },
 )

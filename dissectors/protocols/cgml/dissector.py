@@ -20,8 +20,8 @@ from kiebitz.dissectors.protocols.cgml.values import Shape, renamed, with_each
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
+    from kiebitz.dissectors.conformance.expectations import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 
@@ -42,22 +42,22 @@ class Cgml(Dissector):
     counts = "money"
 
     @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.cgml.conformance import REACTIONS
+    def reactions(self) -> Conformance:
+        from kiebitz.dissectors.protocols.cgml.conformance import CONFORMANCE
 
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.cgml.bot import CgmlPlayer
-
-        return CgmlPlayer
+        return CONFORMANCE
 
     @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.cgml.simulated_server import CgmlHost
+    def player(self) -> BotFactory:
+        from kiebitz.dissectors.protocols.cgml.bot import CgmlBot
 
-        return CgmlHost
+        return CgmlBot
+
+    @property
+    def host(self) -> SimulatedServerFactory:
+        from kiebitz.dissectors.protocols.cgml.simulated_server import CgmlServer
+
+        return CgmlServer
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

@@ -1,11 +1,11 @@
-"""A simple CGML server: three who log in at its first door play hand after hand at its second."""
+"""A simulated CGML server: three clients log in at its first address, and play at its second."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Fields, Hang, Host, Say
+from kiebitz.dissectors.conformance.bots import Disconnect, Fields, SendMessage, SimulatedServer
 from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
     LADDER,
@@ -25,34 +25,34 @@ _COUNTING = ("10", "0A")
 _TO_WIN = 50
 _PAUSE_S = 0.05
 
-_Waiting = Generator[None, Fields, Fields]
-"""Waits for what was asked for."""
+_Question = Generator[None, Fields, Fields]
+"""Waits for the answer to a question."""
 
 
-class _Broken(Exception):
-    """A player, by seat, has broken a rule of the game."""
+class _RuleBroken(Exception):
+    """A player, given by seat, has broken a rule of the game."""
 
     def __init__(self, seat: int, why: str) -> None:
         super().__init__(why)
         self.seat = seat
 
 
-class CgmlHost(Host):
-    """Begins once three are logged in; a game is a hand.
+class CgmlServer(SimulatedServer):
+    """A simulated CGML server that begins once three players are logged in; each hand counts as a game.
 
-    At its first door (0) players log in; then they are sent to `url`, which has to be its second.
+    Players log in at its first address (0). They are then redirected to `url`, which must be its second.
     """
 
-    doors = 2
+    address_count = 2
     url = "127.0.0.1:7002"
 
     def __init__(self, players: int = SEATS, seed: int = 1, games: int = 0) -> None:
         super().__init__(SEATS, seed, games)
         self._logged_in: dict[int, dict[str, Any]] = {}
         self._members: dict[int, dict[str, Any]] = {}
-        """By number the players of the group, as they have introduced themselves."""
+        """The players of the group by number, as they have introduced themselves."""
         self._at: dict[int, int] = {}
-        """By number the connection of each who has joined."""
+        """The connection of each joined player, by number."""
         self._order: list[int] = []
         self._ready: set[int] = set()
         self._hand: Generator[None, Fields, str | None] | None = None
@@ -61,12 +61,12 @@ class CgmlHost(Host):
         self._talon: list[str] = []
         self._tricks: list[tuple[int, list[str]]] = []
 
-    # Who is there.
+    # Connections and groups.
 
-    def _came(self, connection: int, door: int) -> None:
-        """The client speaks first."""
+    def _client_connected(self, connection: int, address_index: int) -> None:
+        """Wait: the client sends the first message."""
 
-    def _hear(self, connection: int, name: str, fields: Fields) -> None:
+    def _receive(self, connection: int, name: str, fields: Fields) -> None:
         match name, fields.get("status") or fields.get("type"):
             case "connect", ("active" | "passive"):
                 self._log_in(connection, fields["player"])
@@ -77,22 +77,22 @@ class CgmlHost(Host):
             case "newgame", "accept" if connection in self._at.values():
                 self._accept(connection)
             case "disconnect", _:
-                self._may(Hang(connection))
+                self._queue(Disconnect(connection))
                 self._leave(connection)
             case "pause", ("start" | "finish"):
                 for other in self._at.values():
                     if other != connection:
-                        self._may(Say("pause", {**fields}, other))
+                        self._queue(SendMessage("pause", {**fields}, other))
             case what if self._wanted == (connection, *what):
                 self._wanted = None
-                self._go_on(fields)
+                self._resume(fields)
 
-    def _gone(self, connection: int) -> None:
+    def _client_disconnected(self, connection: int) -> None:
         self._logged_in.pop(connection, None)
         self._leave(connection)
 
     def _leave(self, connection: int) -> None:
-        """Without one of them there is no group."""
+        """Remove a player; without one of them there is no group."""
         gone = next((number for number, at in self._at.items() if at == connection), None)
         if gone is None:
             return
@@ -105,8 +105,8 @@ class CgmlHost(Host):
         self._hand = self._wanted = None
         at, self._at = self._at, {}
         for connection in at.values():
-            self._tell(connection, "disconnect", disconnect=why)
-            self._may(Hang(connection))
+            self._send_to(connection, "disconnect", disconnect=why)
+            self._queue(Disconnect(connection))
         self._members, self._order = {}, []
 
     def _log_in(self, connection: int, player: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ class CgmlHost(Host):
         for connection, player in chosen.items():
             others = [other for other in chosen.values() if other is not player]
             about = {"id": _GROUP, "game": _GAME, "player": others, "url": self.url}
-            self._may(Say("connect", {"status": "complete", **about}, connection))
+            self._queue(SendMessage("connect", {"status": "complete", **about}, connection))
 
     def _join(self, connection: int, number: int) -> None:
         self._at[number] = connection
@@ -137,42 +137,42 @@ class CgmlHost(Host):
             self._hand = self._one_hand()
             self._step(None)
 
-    # What is said.
+    # Sending.
 
     def _all(self, name: str, /, **fields: Any) -> None:
         for connection in self._at.values():
-            self._may(Say(name, fields, connection))
+            self._queue(SendMessage(name, fields, connection))
 
     def _to(self, seat: int, name: str, fields: dict[str, Any]) -> None:
-        self._may(Say(name, fields, self._at[self._order[seat]]))
+        self._queue(SendMessage(name, fields, self._at[self._order[seat]]))
 
     def _others(self, seat: int, name: str, fields: dict[str, Any]) -> None:
         for other in range(SEATS):
             if other != seat:
                 self._to(other, name, {**fields, "playerid": self._order[seat]})
 
-    def _ask(self, seat: int, name: str, /, **fields: Any) -> _Waiting:
+    def _ask(self, seat: int, name: str, /, **fields: Any) -> _Question:
         self._to(seat, name, {"type": "ask", **fields})
         return (yield from self._wait(seat, name, "cards" if name == "playcard" else "answer"))
 
-    def _wait(self, seat: int, name: str, kind: str) -> _Waiting:
+    def _wait(self, seat: int, name: str, kind: str) -> _Question:
         self._wanted = self._at[self._order[seat]], name, kind
         return (yield)
 
-    def _go_on(self, answer: Fields) -> None:
+    def _resume(self, answer: Fields) -> None:
         if self._hand is not None:
             self._step(answer)
 
     def _step(self, answer: Fields | None) -> None:
-        """Go on with the hand, and see whether it is over."""
+        """Continue the hand, and process its end."""
         assert self._hand is not None
         try:
-            # The first step takes nothing.
+            # A generator's first step takes no value.
             next(self._hand) if answer is None else self._hand.send(answer)
             return
         except StopIteration as end:
             why = end.value
-        except _Broken as broken:
+        except _RuleBroken as broken:
             player = self._members[self._order[broken.seat]]
             self._all("renonc", player=player, message=str(broken))
             why = "renonc"
@@ -181,15 +181,15 @@ class CgmlHost(Host):
         self._hand = self._wanted = None
         self._order.append(self._order.pop(0))
         self.games += 1
-        if self.had_enough:
+        if self.is_finished:
             self._dissolve("end of group")
         else:
-            self._plan(_PAUSE_S, self._ask_for_hand)
+            self._schedule(_PAUSE_S, self._ask_for_hand)
 
     # A hand.
 
     def _one_hand(self) -> Generator[None, Fields, str | None]:
-        """Why there was no game; None if there was one."""
+        """Play a hand; return the reason why there was no game, None if there was one."""
         self._deal()
         declarer, game = yield from self._bid()
         if game == LADDER[0]:
@@ -226,20 +226,20 @@ class CgmlHost(Host):
             self._to(seat, "dial", {"type": "cards", **talon})
 
     def _bid(self) -> Generator[None, Fields, tuple[int, str]]:
-        """Who has won the bidding, and with which game."""
+        """Return the winner of the bidding and the game."""
         holder, standing = 0, LADDER[0]
         for challenger in range(1, SEATS):
             while standing != LADDER[-1]:
                 bid = (yield from self._ask(challenger, "licite"))["licite"]
                 is_higher = bid in LADDER and LADDER.index(bid) > LADDER.index(standing)
                 if bid != "PASS" and not is_higher:
-                    raise _Broken(challenger, f"you must bid more than {standing}, or PASS")
+                    raise _RuleBroken(challenger, f"you must bid more than {standing}, or PASS")
                 self._all("licite", type="info", licite=bid, playerid=self._order[challenger])
                 if bid == "PASS":
                     break
                 answer = (yield from self._ask(holder, "licite", licite=bid))["licite"]
                 if answer not in ("YES", "NO"):
-                    raise _Broken(holder, "you must say YES or NO")
+                    raise _RuleBroken(holder, "you must say YES or NO")
                 told = bid if answer == "YES" else "PASS"
                 self._all("licite", type="info", licite=told, playerid=self._order[holder])
                 standing = bid
@@ -255,7 +255,7 @@ class CgmlHost(Host):
         hand = self._hands[declarer] + self._talon
         given = (yield from self._wait(declarer, "playcard", "cards"))["card"]
         if len({*given}) != TALON or len(given) != TALON or not {*given} <= {*hand}:
-            raise _Broken(declarer, "you must discard two of your cards")
+            raise _RuleBroken(declarer, "you must discard two of your cards")
         self._hands[declarer] = [card for card in hand if card not in given]
         back = {"type": "info", "from": "hand", "to": "talon", "card": [None] * TALON}
         self._others(declarer, "playcard", back)
@@ -264,14 +264,14 @@ class CgmlHost(Host):
         answer = yield from self._ask(declarer, "gametype", licite=game)
         named, trumf = answer["licite"], answer.get("trumf") or ""
         if LADDER.index(named) < LADDER.index(game):
-            raise _Broken(declarer, "the game may only be raised")
+            raise _RuleBroken(declarer, "the game may only be raised")
         needed = (1 + (named in WITH_TWO_SEVENS)) if has_trumps(named) else 0
         if len(trumf.split(":") if trumf else []) != needed:
-            raise _Broken(declarer, "these are not the trumps of this game")
+            raise _RuleBroken(declarer, "these are not the trumps of this game")
         return named, trumf
 
     def _double(self, declarer: int) -> Generator[None, Fields, int]:
-        """The level at the end: the others may double, then the declarer, and so on."""
+        """Return the final level: the others may double, then the declarer, and so on."""
         level = 1
         others = [(declarer + step) % SEATS for step in range(1, SEATS)]
         for turn in range(2 * _HIGHEST_FLEK):
@@ -279,7 +279,7 @@ class CgmlHost(Host):
             for seat in others if turn % 2 == 0 else [declarer]:
                 answer = (yield from self._ask(seat, "flek", flek=str(level)))["flek"]
                 if answer not in (str(level), str(min(2 * level, _HIGHEST_FLEK))):
-                    raise _Broken(seat, f"you must say {level}, or the double of it")
+                    raise _RuleBroken(seat, f"you must say {level}, or double it")
                 level = int(answer)
                 self._all("flek", type="info", flek=answer, playerid=self._order[seat])
             if level == before:
@@ -287,25 +287,25 @@ class CgmlHost(Host):
         return level
 
     def _trick(self, rules: Rules, leader: int) -> Generator[None, Fields, int]:
-        """Who wins the next trick."""
+        """Play the next trick and return its winner."""
         table: list[str] = []
         for step in range(SEATS):
             seat = (leader + step) % SEATS
             played = (yield from self._ask(seat, "playcard"))["card"]
             allowed = rules.allowed(table, self._hands[seat])
             if len(played) != 1 or played[0] not in allowed:
-                raise _Broken(seat, f"you must play {' or '.join(allowed)}!")
+                raise _RuleBroken(seat, f"you must play {' or '.join(allowed)}!")
             self._hands[seat].remove(played[0])
             table.append(played[0])
             laid = {"type": "info", "from": "hand", "to": "desk", "card": [*played]}
             self._others(seat, "playcard", laid)
         winner = (leader + rules.winner(table)) % SEATS
         self._tricks.append((winner, table))
-        self._all("round", **self._told(len(self._tricks)))
+        self._all("round", **self._trick_fields(len(self._tricks)))
         return winner
 
-    def _told(self, number: int) -> dict[str, Any]:
-        """A trick, as it is told."""
+    def _trick_fields(self, number: int) -> dict[str, Any]:
+        """Return the fields of a message about a trick."""
         winner, table = self._tricks[number - 1]
         return {"number": number, "playerid": self._order[winner], "card": [*table]}
 
@@ -321,5 +321,5 @@ class CgmlHost(Host):
             gets = (seat == declarer) == won
             paid = {"type": "get" if gets else "lost", "money": money}
             sides["winer" if gets else "loser"].append({"playerid": number, "money": paid})
-        rounds = [self._told(number) for number in range(1, HAND + 1)]
+        rounds = [self._trick_fields(number) for number in range(1, HAND + 1)]
         self._all("result", game=_GAME, **named, flek=str(level), round=rounds, **sides)

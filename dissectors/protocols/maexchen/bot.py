@@ -1,30 +1,30 @@
-"""A simple Mäxchen player: joins every round, rolls or sees, and bluffs where it must."""
+"""A Mäxchen bot: joins every round, rolls or sees, and bluffs if it must."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Aim, Fields, Player, Say
+from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats, rank
 
 _HARD_TO_BEAT = 14
-"""The place among the 21 rolls from which on an announcement is doubted."""
+"""Rank among the 21 rolls from which on it doubts an announcement."""
 
 
-class MaexchenPlayer(Player):
-    """One who plays; a game is a round."""
+class MaexchenBot(Bot):
+    """A Mäxchen bot; each round counts as a game."""
 
     _to_beat: str | None = None
 
     def _begin(self) -> None:
-        self._may(*(Say(name, {"name": self.name}) for name in ("REGISTER", "REGISTER_SPECTATOR")))
+        self._queue(*(SendMessage(name, {"name": self.name}) for name in ("REGISTER", "REGISTER_SPECTATOR")))
 
-    def _hear(self, name: str, fields: Fields) -> None:
+    def _receive(self, name: str, fields: Fields) -> None:
         match name:
             case "ROUND STARTING":
                 self._to_beat = None
-                if not self.had_enough:
-                    self._say("JOIN", token=fields["token"])
+                if not self.is_finished:
+                    self._send("JOIN", token=fields["token"])
             case "ANNOUNCED":
                 self._to_beat = fields["dice"]
             case "YOUR TURN":
@@ -35,22 +35,22 @@ class MaexchenPlayer(Player):
                 self.games += 1
 
     def _turn(self, token: Any) -> None:
-        roll, see = (Say(name, {"token": token}) for name in ("ROLL", "SEE"))
+        roll, see = (SendMessage(name, {"token": token}) for name in ("ROLL", "SEE"))
         if self._to_beat is None:
-            # Before the first announcement there is nothing to be seen.
-            self._may(roll)
+            # Before the first announcement there is nothing to see.
+            self._queue(roll)
         elif (rank(self._to_beat) or 0) >= _HARD_TO_BEAT or self.random.random() < 0.1:
-            self._may(see, roll)
+            self._queue(see, roll)
         else:
-            self._may(roll, see)
+            self._queue(roll, see)
 
     def _announce(self, dice: str, token: Any) -> None:
         claim = dice
         if self._to_beat is not None and not beats(dice, self._to_beat):
-            # No announcement but the Mäxchen is higher than the last but one.
+            # Only the Mäxchen beats the second highest announcement.
             higher = [roll for roll in ROLLS if beats(roll, self._to_beat) and roll != MIA]
             claim = self.random.choice(higher) if higher else MIA
-        self._say("ANNOUNCE", dice=claim, token=token)
+        self._send("ANNOUNCE", dice=claim, token=token)
 
-    def _leads(self, aim: Aim, way: Say) -> bool:
-        return aim.name == "ANNOUNCE" and way.name == "ROLL"
+    def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:
+        return target_message.name == "ANNOUNCE" and choice.name == "ROLL"

@@ -1,16 +1,16 @@
-"""What the specification of Mäxchen wants of peers that are sent something odd, and how rules are broken."""
+"""Mäxchen's expected reactions to unusual messages, and ways to break its rules."""
 
 from __future__ import annotations
 
 import re
 
 from kiebitz.dissectors.conformance.expectations import (
-    Breach,
-    Demand,
+    Conformance,
+    Expectation,
     Fields,
-    NotHere,
-    Reactions,
+    NotApplicable,
     Refusal,
+    RuleViolation,
     Situation,
     Spelling,
 )
@@ -27,12 +27,12 @@ _KNOWN = (
 )
 _LOST = (Refusal("PLAYER LOST"),)
 
-DEMANDS = (
-    # Who is rejected has nothing more to say.
-    Demand("REJECTED/whole", "client", "must", ("answers", "ignores", "closes"), _JOINING, _KNOWN),
-    # Anmelden. A client at the same address may take a name over; then the other's game is at its end.
-    Demand("REGISTER/doubled", "server", "must", ("answers",), _JOINING, _KNOWN),
-    Demand(
+EXPECTATIONS = (
+    # A rejected client has nothing more to send.
+    Expectation("REJECTED/whole", "client", "must", ("answers", "ignores", "closes"), _JOINING, _KNOWN),
+    # Anmelden. A client at the same address may take a name over; then the other's game is over.
+    Expectation("REGISTER/doubled", "server", "must", ("answers",), _JOINING, _KNOWN),
+    Expectation(
         "REGISTER/name/others-player REGISTER/from-other",
         "server",
         "must",
@@ -42,7 +42,7 @@ DEMANDS = (
         (Refusal("REJECTED"),),
         spares_others=False,
     ),
-    Demand(
+    Expectation(
         "REGISTER/name/outside-ascii",
         "server",
         "should",
@@ -50,8 +50,8 @@ DEMANDS = (
         "Grundlagen",
         "Kommunikation zeilenweise per UDP (utf8-kodierte Strings)",
     ),
-    # A field too many that readers pass over makes no wrong answer.
-    Demand(
+    # An extra field that readers ignore does not make the answer wrong.
+    Expectation(
         "*/token/doubled",
         "server",
         "open",
@@ -59,8 +59,8 @@ DEMANDS = (
         _PLAY,
         refusals=_LOST,
     ),
-    # An answer that is missing, or has another token than the question's, is none in time.
-    Demand(
+    # An answer that is missing, or has another token than the question, is not in time.
+    Expectation(
         "ROLL/lost SEE/lost ANNOUNCE/lost ROLL/late SEE/late ANNOUNCE/late"
         " ROLL/cut SEE/cut ANNOUNCE/cut ROLL/token/* SEE/token/* ANNOUNCE/token/*",
         "server",
@@ -70,8 +70,8 @@ DEMANDS = (
         _IN_TIME,
         _LOST,
     ),
-    # Whether dice that there are not are "völlig falsch" is open to doubt.
-    Demand(
+    # It is unclear if impossible dice are "völlig falsch".
+    Expectation(
         "ANNOUNCE/dice/* ANNOUNCE/rule/wrong-answer",
         "server",
         "should",
@@ -98,7 +98,7 @@ def _blanks_in_dice(frame: bytes) -> bytes:
 _WITH_DICE = "ANNOUNCE ROLLED ANNOUNCED ACTUAL_DICE"
 
 SPELLINGS = (
-    Spelling("surplus-field", "with a field more, which real servers ignore", _surplus),
+    Spelling("surplus-field", "with an extra field, which real servers ignore", _surplus),
     Spelling("lower-die-first", "with the lower die first", _lower_die_first, messages=_WITH_DICE),
     Spelling("blanks-in-dice", "with blanks around the dice", _blanks_in_dice, messages=_WITH_DICE),
 )
@@ -108,7 +108,7 @@ def _another(names: list[str], taken: str) -> str:
     for name in names:
         if name != taken:
             return name
-    raise NotHere("there is no other player")
+    raise NotApplicable("there is no other player")
 
 
 def _players(at: Situation) -> list[str]:
@@ -127,19 +127,21 @@ def _other_dice(fields: Fields, at: Situation) -> Fields:
     return {**fields, "dice": "4,1" if fields["dice"] != "4,1" else "5,1"}
 
 
-BREACHES = (
-    Breach("invalid-name", "REGISTER", "server", lambda fields, at: {**fields, "name": "a b,c:d"}),
-    Breach("wrong-answer", "ANNOUNCE", "server", lambda fields, at: {"token": fields["token"]}, says="SEE"),
-    Breach("wrong-verdict", "PLAYER LOST", "client", _other_loser),
-    Breach("wrong-score", "SCORE", "client", _other_scores),
-    Breach("other-dice/shown", "ACTUAL DICE", "client", _other_dice),
-    Breach("other-dice/announced", "ANNOUNCED", "client", _other_dice),
+RULE_VIOLATIONS = (
+    RuleViolation("invalid-name", "REGISTER", "server", lambda fields, at: {**fields, "name": "a b,c:d"}),
+    RuleViolation(
+        "wrong-answer", "ANNOUNCE", "server", lambda fields, at: {"token": fields["token"]}, sends="SEE"
+    ),
+    RuleViolation("wrong-verdict", "PLAYER LOST", "client", _other_loser),
+    RuleViolation("wrong-score", "SCORE", "client", _other_scores),
+    RuleViolation("other-dice/shown", "ACTUAL DICE", "client", _other_dice),
+    RuleViolation("other-dice/announced", "ANNOUNCED", "client", _other_dice),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
+CONFORMANCE = Conformance(
+    EXPECTATIONS,
     SPELLINGS,
-    BREACHES,
+    RULE_VIOLATIONS,
     broken_by={
         "name-taken": "REGISTER/name/others-player",
         "not-registered": "JOIN/from-stranger ROLL/from-stranger SEE/from-stranger ANNOUNCE/from-stranger",
@@ -157,7 +159,7 @@ REACTIONS = Reactions(
         alone("other-dice/announced"): "ANNOUNCED/rule/other-dice/announced",
     },
     unreachable={
-        "answer-ignored": "it is about what a server makes of an answer that came in time",
-        "restarted": "it is broken by starting a server anew, and not by a message",
+        "answer-ignored": "it concerns a server's treatment of an answer that came in time",
+        "restarted": "a server's restart breaks it, not a message",
     },
 )

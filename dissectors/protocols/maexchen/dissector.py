@@ -17,8 +17,8 @@ from kiebitz.dissectors.protocols.maexchen.table import MaexchenTable
 from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
+    from kiebitz.dissectors.conformance.expectations import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 
@@ -51,22 +51,22 @@ class Maexchen(Dissector):
         return super().template(event)
 
     @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.maexchen.conformance import REACTIONS
+    def reactions(self) -> Conformance:
+        from kiebitz.dissectors.protocols.maexchen.conformance import CONFORMANCE
 
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.maexchen.bot import MaexchenPlayer
-
-        return MaexchenPlayer
+        return CONFORMANCE
 
     @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.maexchen.simulated_server import MaexchenHost
+    def player(self) -> BotFactory:
+        from kiebitz.dissectors.protocols.maexchen.bot import MaexchenBot
 
-        return MaexchenHost
+        return MaexchenBot
+
+    @property
+    def host(self) -> SimulatedServerFactory:
+        from kiebitz.dissectors.protocols.maexchen.simulated_server import MaexchenServer
+
+        return MaexchenServer
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

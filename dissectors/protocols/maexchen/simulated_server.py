@@ -1,4 +1,4 @@
-"""A simple Mäxchen server: round after round, with all who are registered."""
+"""A simulated Mäxchen server: round after round, with all registered players."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from kiebitz.dissectors.conformance.bots import Fields, Host, Say
+from kiebitz.dissectors.conformance.bots import Fields, SendMessage, SimulatedServer
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, beats, rank, written
 
-_WINDOW_S = 1.0
-"""So long an answer is waited for: longer than real servers do, as programs under test may be slow."""
+_ANSWER_TIMEOUT_S = 1.0
+"""Timeout for an answer in seconds: longer than that of real servers, as programs under test may be slow."""
 
 _PAUSE_S = 0.05
-_MOST_TURNS = 40
-"""A round ends by then: each announcement beats the one before, and there are 21."""
+_MAX_TURNS = 40
+"""Maximum number of turns in a round: each announcement beats the one before, and there are 21."""
 
 
 class _Answer(NamedTuple):
@@ -25,31 +25,34 @@ class _Answer(NamedTuple):
     fields: Fields
 
 
-_Asking = Generator[None, _Answer | None, _Answer | None]
-"""Waits for an answer; None is silence."""
+_Question = Generator[None, _Answer | None, _Answer | None]
+"""Waits for an answer; receives None on timeout."""
 
 _Loss = tuple[list[str], str]
-"""Who has lost, and the reason's code."""
+"""The losers and the code of the reason."""
 
 
-class MaexchenHost(Host):
-    """Begins once enough are registered; a game is a round."""
+class MaexchenServer(SimulatedServer):
+    """A simulated Mäxchen server that begins once enough players are registered.
+
+    Each round counts as a game.
+    """
 
     def __init__(self, players: int, seed: int = 1, games: int = 0) -> None:
         super().__init__(players, seed, games)
         self._at: dict[str, int] = {}
-        """By name the connection of each player."""
+        """The connection of each player, by name."""
         self._spectators: dict[str, int] = {}
         self._scores: dict[str, int] = {}
         self._asked: dict[str, tuple[str, tuple[str, ...]]] = {}
-        """By token who was asked, and what may be answered."""
+        """The player asked and the allowed answers, by token."""
         self._questions = 0
         self._round: Generator[None, _Answer | None, None] | None = None
 
-    def _came(self, connection: int, door: int) -> None:
-        """Over UDP nobody is known before they register."""
+    def _client_connected(self, connection: int, address_index: int) -> None:
+        """Ignore the connection: over UDP no client is known before it registers."""
 
-    def _hear(self, connection: int, name: str, fields: Fields) -> None:
+    def _receive(self, connection: int, name: str, fields: Fields) -> None:
         match name:
             case "REGISTER" | "REGISTER_SPECTATOR":
                 self._register(connection, fields["name"], name == "REGISTER")
@@ -57,72 +60,72 @@ class MaexchenHost(Host):
                 player, answers = self._asked[fields["token"]]
                 if name in answers and self._at[player] == connection:
                     del self._asked[fields["token"]]
-                    self._go_on(_Answer(player, name, fields))
+                    self._resume(_Answer(player, name, fields))
 
-    def _gone(self, connection: int) -> None:
+    def _client_disconnected(self, connection: int) -> None:
         self._at = {name: at for name, at in self._at.items() if at != connection}
         self._spectators = {name: at for name, at in self._spectators.items() if at != connection}
 
     def _register(self, connection: int, name: str, plays: bool) -> None:
         if self._at.get(name, connection) != connection:
-            self._tell(connection, "REJECTED")
+            self._send_to(connection, "REJECTED")
             return
         (self._at if plays else self._spectators)[name] = connection
         if plays:
             self._scores.setdefault(name, 0)
-        # A server may refuse any name.
-        self._may(Say("REGISTERED", {}, connection), Say("REJECTED", {}, connection))
+        # A server may reject any name.
+        self._queue(SendMessage("REGISTERED", {}, connection), SendMessage("REJECTED", {}, connection))
         if self._round is None and len(self._at) >= self.players:
             self._round = self._rounds()
-            self._plan(_PAUSE_S, partial(self._go_on, None))
+            self._schedule(_PAUSE_S, partial(self._resume, None))
 
-    def _said(self, said: Say) -> None:
+    def _on_sent(self, said: SendMessage) -> None:
         if said.name == "REJECTED":
-            self._gone(said.to)
+            self._client_disconnected(said.to)
 
-    # What is said.
+    # Sending.
 
     def _all(self, name: str, /, **fields: object) -> None:
         for connection in dict.fromkeys((*self._at.values(), *self._spectators.values())):
-            self._may(Say(name, fields, connection))
+            self._queue(SendMessage(name, fields, connection))
 
     def _token(self, player: str, *answers: str) -> str:
         token = str(uuid.UUID(int=self.random.getrandbits(128), version=4))
         self._asked[token] = player, answers
         return token
 
-    def _wait(self) -> _Asking:
+    def _wait(self) -> _Question:
         self._questions += 1
-        self._plan(_WINDOW_S, partial(self._too_late, self._questions))
+        self._schedule(_ANSWER_TIMEOUT_S, partial(self._too_late, self._questions))
         return (yield)
 
     def _too_late(self, question: int) -> None:
         if question == self._questions:
-            self._go_on(None)
+            self._resume(None)
 
-    def _go_on(self, answer: _Answer | None) -> None:
+    def _resume(self, answer: _Answer | None) -> None:
         if self._round is not None:
-            # After the last round nothing more is done.
+            # The generator ends after the last round.
             with suppress(StopIteration):
                 self._round.send(answer)
 
-    # The rounds.
+    # Rounds.
 
     def _rounds(self) -> Generator[None, _Answer | None, None]:
         number = 0
-        while not self.had_enough:
+        while not self.is_finished:
             number += 1
             yield from self._one_round(number)
             self._asked.clear()
             self._questions += 1
-            self._plan(_PAUSE_S, partial(self._go_on, None))
+            self._schedule(_PAUSE_S, partial(self._resume, None))
             yield
 
     def _one_round(self, number: int) -> Generator[None, _Answer | None, None]:
         players = [*self._at]
         for name in players:
             token = self._token(name, "JOIN")
-            self._may(Say("ROUND STARTING", {"round": number, "token": token}, self._at[name]))
+            self._queue(SendMessage("ROUND STARTING", {"round": number, "token": token}, self._at[name]))
         joined: list[str] = []
         while len(joined) < len(players) and (answer := (yield from self._wait())) is not None:
             joined.append(answer.player)
@@ -144,15 +147,15 @@ class MaexchenHost(Host):
         self.games += 1
         self._all("SCORE", scores=dict(self._scores))
 
-    def _ask(self, player: str, name: str, token: str, /, **fields: object) -> _Asking:
+    def _ask(self, player: str, name: str, token: str, /, **fields: object) -> _Question:
         if player in self._at:
-            self._may(Say(name, {**fields, "token": token}, self._at[player]))
+            self._queue(SendMessage(name, {**fields, "token": token}, self._at[player]))
         return (yield from self._wait())
 
     def _turns_of(self, players: list[str]) -> Generator[None, _Answer | None, _Loss]:
         announced: tuple[str, str] | None = None
         actual = ""
-        for turn in range(_MOST_TURNS):
+        for turn in range(_MAX_TURNS):
             name = players[turn % len(players)]
             answer = yield from self._ask(name, "YOUR TURN", self._token(name, "ROLL", "SEE"))
             if answer is None:

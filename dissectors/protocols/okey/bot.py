@@ -1,47 +1,46 @@
-"""A simple Okey player: asks and chats in the lobby, puts tiles at random, and cheats now and then, as the
-protocol lets it."""
+"""An Okey bot: uses the lobby and its chat, puts tiles at random, and sometimes cheats."""
 
 from __future__ import annotations
 
-from kiebitz.dissectors.conformance.bots import Aim, Fields, Player, Say
+from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
 from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
 
 _LOBBY = 1
 _CHEATS = 0.02
 _OWN_STACK = 0.3
-"""How often it draws from its exchange stack, where there is a tile."""
+"""Probability of drawing from its exchange stack if there is a tile."""
 
 
-class OkeyPlayer(Player):
-    """One who plays in lobby 1."""
+class OkeyBot(Bot):
+    """An Okey bot that plays in lobby 1."""
 
     def __init__(self, name: str, seed: int = 1, games: int = 0) -> None:
         super().__init__(name, seed, games)
         self._deck: list[str] = []
         self._seat = 0
-        self._waits = False
-        """Whether a draw or put of its own is not answered yet."""
+        self._is_waiting = False
+        """True if a draw or put of its own is not answered yet."""
 
     def _begin(self) -> None:
-        self._deck, self._waits = [], False
-        self._say("LOGI", nickname=self.name)
+        self._deck, self._is_waiting = [], False
+        self._send("LOGI", nickname=self.name)
 
-    def _hear(self, name: str, fields: Fields) -> None:
+    def _receive(self, name: str, fields: Fields) -> None:
         if name in ("PING", "STRT", "STAT", "PWIN", "EMPT", "CATS", "JOND", "LEFT", "NAMS"):
-            self._say(f"+{name}")
+            self._send(f"+{name}")
         match name:
             case "+LOGI":
                 self.name = fields["actualname"]
-                self._look_around()
+                self._queue_lobby_requests()
             case "+NAME":
                 self.name = fields["actualname"]
             case "+JLOB" if fields["joinsuccessful"]:
-                self._say("CATC", messagetype="l", msg="Hallo, wer spielt mit?")
-                self._say("REDY")
+                self._send("CATC", messagetype="l", msg="Hallo, wer spielt mit?")
+                self._send("REDY")
             case "STRT":
                 self._deck, self._seat = tiles(fields["startdeck"]), fields["playeridx"]
-                self._waits = False
-                self._may(Say("CATC", {"messagetype": "l", "msg": "Viel Glück"}), optional=True)
+                self._is_waiting = False
+                self._queue(SendMessage("CATC", {"messagetype": "l", "msg": "Viel Glück"}), optional=True)
                 if len(self._deck) > DECK:
                     self._put()
             case "STAT":
@@ -50,78 +49,78 @@ class OkeyPlayer(Player):
                 self._deck.append(fields["tile"])
                 self._put(may_cheat=True)
             case "+DRAW":
-                self._waits = False
+                self._is_waiting = False
             case "+PUTT":
-                self._waits = False
+                self._is_waiting = False
             case "+WINC":
                 self._deck = tiles(fields["deck"])
                 self._put()
             case "PWIN" | "EMPT":
                 self._game_over()
 
-    def _look_around(self) -> None:
-        """What can be asked before a game, in an order in which it makes sense."""
-        self._say("PING")
-        self._say("NAME", nickname=f"{self.name}_")
-        self._say("LPLA")
-        self._say("LLPL")
+    def _queue_lobby_requests(self) -> None:
+        """Queue the requests that are possible before a game, in a sensible order."""
+        self._send("PING")
+        self._send("NAME", nickname=f"{self.name}_")
+        self._send("LPLA")
+        self._send("LLPL")
         for status in "orf":
-            self._say("LGAM", gamestatus=status)
-        self._say("CATC", messagetype="b", msg="Grüß Gott")
-        self._say("CATC", messagetype="w", msg="Bist du da?", whisperrecipient=self.name)
-        self._say("JLOB", n=_LOBBY)
+            self._send("LGAM", gamestatus=status)
+        self._send("CATC", messagetype="b", msg="Grüß Gott")
+        self._send("CATC", messagetype="w", msg="Bist du da?", whisperrecipient=self.name)
+        self._send("JLOB", n=_LOBBY)
 
     def _turn(self, fields: Fields) -> None:
-        if fields["currentplayeridx"] != self._seat or len(self._deck) != DECK or self._waits:
+        if fields["currentplayeridx"] != self._seat or len(self._deck) != DECK or self._is_waiting:
             return
-        self._waits = True
-        pile, own = (Say("DRAW", {"drawstack": stack}) for stack in "me")
+        self._is_waiting = True
+        pile, own = (SendMessage("DRAW", {"drawstack": stack}) for stack in "me")
         if fields["exchangestacks"][self._seat] is None:
-            self._may(pile)
+            self._queue(pile)
         elif self.random.random() < _OWN_STACK:
-            self._may(own, pile)
+            self._queue(own, pile)
         else:
-            self._may(pile, own)
+            self._queue(pile, own)
 
     def _put(self, may_cheat: bool = False) -> None:
-        """Put a tile; one with which it wins, if there is one."""
+        """Queue putting a tile, preferably one that wins."""
         kinds = sorted({*self._deck})
         wins = [tile for tile in kinds if is_won(self._without(tile))]
         first = wins or [self.random.choice(kinds)]
-        ways = [self._putting(tile) for tile in (*first, *(tile for tile in kinds if tile not in first))]
-        cheat = Say("WINC", {})
+        choices = [self._putting(tile) for tile in (*first, *(tile for tile in kinds if tile not in first))]
+        cheat = SendMessage("WINC", {})
         if not may_cheat:
-            self._may(*ways)
+            self._queue(*choices)
         elif self.random.random() < _CHEATS:
-            self._may(cheat, *ways)
+            self._queue(cheat, *choices)
         else:
-            self._may(*ways, cheat)
+            self._queue(*choices, cheat)
 
     def _without(self, tile: str) -> list[str]:
         left = [*self._deck]
         left.remove(tile)
         return left
 
-    def _putting(self, tile: str) -> Say:
-        return Say("PUTT", {"tile": tile, "deck": self._without(tile)})
+    def _putting(self, tile: str) -> SendMessage:
+        return SendMessage("PUTT", {"tile": tile, "deck": self._without(tile)})
 
-    def _said(self, said: Say) -> None:
-        if said.name == "PUTT":
-            self._deck = [*said.fields["deck"]]
-            self._waits = True
+    def _on_sent(self, sent: SendMessage) -> None:
+        if sent.name == "PUTT":
+            self._deck = [*sent.fields["deck"]]
+            self._is_waiting = True
 
-    def _leads(self, aim: Aim, way: Say) -> bool:
-        if aim.name in ("EMPT", "+EMPT"):
-            # Nobody wins as long as nobody can, and who draws from the pile empties it.
-            is_safe = way.name == "PUTT" and not is_won(way.fields["deck"])
-            return is_safe or way == Say("DRAW", {"drawstack": "m"})
-        if aim.name in ("CATS", "+CATS"):
-            return way.name == "CATC"
-        # Who wins by cheating ends the game soon.
-        return aim.name in ("PWIN", "+PWIN", "LOGO", "+LOGO") and way.name == "WINC"
+    def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:
+        if target_message.name in ("EMPT", "+EMPT"):
+            # The pile runs empty if no player wins and all draw from it.
+            is_safe = choice.name == "PUTT" and not is_won(choice.fields["deck"])
+            return is_safe or choice == SendMessage("DRAW", {"drawstack": "m"})
+        if target_message.name in ("CATS", "+CATS"):
+            return choice.name == "CATC"
+        # Winning by cheating ends the game soon.
+        return target_message.name in ("PWIN", "+PWIN", "LOGO", "+LOGO") and choice.name == "WINC"
 
     def _game_over(self) -> None:
         self._deck = []
         self.games += 1
-        again, leave = Say("REDY", {}), Say("LOGO", {})
-        self._may(*((leave,) if self.had_enough else (again, leave)))
+        again, leave = SendMessage("REDY", {}), SendMessage("LOGO", {})
+        self._queue(*((leave,) if self.is_finished else (again, leave)))

@@ -1,14 +1,14 @@
-"""What the specification of Okey wants of peers that are sent something odd, and how rules are broken."""
+"""Okey's expected reactions to unusual messages, and ways to break its rules."""
 
 from __future__ import annotations
 
 from kiebitz.dissectors.conformance.expectations import (
-    Breach,
-    Demand,
+    Conformance,
+    Expectation,
     Fields,
-    NotHere,
-    Reactions,
+    NotApplicable,
     Refusal,
+    RuleViolation,
     Situation,
     Spelling,
 )
@@ -33,9 +33,9 @@ _UNIQUE = (
     "Einzigartiger generiert"
 )
 
-DEMANDS = (
-    Demand("LOGI/nickname/others-name", "server", "must", ("answers",), "Login", _UNIQUE),
-    Demand(
+EXPECTATIONS = (
+    Expectation("LOGI/nickname/others-name", "server", "must", ("answers",), "Login", _UNIQUE),
+    Expectation(
         "NAME/nickname/others-name",
         "server",
         "must",
@@ -43,7 +43,7 @@ DEMANDS = (
         "Namensänderung",
         "Dieser Command funktioniert gleich wie der ``LOGI``-Command.",
     ),
-    Demand(
+    Expectation(
         "JLOB/n/nobodys-lobby",
         "server",
         "must",
@@ -51,7 +51,7 @@ DEMANDS = (
         "Lobbyauswahl",
         "Gibt es keine Lobby mit der Lobbynummer ``<n>``, so wird eine neue erstellt.",
     ),
-    Demand(
+    Expectation(
         "DRAW/twice DRAW/from-other PUTT/rule/must-put",
         "server",
         "must",
@@ -60,8 +60,8 @@ DEMANDS = (
         _SECOND_DRAW,
         _NO_TILE,
     ),
-    # Any joker may be meant, but to be told whether it is valid is a player's due.
-    Demand(
+    # Any joker may be meant, but the player must be told if the move is valid.
+    Expectation(
         "PUTT/rule/joker-colour",
         "server",
         "must",
@@ -70,7 +70,7 @@ DEMANDS = (
         _VALID,
         _NOT_VALID,
     ),
-    Demand(
+    Expectation(
         "PUTT/rule/* DRAW/rule/must-draw",
         "server",
         "must",
@@ -79,7 +79,7 @@ DEMANDS = (
         _VALID,
         _NOT_VALID,
     ),
-    Demand(
+    Expectation(
         "CATC.w/whisperrecipient/nobodys-name",
         "server",
         "must",
@@ -89,9 +89,9 @@ DEMANDS = (
         "angibt, ob der spezifizierte Nickname existiert.",
         (Refusal("+CATC", "nicknameexists", False),),
     ),
-    # A peer that pings all the while has exchanged something, so this is no more than advice.
+    # A peer that keeps pinging has exchanged something, so this is merely a recommendation.
     *(
-        Demand(
+        Expectation(
             "silence",
             role,
             "should",
@@ -120,7 +120,7 @@ def _in_percent(frame: bytes) -> bytes:
 
 
 def _quoted(frame: bytes) -> bytes:
-    """The first argument in quotation marks where it needs none."""
+    """Put the first argument in quotation marks where it needs none."""
     name, blank, rest = frame.partition(b" ")
     first, _, others = rest.partition(b" ")
     if not blank or first[:1] == b'"' or first.endswith(b"\n"):
@@ -131,23 +131,23 @@ def _quoted(frame: bytes) -> bytes:
 SPELLINGS = (
     Spelling(
         "debug-message",
-        "with a debug message behind it, as each request may have one",
+        "with a debug message at its end, which every request may have",
         _with_debug_message,
         "must",
         _FORM,
         "```<commandname> <arg_1> <arg_2> ... [<optionalarg_1> ...] [<debugmessage>]```",
     ),
     Spelling("quoted", "with quotation marks where none are needed", _quoted),
-    Spelling("percent", "padded with % in place of a blank, as the last dialect has it", _in_percent),
+    Spelling("percent", "padded with % in place of a blank, as the latest dialect writes it", _in_percent),
 )
 
 
 def _deck(at: Situation) -> list[str]:
-    """The tiles that our player holds."""
+    """Return the tiles that our player holds."""
     for game in at.state["games"].values():
         if at.player in game["private"]:
             return tiles(game["private"][at.player]["deck"])
-    raise NotHere("no game of this player is on")
+    raise NotApplicable("this player is in no running game")
 
 
 def _not_held(fields: Fields, at: Situation) -> Fields:
@@ -168,7 +168,7 @@ def _one_more(fields: Fields, at: Situation) -> Fields:
 def _joker_of_another_colour(fields: Fields, at: Situation) -> Fields:
     tile = fields["tile"]
     if tile is None or not is_joker(tile):
-        raise NotHere("no joker is put here")
+        raise NotApplicable("no joker is put here")
     return {**fields, "tile": next(other for each in COLOURS if (other := f"0:{each}") != tile)}
 
 
@@ -184,7 +184,7 @@ def _drawn_from_the_pile(fields: Fields, at: Situation) -> Fields:
 def _drawn_too_late(fields: Fields, at: Situation) -> Fields:
     games = at.state["games"].values()
     if not games or any("winner" not in game for game in games):
-        raise NotHere("no game is over")
+        raise NotApplicable("no game is over")
     return {"drawstack": "m"}
 
 
@@ -196,39 +196,39 @@ def _thrice(fields: Fields, at: Situation) -> Fields:
 def _other_tile(fields: Fields, at: Situation) -> Fields:
     games = at.state["games"].values()
     if not any(fields["tile"] in game["exchange"] for game in games):
-        raise NotHere("it is not drawn from an exchange stack")
+        raise NotApplicable("it is not drawn from an exchange stack")
     return {"tile": "13:RED" if fields["tile"] != "13:RED" else "12:RED"}
 
 
-BREACHES = (
-    Breach("no-game", "REDY", "server", _drawn_from_the_pile, says="DRAW"),
-    Breach("after-end", "LOGO", "server", _drawn_too_late, says="DRAW"),
-    Breach("must-draw", "DRAW", "server", _put_undrawn, says="PUTT"),
-    Breach("must-put", "PUTT", "server", _drawn_from_the_pile, says="DRAW"),
-    Breach("not-held", "PUTT", "server", _not_held),
-    Breach("wrong-deck/surplus", "PUTT", "server", _one_more),
-    Breach(
+RULE_VIOLATIONS = (
+    RuleViolation("no-game", "REDY", "server", _drawn_from_the_pile, sends="DRAW"),
+    RuleViolation("after-end", "LOGO", "server", _drawn_too_late, sends="DRAW"),
+    RuleViolation("must-draw", "DRAW", "server", _put_undrawn, sends="PUTT"),
+    RuleViolation("must-put", "PUTT", "server", _drawn_from_the_pile, sends="DRAW"),
+    RuleViolation("not-held", "PUTT", "server", _not_held),
+    RuleViolation("wrong-deck/surplus", "PUTT", "server", _one_more),
+    RuleViolation(
         "wrong-deck/lacking",
         "PUTT",
         "server",
         lambda fields, at: {**fields, "deck": tiles(fields["deck"])[1:]},
     ),
-    Breach("joker-colour", "PUTT", "server", _joker_of_another_colour),
-    Breach(
+    RuleViolation("joker-colour", "PUTT", "server", _joker_of_another_colour),
+    RuleViolation(
         "wrong-deal/count",
         "STRT",
         "client",
         lambda fields, at: {**fields, "startdeck": tiles(fields["startdeck"])[2:]},
     ),
-    Breach("wrong-deal/tile", "STRT", "client", _thrice),
-    Breach("other-tile", "+DRAW", "client", _other_tile),
-    Breach("no-win", "+PUTT", "client", lambda fields, at: {"valid": True, "won": True}),
+    RuleViolation("wrong-deal/tile", "STRT", "client", _thrice),
+    RuleViolation("other-tile", "+DRAW", "client", _other_tile),
+    RuleViolation("no-win", "+PUTT", "client", lambda fields, at: {"valid": True, "won": True}),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
+CONFORMANCE = Conformance(
+    EXPECTATIONS,
     SPELLINGS,
-    BREACHES,
+    RULE_VIOLATIONS,
     broken_by={
         "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
         "outside-lobby/chat": "CATC.b+l/first",
@@ -239,9 +239,9 @@ REACTIONS = Reactions(
         "not-held/none": "PUTT/tile/empty",
     },
     unreachable={
-        "wrong-deal/second": "it shows beside the decks of other players, which no client is told",
-        "wrong-deal/pack": "it shows beside the decks of other players, which no client is told",
+        "wrong-deal/second": "it shows only in comparison with other players' decks, which no client knows",
+        "wrong-deal/pack": "it shows only in comparison with other players' decks, which no client knows",
     },
-    waits_for="DRAW PUTT",
+    awaited_messages="DRAW PUTT",
     silence_s=15,
 )

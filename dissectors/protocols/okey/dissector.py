@@ -17,8 +17,8 @@ from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, stack_words, tile_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
+    from kiebitz.dissectors.conformance.expectations import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 _SILENCE_S = 15.0
@@ -53,22 +53,22 @@ class Okey(Dissector):
     turn = "status"
 
     @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.okey.conformance import REACTIONS
+    def reactions(self) -> Conformance:
+        from kiebitz.dissectors.protocols.okey.conformance import CONFORMANCE
 
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.okey.bot import OkeyPlayer
-
-        return OkeyPlayer
+        return CONFORMANCE
 
     @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.okey.simulated_server import OkeyHost
+    def player(self) -> BotFactory:
+        from kiebitz.dissectors.protocols.okey.bot import OkeyBot
 
-        return OkeyHost
+        return OkeyBot
+
+    @property
+    def host(self) -> SimulatedServerFactory:
+        from kiebitz.dissectors.protocols.okey.simulated_server import OkeyServer
+
+        return OkeyServer
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

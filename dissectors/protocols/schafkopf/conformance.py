@@ -1,7 +1,7 @@
-"""What the specification of Schafkopf wants of peers that are sent something odd, and how rules are broken.
+"""Schafkopf's expected reactions to unusual messages, and ways to break its rules.
 
-It is a grammar and no more: it says which Pakete there are, and nothing of what is to be done with any other.
-So only what its productions allow is demanded.
+The specification is merely a grammar: it lists the Pakete, and does not say how to react to any other. So
+only what its productions allow is required.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 from kiebitz.dissectors.conformance.expectations import (
     ROLES,
-    Breach,
-    Demand,
+    Conformance,
+    Expectation,
     Fields,
-    NotHere,
-    Reactions,
+    NotApplicable,
+    RuleViolation,
     Situation,
     Spelling,
 )
@@ -24,10 +24,10 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY, LOST, TWICE_EN
 _STRING = "String = {Zeichen}; Zeichen = UTF_8"
 _ANY_TEXT = "{0}/empty {0}/too-long {0}/outside-ascii"
 
-DEMANDS = (
-    # After this nothing is said any more, by either side.
+EXPECTATIONS = (
+    # After this message neither side sends anything.
     *(
-        Demand(
+        Expectation(
             "BEENDEN/whole BEENDEN/bytewise BEENDEN/in-two BEENDEN/slowly BEENDEN/joined BEENDEN/spelling/*",
             role,
             "must",
@@ -37,8 +37,10 @@ DEMANDS = (
         )
         for role in ROLES
     ),
-    Demand(_ANY_TEXT.format("NAME/name"), "server", "must", ("answers",), "Server-seitig: String", _STRING),
-    Demand(
+    Expectation(
+        _ANY_TEXT.format("NAME/name"), "server", "must", ("answers",), "Server-seitig: String", _STRING
+    ),
+    Expectation(
         f"{_ANY_TEXT.format('NAME/name')} {_ANY_TEXT.format('MITSPIELER/namen')}",
         "client",
         "must",
@@ -62,7 +64,7 @@ _WITH_CARDS = "MODEL KARTE HOCHZEIT* NAME"
 SPELLINGS = (
     Spelling(
         "windows",
-        f"with {EMPTY} in Windows-1252, as the oldest release has it",
+        f"with {EMPTY} in Windows-1252, as the oldest release writes it",
         _spelt(b"\xa7"),
         messages=_WITH_CARDS,
     ),
@@ -71,13 +73,13 @@ SPELLINGS = (
     ),
     Spelling(
         "surplus-line",
-        "with a line more before !END, which real peers ignore",
+        "with an extra line before !END, which real peers ignore",
         _with_surplus,
         messages="[!M]* MITSPIELER MODUS",
     ),
 )
 
-# What a client lays. Its MODEL shows the cards as they are after its move.
+# Messages of a client. Its MODEL shows the cards after its move.
 
 
 def _round(at: Situation) -> dict[str, object]:
@@ -102,7 +104,7 @@ def _seen(fields: Fields) -> set[str]:
 
 
 def _unseen(fields: Fields) -> str:
-    """A card that the message does not show."""
+    """Return a card that the message does not show."""
     return min(PACK - _seen(fields))
 
 
@@ -119,7 +121,7 @@ def _with_own_card(fields: Fields, at: Situation, card: str | None) -> Fields:
 def _laid(fields: Fields, at: Situation) -> str:
     card = fields["tisch"][_seat(at)]
     if card is None:
-        raise NotHere("no card of this player lies on the table")
+        raise NotApplicable("no card of this player lies on the table")
     return str(card)
 
 
@@ -143,7 +145,7 @@ def _other_table(fields: Fields, at: Situation) -> Fields:
         (seat for seat, card in enumerate(fields["tisch"]) if card is not None and seat != _seat(at)), None
     )
     if seat is None:
-        raise NotHere("no other card lies on the table")
+        raise NotApplicable("no other card lies on the table")
     table = [*fields["tisch"]]
     table[seat] = _unseen(fields)
     return {**fields, "tisch": table}
@@ -152,7 +154,7 @@ def _other_table(fields: Fields, at: Situation) -> Fields:
 def _card_for_another(fields: Fields, at: Situation) -> Fields:
     seat = next((seat for seat, card in enumerate(fields["tisch"]) if card is None), None)
     if seat is None:
-        raise NotHere("all have played")
+        raise NotApplicable("all have played")
     table = [*fields["tisch"]]
     table[seat] = _unseen(fields)
     return {**fields, "tisch": table}
@@ -163,12 +165,12 @@ def _not_followed(fields: Fields, at: Situation) -> Fields:
     assert isinstance(table, dict)
     led = next(iter(table.values()), None)
     if led is None:
-        raise NotHere("this player leads the trick")
+        raise NotApplicable("this player leads the trick")
     hand = [laid, *_held(fields)]
     allowed = mode(str(_round(at)["mode"])).must_follow(led, hand)
     free = [card for card in hand if card not in allowed]
     if not allowed or not free:
-        raise NotHere("whatever this player lays is allowed")
+        raise NotApplicable("whatever this player lays is allowed")
     left = [card for card in hand if card != free[0]]
     return _with_own_card(_with_hand(fields, left), at, free[0])
 
@@ -179,7 +181,7 @@ def _given(fields: Fields, at: Situation) -> Fields:
     return {"karte": min(PACK - {*private[at.player]["hand"]})}
 
 
-# What a server shows and tells.
+# Messages of a server.
 
 
 def _card_twice(fields: Fields, at: Situation) -> Fields:
@@ -191,7 +193,7 @@ def _played_again(fields: Fields, at: Situation) -> Fields:
     _, *rest = _held(fields)
     played = next((card for card in fields["letzter_stich"] if card is not None), None)
     if played is None:
-        raise NotHere("no trick has been played")
+        raise NotApplicable("no trick has been played")
     return _with_hand(fields, [played, *rest])
 
 
@@ -212,7 +214,7 @@ def _other_card_shown(fields: Fields, at: Situation) -> Fields:
     assert isinstance(shown, dict)
     seat = next((int(seat) for seat, card in shown.items() if card == fields["tisch"][int(seat)]), None)
     if seat is None:
-        raise NotHere("no card lies on the table that was shown before")
+        raise NotApplicable("no card on the table was shown before")
     table = [*fields["tisch"]]
     table[seat] = _unseen(fields)
     return {**fields, "tisch": table}
@@ -222,12 +224,12 @@ def _other_leader(fields: Fields, at: Situation) -> Fields:
     tricks, table = _round(at).get("tricks"), _round(at).get("table") or {}
     assert isinstance(table, dict)
     if not tricks or len(table) % SEATS:
-        raise NotHere("no trick has just been taken")
+        raise NotApplicable("no trick has just been taken")
     return {"dran": (fields["dran"] + 1) % SEATS}
 
 
 def _next_seat(name: str) -> Callable[[Fields, Situation], Fields]:
-    """Another seat in a field; what says that it lost still says so."""
+    """Return a function that changes a field to another seat; a lost game stays marked as lost."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
         lost = LOST if fields[name] >= LOST else 0
@@ -247,40 +249,40 @@ def _other_answers(name: str) -> Callable[[Fields, Situation], Fields]:
     return lambda fields, at: {name: ["NEIN" if each == "JA" else "JA" for each in fields[name]]}
 
 
-BREACHES = (
-    Breach(
-        "wrong-answer", "ERSTE3", "server", lambda fields, at: {"kontra": fields["klopft"]}, says="KONTRA"
+RULE_VIOLATIONS = (
+    RuleViolation(
+        "wrong-answer", "ERSTE3", "server", lambda fields, at: {"kontra": fields["klopft"]}, sends="KONTRA"
     ),
-    Breach("no-si", "SPIELSTDU", "server", lambda fields, at: {"modus": "SI"}),
-    Breach("not-in-hand/given", "KARTE", "server", _given),
-    Breach("no-card", "MODEL", "server", _no_card),
-    Breach("not-in-hand", "MODEL", "server", _card_of_none),
-    Breach("hand-changed", "MODEL", "server", _other_hand),
-    Breach("table-changed", "MODEL", "server", _other_table),
-    Breach("table-changed/seat", "MODEL", "server", _card_for_another),
-    Breach("suit-not-followed", "MODEL", "server", _not_followed),
-    Breach("card-twice", "MODEL", "client", _card_twice),
-    Breach("card-twice/played", "MODEL", "client", _played_again),
-    Breach("card-twice/hands", "MODEL", "client", _others_card),
-    Breach("hand-changed/new", "MODEL", "client", _other_hand),
-    Breach("hand-changed/gone", "MODEL", "client", _gone),
-    Breach("contradiction", "MODEL", "client", _other_card_shown),
-    Breach("table-changed/seat", "MODEL", "client", _card_for_another),
-    Breach("wrong-player/bid", "SPIELT", "client", _next_seat("spieler")),
-    Breach("told-otherwise/answer", "KONTRA", "client", _other_answers("kontra")),
-    Breach("trick-winner", "DRAN", "client", _other_leader),
-    Breach(
+    RuleViolation("no-si", "SPIELSTDU", "server", lambda fields, at: {"modus": "SI"}),
+    RuleViolation("not-in-hand/given", "KARTE", "server", _given),
+    RuleViolation("no-card", "MODEL", "server", _no_card),
+    RuleViolation("not-in-hand", "MODEL", "server", _card_of_none),
+    RuleViolation("hand-changed", "MODEL", "server", _other_hand),
+    RuleViolation("table-changed", "MODEL", "server", _other_table),
+    RuleViolation("table-changed/seat", "MODEL", "server", _card_for_another),
+    RuleViolation("suit-not-followed", "MODEL", "server", _not_followed),
+    RuleViolation("card-twice", "MODEL", "client", _card_twice),
+    RuleViolation("card-twice/played", "MODEL", "client", _played_again),
+    RuleViolation("card-twice/hands", "MODEL", "client", _others_card),
+    RuleViolation("hand-changed/new", "MODEL", "client", _other_hand),
+    RuleViolation("hand-changed/gone", "MODEL", "client", _gone),
+    RuleViolation("contradiction", "MODEL", "client", _other_card_shown),
+    RuleViolation("table-changed/seat", "MODEL", "client", _card_for_another),
+    RuleViolation("wrong-player/bid", "SPIELT", "client", _next_seat("spieler")),
+    RuleViolation("told-otherwise/answer", "KONTRA", "client", _other_answers("kontra")),
+    RuleViolation("trick-winner", "DRAN", "client", _other_leader),
+    RuleViolation(
         "same-seat-twice", "SIEGER", "client", lambda fields, at: {**fields, "mitspieler": fields["spieler"]}
     ),
-    Breach("wrong-player", "SIEGER", "client", _next_seat("spieler")),
-    Breach("wrong-partner", "SIEGER", "client", _next_seat("mitspieler")),
-    Breach("wrong-winner", "SIEGER", "client", _other_way),
+    RuleViolation("wrong-player", "SIEGER", "client", _next_seat("spieler")),
+    RuleViolation("wrong-partner", "SIEGER", "client", _next_seat("mitspieler")),
+    RuleViolation("wrong-winner", "SIEGER", "client", _other_way),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
+CONFORMANCE = Conformance(
+    EXPECTATIONS,
     SPELLINGS,
-    BREACHES,
+    RULE_VIOLATIONS,
     broken_by={
         "out-of-order": "SPIELT/early GEKLOPFT/early BESTESSPIEL/early",
         "out-of-turn": "MODEL/from-other",
@@ -294,8 +296,8 @@ REACTIONS = Reactions(
         "wrong-player/refused": "SIEGER/rule/wrong-player",
     },
     unreachable={
-        "told-otherwise": "it shows beside what another player is told",
-        "suit-not-followed/earlier": "it shows by what is played later, when the rule was broken",
+        "told-otherwise": "it shows only in comparison with another player's messages",
+        "suit-not-followed/earlier": "it shows only later, after the rule was broken",
     },
-    waits_for="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
+    awaited_messages="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
 )

@@ -16,8 +16,8 @@ from kiebitz.dissectors.protocols.schafkopf.table import SchafkopfTable
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
+    from kiebitz.dissectors.conformance.expectations import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 _ANSWERS = {
@@ -43,22 +43,22 @@ class Schafkopf(Dissector):
     counts = "account"
 
     @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.schafkopf.conformance import REACTIONS
+    def reactions(self) -> Conformance:
+        from kiebitz.dissectors.protocols.schafkopf.conformance import CONFORMANCE
 
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.schafkopf.bot import SchafkopfPlayer
-
-        return SchafkopfPlayer
+        return CONFORMANCE
 
     @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.schafkopf.simulated_server import SchafkopfHost
+    def player(self) -> BotFactory:
+        from kiebitz.dissectors.protocols.schafkopf.bot import SchafkopfBot
 
-        return SchafkopfHost
+        return SchafkopfBot
+
+    @property
+    def host(self) -> SimulatedServerFactory:
+        from kiebitz.dissectors.protocols.schafkopf.simulated_server import SchafkopfServer
+
+        return SchafkopfServer
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:

@@ -1,11 +1,11 @@
-"""A simple Schafkopf server with the short pack: round after round at one table of four."""
+"""A simulated Schafkopf server with the short pack: round after round at one table of four."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.conformance.bots import Fields, Hang, Host, Say
+from kiebitz.dissectors.conformance.bots import Disconnect, Fields, SendMessage, SimulatedServer
 from kiebitz.dissectors.protocols.schafkopf.cards import (
     HAND,
     MODI,
@@ -24,10 +24,10 @@ _PAUSE_S = 0.05
 _STAKE = 50
 _NONE: list[str | None] = [None] * SEATS
 
-_Waiting = Generator[None, Fields, Fields]
-"""Waits for what was asked for."""
+_Question = Generator[None, Fields, Fields]
+"""Waits for the answer to a question."""
 
-_Asking = Generator[None, Fields, None]
+_Phase = Generator[None, Fields, None]
 
 
 class _Trick(NamedTuple):
@@ -35,57 +35,60 @@ class _Trick(NamedTuple):
     cards: list[str]
 
 
-class SchafkopfHost(Host):
-    """Begins once all four have told their names; a game is a round."""
+class SchafkopfServer(SimulatedServer):
+    """A simulated Schafkopf server that begins once all four have sent their names.
+
+    Each round counts as a game.
+    """
 
     def __init__(self, players: int = SEATS, seed: int = 1, games: int = 0) -> None:
         super().__init__(SEATS, seed, games)
         self._names: dict[int, str] = {}
-        """By connection, in the order in which they came."""
+        """The names by connection, in order of arrival."""
         self._money: dict[int, int] = {}
-        self._round: _Asking | None = None
+        self._round: _Phase | None = None
         self._wanted: tuple[int, str] | None = None
         self._seats: list[int] = []
-        """By seat the connection of who sits there in this round."""
+        """The connection of each seat in this round."""
         self._hands: list[list[str]] = []
         self._last: list[str | None] = _NONE
         self._played: list[tuple[int, str]] = []
-        """Which seat has played which card in this round."""
+        """Seat and card of each move in this round."""
 
-    def _came(self, connection: int, door: int) -> None:
-        self._tell(connection, "NAME", name=EMPTY)
+    def _client_connected(self, connection: int, address_index: int) -> None:
+        self._send_to(connection, "NAME", name=EMPTY)
 
-    def _hear(self, connection: int, name: str, fields: Fields) -> None:
+    def _receive(self, connection: int, name: str, fields: Fields) -> None:
         match name:
             case "NAME" if connection not in self._names:
                 self._names[connection] = fields["name"]
                 self._money[connection] = 1000
                 if len(self._names) == SEATS:
-                    self._plan(_PAUSE_S, self._begin)
+                    self._schedule(_PAUSE_S, self._begin)
             case "BEENDEN":
-                self._may(Hang(connection))
+                self._queue(Disconnect(connection))
                 self._end()
             case _ if self._wanted == (connection, name):
                 self._wanted = None
-                self._go_on(fields)
+                self._resume(fields)
 
-    def _gone(self, connection: int) -> None:
+    def _client_disconnected(self, connection: int) -> None:
         self._names.pop(connection, None)
         self._end()
 
     def _end(self) -> None:
-        """Without one of them, or when enough was played, it is over for all."""
+        """End the game for all, as a player has left or all rounds have been played."""
         if self._round is None:
             return
         self._round, self._wanted = None, None
         for other in self._names:
-            self._tell(other, "BEENDEN")
-            self._may(Hang(other))
+            self._send_to(other, "BEENDEN")
+            self._queue(Disconnect(other))
 
-    # What is said.
+    # Sending.
 
     def _to(self, seat: int, name: str, /, **fields: Any) -> None:
-        self._may(Say(name, fields, self._seats[seat]))
+        self._queue(SendMessage(name, fields, self._seats[seat]))
 
     def _all(self, name: str, /, **fields: Any) -> None:
         for seat in range(SEATS):
@@ -104,21 +107,21 @@ class SchafkopfHost(Host):
             letzter_stich=[*self._last],
         )
 
-    def _ask(self, seat: int, name: str) -> _Waiting:
+    def _ask(self, seat: int, name: str) -> _Question:
         self._wanted = self._seats[seat], name
         return (yield)
 
-    def _go_on(self, answer: Fields) -> None:
+    def _resume(self, answer: Fields) -> None:
         if self._round is None:
             return
         try:
             self._round.send(answer)
         except StopIteration:
             self.games += 1
-            if self.had_enough:
+            if self.is_finished:
                 self._end()
             else:
-                self._plan(_PAUSE_S, self._begin)
+                self._schedule(_PAUSE_S, self._begin)
 
     # A round.
 
@@ -127,7 +130,7 @@ class SchafkopfHost(Host):
             self._round = self._one_round()
             next(self._round)
 
-    def _one_round(self) -> _Asking:
+    def _one_round(self) -> _Phase:
         here = [*self._names]
         first = self.games % SEATS
         self._seats = here[first:] + here[:first]
@@ -166,7 +169,7 @@ class SchafkopfHost(Host):
         for seat, connection in enumerate(self._seats):
             self._to(seat, name, konto=self._money[connection])
 
-    def _knock(self) -> _Asking:
+    def _knock(self) -> _Phase:
         knocks = []
         for seat in range(SEATS):
             self._all("DRAN", dran=seat)
@@ -175,7 +178,7 @@ class SchafkopfHost(Host):
         self._all("GEKLOPFT", geklopft=knocks)
 
     def _bid(self) -> Generator[None, Fields, tuple[str, int, str]]:
-        """What is played, who plays it, and in a Hochzeit the card that is offered."""
+        """Return the mode of the game, the bidder's seat, and the card offered in a Hochzeit."""
         best, bidder, given = NICHTS, 0, ""
         for seat in range(SEATS):
             self._all("DRAN", dran=seat)
@@ -190,7 +193,7 @@ class SchafkopfHost(Host):
         return best, bidder, given
 
     def _marry(self, bidder: int, given: str) -> Generator[None, Fields, int]:
-        """Who takes the Hochzeit; cards have changed hands then."""
+        """Offer the Hochzeit to the others, and return the seat that takes it, after exchanging the cards."""
         for step in range(1, SEATS):
             seat = (bidder + step) % SEATS
             self._all("DRAN", dran=seat)
@@ -198,7 +201,7 @@ class SchafkopfHost(Host):
             answer = yield from self._ask(seat, HOCHZEIT)
             if answer["nimmt"] == "NEIN":
                 continue
-            # Its card may stand in the answer, or come after it.
+            # The card may be in the answer, or follow in another message.
             card = answer.get("karte") or (yield from self._ask(seat, "KARTE"))["karte"]
             if card in self._hands[seat] and given in self._hands[bidder]:
                 for giver, taker, gift in ((bidder, seat, given), (seat, bidder, card)):

@@ -307,7 +307,7 @@ def read(passage: Passage, direction: Direction, data: bytes, ts_ns: int) -> Mes
     dissector = passage.server.dissector
     if dissector is None:
         return None
-    decoded = remembered.decoded(passage.server.memo[direction], dissector, data, direction)
+    decoded = remembered.decode_cached(passage.server.memo[direction], dissector, data, direction)
     row = decoded.row
     way: Way = passage.ways[direction]
     return Message(

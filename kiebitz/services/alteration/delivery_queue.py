@@ -8,7 +8,7 @@ from typing import get_args
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspection.memo import Memo
+from kiebitz.dissectors.inspection.memo import FrameCache
 from kiebitz.dissectors.model import Action, Direction, Message, Stream
 from kiebitz.proxy.alterer import Mark
 from kiebitz.services.alteration.framing import Framing
@@ -115,7 +115,9 @@ class Server(msgspec.Struct, eq=False):
     dissector: Dissector | None = None
     is_no_game: bool = False
     tried: int = 0
-    memo: dict[Direction, Memo] = msgspec.field(default_factory=lambda: {"c2s": Memo(), "s2c": Memo()})
+    memo: dict[Direction, FrameCache] = msgspec.field(
+        default_factory=lambda: {"c2s": FrameCache(), "s2c": FrameCache()}
+    )
     streams: list[Stream] = msgspec.field(default_factory=list)
     latest: dict[tuple[Direction, str], bytes] = msgspec.field(default_factory=dict)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kiebitz.dissectors.dissector import recognise
-from kiebitz.dissectors.inspection.inspector import UNDECIDED_HEAD, UNDECIDED_ITEMS, DecodeAs
+from kiebitz.dissectors.inspection.inspector import MAX_UNDECIDED_HEAD, MAX_UNDECIDED_ITEMS, DecodeAs
 from kiebitz.dissectors.model import OPPOSITE, Stream, Transport, port_of
 from kiebitz.dissectors.registry import installed
 from kiebitz.services.alteration.delivery_queue import Passage, Server, Way
@@ -69,8 +69,8 @@ class Reading:
         server, is_stream = passage.server, passage.stream.transport == "tcp"
         if server.dissector is None:
             self._recognise(passage, way, data)
-        if server.dissector is None or len(way.head) > UNDECIDED_HEAD:
-            if is_stream and len(way.head) <= UNDECIDED_HEAD:
+        if server.dissector is None or len(way.head) > MAX_UNDECIDED_HEAD:
+            if is_stream and len(way.head) <= MAX_UNDECIDED_HEAD:
                 way.head += data
             self._put(passage, way, data, False)
             return
@@ -130,7 +130,7 @@ class Reading:
     def _recognise(self, passage: Passage, way: Way, data: bytes) -> None:
         """See whether these bytes show what the server speaks."""
         server, transport = passage.server, passage.stream.transport
-        if server.is_no_game or server.tried >= UNDECIDED_ITEMS[transport]:
+        if server.is_no_game or server.tried >= MAX_UNDECIDED_ITEMS[transport]:
             return
         server.tried += 1
         beginning = bytes(way.head) + data

@@ -34,7 +34,7 @@ from kiebitz.storage.recording.recorder import Recorder
 if TYPE_CHECKING:
     import sqlite3
 
-    from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+    from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 
 _BATCH = 2000
 """Packets between two looks at the progress."""
@@ -159,7 +159,7 @@ def import_capture(
     forced: DecodeAs,
     on_progress: Callable[[int, int | None], None],
     is_full: Callable[[Recorder], bool] = lambda recorder: False,
-    stand_ins: StandIns | None = None,
+    stand_ins: Pseudonyms | None = None,
     takes_second_core: bool = True,
 ) -> tuple[PacketRecording, str | None]:
     """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.

@@ -1,1 +1,1 @@
-"""Cases of `kiebitz probe`, tried on a live peer, and what is told of them."""
+"""The runner of `kiebitz probe`: test cases on a live target, and their results."""

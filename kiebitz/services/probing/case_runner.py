@@ -1,6 +1,6 @@
-"""One case, tried on a live server: the way to its place, its acts there, and what comes of them.
+"""The run of one test case on a live target: the route to its injection point, its actions, and the reaction.
 
-All of it is recorded as one session.
+Everything is recorded as one session.
 """
 
 from __future__ import annotations
@@ -12,379 +12,402 @@ from contextlib import suppress
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import HEARS, NotHere
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, NotApplicable
 from kiebitz.dissectors.grammar.grammar import Handle
 from kiebitz.dissectors.model import OPPOSITE
-from kiebitz.dissectors.probing.actions import Act, By, Close, HalfClose, Pause, Reset, Send
-from kiebitz.dissectors.probing.case import Case, as_name
-from kiebitz.dissectors.probing.routes import Place, Way
-from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
+from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send, Sender
+from kiebitz.dissectors.probing.case import Case, to_case_name
+from kiebitz.dissectors.probing.routes import InjectionPoint, Route
+from kiebitz.dissectors.probing.verdict import ObservedBehaviour, ProgramMessage, Verdict, judge
 from kiebitz.proxy.peers.connections import RESET, UNREACHABLE, PeerError
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.probing.connection_setup import Conditions, Stage
-from kiebitz.services.probing.program import Program
+from kiebitz.services.probing.connection_setup import ProbeSetup, TargetSession
+from kiebitz.services.probing.program import TargetProgram
 from kiebitz.storage.recording.recorder import Recorder
 
 _LINGER_S = 0.05
-"""After the last answer so long is waited for an end."""
+"""Seconds to wait for the end of a connection after the last answer."""
 
 _DYING_S = 1.0
-"""So long a program may take to end once it serves nobody any more."""
+"""Maximum number of seconds for a program to exit after it stopped serving."""
 
 _UNREAD_S = 2.0
-"""So long a peer may leave unread what is sent."""
+"""Maximum number of seconds for which a target may leave sent data unread."""
 
 
-class Attempt(msgspec.Struct, frozen=True):
-    """What came of a case: the verdict, or `why_not` it could not be tried.
+class CaseOutcome(msgspec.Struct, frozen=True):
+    """The outcome of a case: its verdict, or the reason `why_not` it could not be tried.
 
-    Its messages are those of its session from `begun_ns` on; if it is in play, only those that are `wrong`,
-    by their numbers.
+    Its messages are those of its session from `begun_ns` on; for a case in play, only the `wrong` ones, by
+    number.
     """
 
     case: Case
     verdict: Verdict | None
     why_not: str | None
-    seen: Seen | None
+    observed: ObservedBehaviour | None
     begun_ns: int
     seconds: float
-    is_heard: bool
-    """Whether the peer has said anything at all."""
-    never: bool = False
-    """Whether the case's message never came up."""
+    is_responsive: bool
+    """True if the target has sent anything at all."""
+    never_came_up: bool = False
+    """True if the case's message never came up."""
     wrong: Sequence[int] = ()
 
 
-class Trial(Stage):
-    """Tries a case once."""
+class CaseRun(TargetSession):
+    """One attempt at a case."""
 
     def __init__(
-        self, case: Case, way: Way, conditions: Conditions, recorder: Recorder, program: Program | None
+        self,
+        case: Case,
+        route: Route,
+        setup: ProbeSetup,
+        recorder: Recorder,
+        program: TargetProgram | None,
     ) -> None:
-        super().__init__(way, conditions, recorder, program)
+        super().__init__(route, setup, recorder, program)
         self._case = case
-        self._senders: set[By] = set()
-        self._used: dict[By, int] = {}
-        """By whom the acts were done, and on which connections."""
-        self._gone: set[int] = set()
-        """Connections that we have ended."""
-        self._said: tuple[Said, ...] | None = None
-        """What the peer had said by the time that it was clear how it reacts."""
+        self._senders: set[Sender] = set()
+        self._used: dict[Sender, int] = {}
+        """The connections used by the actions, by sender."""
+        self._closed: set[int] = set()
+        """Connections that we have closed."""
+        self._replies_until_clear: tuple[ProgramMessage, ...] | None = None
+        """The target's messages up to the point where its reaction was clear."""
         self._is_unread = False
         self._begun_ns = 0
 
-    async def run(self, limit_s: float) -> Attempt:
-        """Go there, in that many seconds at the most, do it, and watch.
+    async def run(self, limit_s: float) -> CaseOutcome:
+        """Reach the injection point within `limit_s` seconds, execute the actions, and observe.
 
         Raises PeerError, ProgramError, RelayError and StorageError.
         """
         started = time.monotonic()
-        seen: Seen | None = None
+        observed: ObservedBehaviour | None = None
         async with self._recorded():
             try:
                 async with asyncio.timeout(limit_s):
                     await self._open()
-                    place, acts = await self._reach()
-                if place is not None:
-                    seen = await self._try(place, acts)
-            except NotHere as reason:
-                self._way.lost = str(reason)
+                    point, actions = await self._reach()
+                if point is not None:
+                    observed = await self._execute(point, actions)
+            except NotApplicable as reason:
+                self._route.lost = str(reason)
             except TimeoutError:
-                self._way.lost = "its place was not reached in time"
+                self._route.lost = "its injection point was not reached in time"
             except PeerError as error:
-                # A program that is ours to start is started again.
+                # A program that Kiebitz starts is restarted.
                 if self._program is None:
                     raise
-                self._way.lost = str(error)
-        return Attempt(
+                self._route.lost = str(error)
+        return CaseOutcome(
             self._case,
-            None if seen is None else judged(self._case, seen),
-            self._way.lost if seen is None else None,
-            seen,
+            None if observed is None else judge(self._case, observed),
+            self._route.lost if observed is None else None,
+            observed,
             self._begun_ns,
             time.monotonic() - started,
-            self.is_heard,
-            self._way.never,
+            self.is_responsive,
+            self._route.never_came_up,
         )
 
-    # The way there.
+    # The route.
 
-    async def _reach(self) -> tuple[Place | None, tuple[Act, ...]]:
-        """Go to the first place where the case can be tried. Raises NotHere if there is none."""
-        reason: NotHere | None = None
+    async def _reach(self) -> tuple[InjectionPoint | None, tuple[CaseAction, ...]]:
+        """Go to the first point where the case can be injected. Raises NotApplicable if there is none."""
+        reason: NotApplicable | None = None
         while True:
-            await self._actor.play()
-            place = self._way.place
-            if place is None:
+            await self._driver.play()
+            point = self._route.point
+            if point is None:
                 if reason is not None:
                     raise reason
                 return None, ()
             self._gather()
             try:
-                acts = self._case.acts(self._witness.situation(place))
-                self._check(acts, place)
-            except NotHere as error:
+                actions = self._case.actions(self._observer.situation(point))
+                self._check(actions, point)
+            except NotApplicable as error:
                 reason = error
                 if self._case.at_start:
                     raise
-                self._way.pass_by()
+                self._route.skip_point()
             else:
-                return place, acts
+                return point, actions
 
-    def _check(self, acts: tuple[Act, ...], place: Place) -> None:
-        """Raise NotHere if there is nobody who would do these acts."""
-        senders = {act.by for act in acts if not isinstance(act, Pause)}
-        if "other" in senders and not place.others:
-            raise NotHere("no other player is there")
+    def _check(self, actions: tuple[CaseAction, ...], point: InjectionPoint) -> None:
+        """Raise NotApplicable if the sender of an action is missing."""
+        senders = {action.sender for action in actions if not isinstance(action, Pause)}
+        if "other" in senders and not point.others:
+            raise NotApplicable("no other player is connected")
         if "stranger" in senders and self._case.role == "client":
-            raise NotHere("to a client only its server speaks here")
+            raise NotApplicable("over TCP only its server can send to a client")
 
-    # The acts, and what comes of them.
+    # The actions and their consequences.
 
-    async def _try(self, place: Place, acts: tuple[Act, ...]) -> Seen:
-        await self._settle(place)
+    async def _execute(self, point: InjectionPoint, actions: tuple[CaseAction, ...]) -> ObservedBehaviour:
+        await self._settle(point)
         self._begun_ns = now_ns()
-        self._witness.begin()
-        self._used["self"] = place.connection
-        # An answer may come while the acts are done.
-        self._way.acted(self._case.uses)
-        for act in acts:
-            await self._do(act, place)
-        await self._watch(place)
-        return await self._seen(place)
+        self._observer.start_collecting()
+        self._used["self"] = point.connection
+        # An answer may arrive while the actions are executed.
+        self._route.confirm_actions(self._case.uses)
+        for action in actions:
+            await self._carry_out(action, point)
+        await self._watch(point)
+        return await self._observe(point)
 
-    async def _settle(self, place: Place) -> None:
-        """Hear what is still on its way: it is no answer. A datagram's answer may have little time."""
-        if place.role.transport == "tcp":
-            await self._actor.hear_until(time.monotonic() + _LINGER_S)
+    async def _settle(self, point: InjectionPoint) -> None:
+        """Receive what is still in transit, which is no answer; over TCP only, as datagrams may be urgent."""
+        if point.role.transport == "tcp":
+            await self._driver.receive_until(time.monotonic() + _LINGER_S)
 
-    async def _do(self, act: Act, place: Place) -> None:
-        if isinstance(act, Pause):
-            await self._actor.hear_until(time.monotonic() + act.seconds)
+    async def _carry_out(self, action: CaseAction, point: InjectionPoint) -> None:
+        if isinstance(action, Pause):
+            await self._driver.receive_until(time.monotonic() + action.seconds)
             return
-        connection = await self._connection(act.by, place)
-        match act:
+        connection = await self._connection(action.sender, point)
+        match action:
             case Send():
-                await self._send(act, connection)
+                await self._send(action, connection)
                 return
             case HalfClose():
                 self._peers.half_close(connection)
             case Close():
-                self._gone.add(connection)
+                self._closed.add(connection)
                 await self._peers.hang_up(connection)
             case Reset():
-                self._gone.add(connection)
+                self._closed.add(connection)
                 self._peers.reset(connection)
-        self._has_hung_up = self._has_hung_up or act.by == "self"
+        self._has_hung_up = self._has_hung_up or action.sender == "self"
 
-    async def _send(self, act: Send, connection: int) -> None:
-        if act.by == "self" and "stranger" in self._senders:
-            # To what a stranger has begun there is no answer.
-            self._way.forget()
-        self._senders.add(act.by)
-        if not self._peers.send(connection, act.data) and not self._is_unread:
+    async def _send(self, action: Send, connection: int) -> None:
+        if action.sender == "self" and "stranger" in self._senders:
+            # The target cannot answer an unfinished message of a new connection.
+            self._route.discard_answers()
+        self._senders.add(action.sender)
+        if not self._peers.send(connection, action.data) and not self._is_unread:
             try:
                 await self._peers.drain(connection, _UNREAD_S)
             except PeerError:
-                # A peer may stop to read; it is seen below what it does then.
+                # A target may stop reading; its reaction is observed below.
                 self._is_unread = True
 
-    async def _connection(self, by: By, place: Place) -> int:
-        if by not in self._used:
-            self._used[by] = place.others[0] if by == "other" else await self._call(place.role)
-        return self._used[by]
+    async def _connection(self, sender: Sender, point: InjectionPoint) -> int:
+        if sender not in self._used:
+            self._used[sender] = point.others[0] if sender == "other" else await self._connect_to(point.role)
+        return self._used[sender]
 
-    async def _watch(self, place: Place) -> None:
-        """Go on as recorded, and hear what comes, until it is clear how the peer reacts."""
+    async def _watch(self, point: InjectionPoint) -> None:
+        """Continue the route and receive messages until the target's reaction is clear."""
         due = time.monotonic() + self._wait_s()
-        self._listening.is_enough = lambda: self._is_clear(place)
+        self._monitor.is_enough = lambda: self._is_clear(point)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s()):
-                await self._actor.play()
-        await self._actor.hear_until(due, self._listening.is_enough)
-        await self._actor.hear_until(time.monotonic() + _LINGER_S)
+                await self._driver.play()
+        await self._driver.receive_until(due, self._monitor.is_enough)
+        await self._driver.receive_until(time.monotonic() + _LINGER_S)
 
     @property
-    def _replies(self) -> tuple[Said, ...]:
-        """What the peer has said, since the acts began, to those who did them."""
-        return self._witness.said(*self._used.values())
+    def _replies(self) -> tuple[ProgramMessage, ...]:
+        """The target's messages since the actions began, on the connections they used."""
+        return self._observer.received(*self._used.values())
 
     def _wait_s(self) -> float:
-        """How long an answer is waited for. Where none is sent, the specification may say so."""
+        """Return the timeout for an answer in seconds; if nothing is sent, the specification may name one."""
         name = self._case.message
-        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
-        return max(self._conditions.wait_s, 2 * patience)
+        patience = self._setup.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
+        return max(self._setup.wait_s, 2 * patience)
 
-    def _is_clear(self, place: Place) -> bool:
-        """Whether nothing more is to be waited for."""
-        # Of two that were sent the first is answered in any case.
-        is_second_due = self._case.kind == "twice" and "answers" not in self._case.demand.right
-        is_as_usual = self._is_as_usual(place) and not self._is_untold(place) and not is_second_due
-        is_answered = is_as_usual or self._is_refused()
-        if is_answered and self._said is None:
-            # A refusal that comes later is one of something else.
-            self._said = self._replies
-        return is_answered or self._ending() is not None or self._died() is not None
+    def _is_clear(self, point: InjectionPoint) -> bool:
+        """Return True if nothing more needs to be awaited."""
+        # Of two messages sent, the first is answered in any case.
+        is_second_due = self._case.kind == "twice" and "answers" not in self._case.expectation.right
+        continued_normally = (
+            self._continued_normally(point) and not self._is_missing_at_others(point) and not is_second_due
+        )
+        is_answered = continued_normally or self._is_refused()
+        if is_answered and self._replies_until_clear is None:
+            # A later refusal is about another message.
+            self._replies_until_clear = self._replies
+        return is_answered or self._how_ended() is not None or self._died() is not None
 
-    def _is_as_usual(self, place: Place) -> bool:
-        answer = self._case.demand.answer
-        if answer and not any(said.message in answer for said in self._replies):
+    def _continued_normally(self, point: InjectionPoint) -> bool:
+        answer = self._case.expectation.answer
+        if answer and not any(message.message in answer for message in self._replies):
             return False
-        # Who has sent it is answered, though it was to be another.
-        senders = [self._used[by] for by in self._senders - {"self"} if not self._is_company(by)]
-        if self._way.is_as_usual or any(map(self._way.has_gone_on, senders)):
+        # The actual sender is answered, even if another one should have sent the message.
+        senders = [
+            self._used[sender] for sender in self._senders - {"self"} if not self._only_accompanies(sender)
+        ]
+        if self._route.continued_normally or any(map(self._route.continued_normally_on, senders)):
             return True
-        expected = place.expected
+        expected = point.expected
         if expected is None:
             return False
-        said = self._witness.decode(expected.data)
-        # Who is called otherwise is spoken of otherwise; dice, cards and moves may be others than recorded.
-        is_loose = self._renames() or self._case.harmless
-        if is_loose and any(each.message == said.message for each in self._witness.said(place.connection)):
+        message = self._observer.decode(expected.data)
+        # With another player name messages differ; dice, cards and moves may differ from the record, too.
+        is_loose = self._renames_player() or self._case.harmless
+        if is_loose and any(
+            each.message == message.message for each in self._observer.received(point.connection)
+        ):
             return True
-        return any(self._witness.has_said(said, connection) for connection in senders)
+        return any(self._observer.has_sent(message, connection) for connection in senders)
 
-    def _is_untold(self, place: Place) -> bool:
-        """Whether the others are to be told of it, and are not."""
-        name = self._case.demand.others_hear
-        innocent = self._innocent(place)
-        if name is None or not innocent:
+    def _is_missing_at_others(self, point: InjectionPoint) -> bool:
+        """Return True if the other clients should have received a message about it, and did not."""
+        name = self._case.expectation.others_receive
+        uninvolved = self._uninvolved(point)
+        if name is None or not uninvolved:
             return False
-        told = [said for said in self._witness.said(*innocent) if said.message == name]
-        own = [said for said in self._witness.said(place.connection) if said.message == name]
-        # Others may be told such a thing of somebody else.
-        return not any(said in told for said in own) if own else not told
+        others_messages = [
+            message for message in self._observer.received(*uninvolved) if message.message == name
+        ]
+        own = [message for message in self._observer.received(point.connection) if message.message == name]
+        # Others may receive such a message about another player.
+        return not any(message in others_messages for message in own) if own else not others_messages
 
-    def _innocent(self, place: Place) -> list[int]:
-        """The connections of those who are there and have done nothing."""
+    def _uninvolved(self, point: InjectionPoint) -> list[int]:
+        """Return the connected players' connections that no action used."""
         used = self._used.values()
-        return [other for other in place.others if other not in used and not self._way.has_left(other)]
+        return [
+            other for other in point.others if other not in used and not self._route.is_finished_on(other)
+        ]
 
     @property
-    def _spoilt(self) -> set[Handle]:
-        """What the field names that the case spoils."""
+    def _mutated_kinds(self) -> set[Handle]:
+        """The kinds of identifiers in the field that the case mutates."""
         fields = () if self._case.of is None else self._case.of.fields
-        spoilt = (field for field in fields if field.name == self._case.field)
-        return {handle for field in spoilt for handle in field.type.handles()}
+        mutated_kinds = (field for field in fields if field.name == self._case.field)
+        return {handle for field in mutated_kinds for handle in field.type.handles()}
 
-    def _renames(self) -> bool:
-        """Whether the case changes what a player is called."""
-        return any(handle.of_player for handle in self._spoilt)
+    def _renames_player(self) -> bool:
+        """Return True if the case changes a player's name."""
+        return any(handle.of_player for handle in self._mutated_kinds)
 
-    def _is_told_wrong(self) -> bool:
-        """Whether a client is told something wrong: what it says then follows from that."""
+    def _gets_false_data(self) -> bool:
+        """Return True if a client receives false information: its later messages follow from that."""
         names = self._case.field is not None or "/rule/" in self._case.name
         return self._case.role == "client" and names
 
-    def _known_flawed(self) -> set[str]:
-        """The messages of which nothing is held against it: those that are wrong in any case, and those in
-        which it says a name again that the case has spoilt."""
-        spoilt = self._spoilt
-        return {*self._conditions.habits.flawed} | {
-            said.name
-            for said in self._conditions.dissector.grammar.rows
-            if said.direction == OPPOSITE[HEARS[self._case.role]]
-            and any(spoilt & {*field.type.handles()} for field in said.fields)
+    def _ignored_messages(self) -> set[str]:
+        """Return the names of messages whose violations do not count.
+
+        Those are the messages that are wrong in undisturbed games, too, and those that may repeat an
+        identifier that the case has mutated.
+        """
+        mutated_kinds = self._mutated_kinds
+        return {*self._setup.baseline.invalid_messages} | {
+            message.name
+            for message in self._setup.dissector.grammar.rows
+            if message.direction == OPPOSITE[INPUT_DIRECTION[self._case.role]]
+            and any(mutated_kinds & {*field.type.handles()} for field in message.fields)
         }
 
     def _is_refused(self) -> bool:
         return any(
-            refusal.is_said_in(each.message, each.fields)
+            refusal.matches(each.message, each.fields)
             for each in self._replies
-            for refusal in self._case.demand.refusals
+            for refusal in self._case.expectation.refusals
         )
 
-    def _is_company(self, by: By) -> bool:
-        """Whether a stranger is only there, while our player speaks."""
-        return by == "stranger" and "self" in self._senders
+    def _only_accompanies(self, sender: Sender) -> bool:
+        """Return True if a new connection only accompanies our player's message."""
+        return sender == "stranger" and "self" in self._senders
 
-    def _ending(self) -> str | None:
-        """How the peer has ended a connection by which the acts were done."""
-        asked = [on for by, on in self._used.items() if not self._is_company(by)]
-        still_ours = (connection for connection in asked if connection not in self._gone)
-        ends = (self._listening.ends.get(connection) for connection in still_ours)
+    def _how_ended(self) -> str | None:
+        """Return how the target ended a connection that the actions used; None if it did not."""
+        asked = [on for sender, on in self._used.items() if not self._only_accompanies(sender)]
+        still_ours = (connection for connection in asked if connection not in self._closed)
+        ends = (self._monitor.ends.get(connection) for connection in still_ours)
         return next((how for how in ends if how is not None), None)
 
-    async def _seen(self, place: Place) -> Seen:
-        how = self._ending()
-        said = self._said if self._said is not None else self._replies
-        flawed = () if self._is_told_wrong() else self._witness.flawed(self._known_flawed())
-        # Where nothing more is to come it is right to say nothing more.
-        is_through = place.is_last and self._case.harmless
-        is_as_usual = self._is_as_usual(place) or is_through
-        answer, is_untold = self._answer(), self._is_untold(place)
-        others_go_on, leaves_waiting = self._others_go_on(place), self._leaves_waiting(place)
-        # A newcomer is made room for: what comes then is no answer. A client lets nobody in.
-        lets_in = await self._newcomer(place) if self._case.role == "server" else None
+    async def _observe(self, point: InjectionPoint) -> ObservedBehaviour:
+        how = self._how_ended()
+        message = self._replies_until_clear if self._replies_until_clear is not None else self._replies
+        violations = (
+            () if self._gets_false_data() else self._observer.violations_except(self._ignored_messages())
+        )
+        # At the end of the record, silence is right.
+        is_at_end = point.is_last and self._case.harmless
+        continued_normally = self._continued_normally(point) or is_at_end
+        answer, is_missing_at_others = self._answer_name(), self._is_missing_at_others(point)
+        others_go_on, leaves_waiting = self._others_go_on(point), self._leaves_waiting(point)
+        # Our connections are closed for a newcomer: messages from then on are no answer. A client accepts
+        # nobody.
+        lets_in = await self._accepts_newcomer(point) if self._case.role == "server" else None
         is_leaving = how is not None if self._case.role == "client" else lets_in is False
-        died = await self._died_by_now() if is_leaving else self._died()
-        # That nobody is there any more is no ending of a connection, and after a game a client may leave.
-        has_left = self._case.role == "client" and self._way.has_played
-        is_gone = has_left or (how is not None and how.startswith(UNREACHABLE))
-        return Seen(
-            is_as_usual,
-            said,
-            flawed,
+        died = await self._died_within_grace() if is_leaving else self._died()
+        # A missing listener is no end of a connection, and after a game a client may leave.
+        is_finished_on = self._case.role == "client" and self._route.has_finished_game
+        is_gone = is_finished_on or (how is not None and how.startswith(UNREACHABLE))
+        return ObservedBehaviour(
+            continued_normally,
+            message,
+            violations,
             None if how is None or is_gone else "reset" if how == RESET else "closed",
             died,
             lets_in,
             others_go_on,
-            self._is_beyond(place),
+            self._is_beyond(point),
             answer,
             leaves_waiting,
-            is_untold,
+            is_missing_at_others,
         )
 
-    def _is_beyond(self, place: Place) -> bool:
-        """Whether the program did not go on by then also where nothing odd was done."""
-        habits = self._conditions.habits
-        if place.expected is None or habits.parted_at is None:
-            return not habits.takes_part
-        return place.expected.number >= habits.parted_at
+    def _is_beyond(self, point: InjectionPoint) -> bool:
+        """Return True if the program had stopped by this point in the undisturbed game, too."""
+        baseline = self._setup.baseline
+        if point.expected is None or baseline.diverged_at is None:
+            return not baseline.takes_part
+        return point.expected.number >= baseline.diverged_at
 
-    def _answer(self) -> str | None:
-        """A message that was said and answers the case's by the grammar."""
+    def _answer_name(self) -> str | None:
+        """Return the name of a received message that answers the case's message by the grammar, or None."""
         row = self._case.of
-        answers = self._conditions.habits.answers_to(row) if row is not None else ()
+        answers = self._setup.baseline.answers_to(row) if row is not None else ()
         return next((each.message for each in self._replies if each.message in answers), None)
 
-    async def _died_by_now(self) -> str | None:
-        """How the program has ended; one that has just closed all its sockets may not be gone yet."""
+    async def _died_within_grace(self) -> str | None:
+        """Return how the program ended; one that has just closed all its sockets gets some time to exit."""
         end = time.monotonic() + _DYING_S
         while self._died() is None and self._program is not None and time.monotonic() < end:
             await asyncio.sleep(_LINGER_S)
         return self._died()
 
-    def _others_go_on(self, place: Place) -> bool | None:
-        """Whether those who have done nothing are still served; None where there is nobody, or nothing."""
-        innocent = self._innocent(place)
-        if any(other in self._listening.ends for other in innocent):
+    def _others_go_on(self, point: InjectionPoint) -> bool | None:
+        """Return True if the uninvolved players are still served; None without such players or messages."""
+        uninvolved = self._uninvolved(point)
+        if any(other in self._monitor.ends for other in uninvolved):
             return False
-        return True if any(self._witness.said(other) for other in innocent) else None
+        return True if any(self._observer.received(other) for other in uninvolved) else None
 
-    def _leaves_waiting(self, place: Place) -> bool:
-        """Whether others have waited for one who is gone, and are told nothing."""
-        row, about = self._case.of, self._conditions.dissector
-        innocent = self._innocent(place)
-        if not self._has_hung_up or not innocent or row is None or self._case.role == "client":
+    def _leaves_waiting(self, point: InjectionPoint) -> bool:
+        """Return True if other players waited for one that has left, and receive nothing about it."""
+        row, about = self._case.of, self._setup.dissector
+        uninvolved = self._uninvolved(point)
+        if not self._has_hung_up or not uninvolved or row is None or self._case.role == "client":
             return False
         beats = {each.name for each in about.grammar.rows if each.heartbeat}
-        told = (said for said in self._witness.said(*innocent) if said.message not in beats)
-        is_waited_for = as_name(row.name) in about.reactions.waits_for.split()
-        return is_waited_for and next(told, None) is None
+        others_messages = (
+            message for message in self._observer.received(*uninvolved) if message.message not in beats
+        )
+        is_waited_for = to_case_name(row.name) in about.reactions.awaited_messages.split()
+        return is_waited_for and next(others_messages, None) is None
 
-    async def _newcomer(self, place: Place) -> bool | None:
-        """Whether a new client gets in; None where it is accepted, but the server says nothing to it."""
-        ours = {place.connection, *place.others, *self._used.values()}
-        # Datagrams have no end, and what comes late is recorded, too.
-        if self._is_unread and place.role.transport == "tcp":
+    async def _accepts_newcomer(self, point: InjectionPoint) -> bool | None:
+        """Return True if a new client is accepted; None if it can connect, but the server sends nothing."""
+        ours = {point.connection, *point.others, *self._used.values()}
+        # Datagrams have no end, and late ones are recorded, too.
+        if self._is_unread and point.role.transport == "tcp":
             for connection in ours:
                 self._peers.reset(connection)
-        if self._conditions.habits.greets:
-            # It says something to newcomers while others are there: that is to be so still.
-            return bool(await self._is_greeted())
-        if not self._is_unread and place.role.transport == "tcp":
+        if self._setup.baseline.greets:
+            # It usually sends newcomers a message while others are connected, and must still do so.
+            return bool(await self._is_greeting())
+        if not self._is_unread and point.role.transport == "tcp":
             await asyncio.gather(*map(self._peers.hang_up, ours))
-        is_greeted = await self._is_greeted()
-        # Over TCP a server may well wait for more players before it says anything.
-        return is_greeted or (False if place.role.transport == "udp" or is_greeted is None else None)
+        is_greeted = await self._is_greeting()
+        # Over TCP a server may wait for more players before it sends anything.
+        return is_greeted or (False if point.role.transport == "udp" or is_greeted is None else None)

@@ -1,6 +1,6 @@
-"""Where a program is met: our connections to it, the way that is gone, and the recording of both.
+"""The setup shared by test cases and baseline games: connections to the target, the route, and the recording.
 
-What we say goes to the address that was given, and nowhere else.
+We send data to the given address and nowhere else.
 """
 
 from __future__ import annotations
@@ -12,77 +12,92 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import HEARS
-from kiebitz.dissectors.conformance.expectations import Role as Side
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import OPPOSITE, Item
-from kiebitz.dissectors.probing.baseline import Habits
-from kiebitz.dissectors.probing.observer import Witness
-from kiebitz.dissectors.probing.routes import Address, Way
-from kiebitz.dissectors.replay.replay_peer import Action, Divergence, Hang, Listen, Reaction, Rest
-from kiebitz.dissectors.replay.script import Role, Script
+from kiebitz.dissectors.probing.baseline import Baseline
+from kiebitz.dissectors.probing.observer import Observer
+from kiebitz.dissectors.probing.routes import Address, Route
+from kiebitz.dissectors.replay.replay_peer import (
+    AwaitPeer,
+    CloseConnection,
+    Divergence,
+    InputResult,
+    PeerAction,
+    WaitUntil,
+)
+from kiebitz.dissectors.replay.script import Script, StreamRole
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
 from kiebitz.proxy.peers.connections import UNREACHABLE, PeerError, Peers
-from kiebitz.services.probing.program import Program
-from kiebitz.services.replay.peer_driver import Actor
+from kiebitz.services.probing.program import TargetProgram
+from kiebitz.services.replay.peer_driver import DrivenPeer, PeerDriver
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
-_REACH_S = 5.0
-"""So long a peer may take for each thing on a recorded way."""
+_STEP_TIMEOUT_S = 5.0
+"""Timeout in seconds for each step of a recorded route."""
 
-_LOOK_S = 0.25
+_CHECK_INTERVAL_S = 0.25
 
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
-class Conditions(msgspec.Struct, frozen=True):
-    """Where and how a program is probed: `side` is which it is, `script` a recorded game to go by, which
-    comes first if it `is_like` the program; an answer is waited for `wait_s` seconds. What is seen of the
-    program goes into `habits`."""
+class ProbeSetup(msgspec.Struct, frozen=True):
+    """The target and how it is probed.
+
+    `target_role` is the target's role, `script` a recorded game to follow, which is tried first if it
+    `is_like` the target's games; `wait_s` is the timeout for an answer in seconds. Observations of its usual
+    behaviour are added to `baseline`.
+    """
 
     dissector: Dissector
-    side: Side
+    target_role: TargetRole
     address: Address
     script: Script | None
     is_like: bool
     wait_s: float
-    habits: Habits
+    baseline: Baseline
 
     @property
     def decode_as(self) -> DecodeAs:
-        """The protocol of the program's ports, or of ours."""
+        """The protocol by port: the target's, or ours for a client."""
         return {(self.dissector.transport, self.address[1]): self.dissector}
 
 
-class Stage:
-    """What a case and a game have in common. What happens is recorded by `recorder`; `program` is the peer,
-    if it is ours to start."""
+class TargetSession:
+    """The common base of a trial and a baseline game.
 
-    def __init__(self, way: Way, conditions: Conditions, recorder: Recorder, program: Program | None) -> None:
-        plays = HEARS[conditions.side]
-        self._way = way
-        self._conditions = conditions
+    Everything is recorded by `recorder`; `program` is the target, if Kiebitz starts it.
+    """
+
+    def __init__(
+        self, route: Route, setup: ProbeSetup, recorder: Recorder, program: TargetProgram | None
+    ) -> None:
+        plays = INPUT_DIRECTION[setup.target_role]
+        self._route = route
+        self._setup = setup
         self._recorder = recorder
         self._program = program
         self._has_hung_up = False
-        """Whether the one at whose place a case is tried says nothing any more."""
-        self._witness = Witness(conditions.dissector, OPPOSITE[plays])
+        """True if the connection at whose injection point the case is tried has been closed for sending."""
+        self._observer = Observer(setup.dissector, OPPOSITE[plays])
         self._peers = Peers(plays, recorder.stream_ids, self._on_item)
-        self._listening = Listening(way, self._awaits_anybody, self._why_nobody_comes)
-        self._is_deserted = False
-        """Whether nobody listens any more where the server is to be."""
-        self._actor = Actor(self._listening, self._peers, way.servers, 0.0, _REACH_S, self._on_divergence)
+        self._monitor = RouteMonitor(route, self._awaits_client, self._why_no_client)
+        self._is_unreachable = False
+        """True if the server's address has no listener any more."""
+        self._driver = PeerDriver(
+            self._monitor, self._peers, route.servers, 0.0, _STEP_TIMEOUT_S, self._on_divergence
+        )
 
     @property
-    def is_heard(self) -> bool:
-        """Whether the peer has said anything at all."""
-        return self._witness.is_heard
+    def is_responsive(self) -> bool:
+        """True if the target has sent anything at all."""
+        return self._observer.is_responsive
 
     @asynccontextmanager
     async def _recorded(self) -> AsyncIterator[None]:
-        """Write what happens from time to time; in the end all connections are over."""
+        """Write the recording periodically; at the end close all connections."""
         writing = asyncio.create_task(self._write())
         try:
             yield
@@ -94,13 +109,13 @@ class Stage:
 
     def _on_item(self, item: Item) -> None:
         self._recorder.record((item,))
-        self._witness.feed(item)
+        self._observer.feed(item)
 
     def _on_divergence(self, divergence: Divergence) -> None:
-        """The way itself takes note of it."""
+        """Ignore a divergence: the route keeps it itself."""
 
     def _gather(self) -> None:
-        self._witness.take(self._recorder.gather())
+        self._observer.take_findings(self._recorder.gather())
 
     async def _write(self) -> None:
         while True:
@@ -109,155 +124,156 @@ class Stage:
             self._recorder.write()
 
     async def _open(self) -> None:
-        """Be the server for a client, which is started then if it is ours to start."""
-        if self._conditions.side == "server":
+        """For a client: listen as its server, then start the client if Kiebitz is to start it."""
+        if self._setup.target_role == "server":
             return
         if self._program is not None:
-            # It would come back before it is started anew.
+            # It would reconnect before it is restarted.
             self._program.stop()
-        for role, address in await self._actor.listen():
-            self._way.moved(role, address)
+        for role, address in await self._driver.listen():
+            self._route.server_moved(role, address)
         if self._program is not None:
             self._program.start()
 
-    def _awaits_anybody(self) -> bool:
-        """Whether no client has come yet."""
-        return self._conditions.side == "client" and not self._peers.streams
+    def _awaits_client(self) -> bool:
+        """Return True if no client has connected yet."""
+        return self._setup.target_role == "client" and not self._peers.streams
 
-    def _why_nobody_comes(self) -> str | None:
-        """Why it is of no use to wait for the client any longer; None if it is, or if it is there."""
-        if not self._awaits_anybody() or self._program is None:
+    def _why_no_client(self) -> str | None:
+        """Return the reason why no client can be expected any more; None if one can, or is connected."""
+        if not self._awaits_client() or self._program is None:
             return None
         died = self._program.died()
-        return None if died is None else f"it has ended ({died}) and has not called"
+        return None if died is None else f"it has ended ({died}) and has not connected"
 
     def _died(self) -> str | None:
-        """How the program has ended, if it was not to end."""
+        """Return how the program ended, if it should not have."""
         program = self._program
         if program is None:
-            return "nobody listens at its address any more" if self._is_deserted else None
-        if self._conditions.side == "server":
+            return "its address has no listener any more" if self._is_unreachable else None
+        if self._setup.target_role == "server":
             return program.died()
-        # A client may well end: after its game, where it refuses, or where its server hangs up.
-        has_hung_up = self._has_hung_up or self._listening.has_hung_up
+        # A client may exit: after its game, when it refuses, or when its server disconnects.
+        has_hung_up = self._has_hung_up or self._monitor.has_hung_up
         is_crash = program.was_killed if has_hung_up else program.has_crashed
         return program.died() if is_crash else None
 
-    async def _call(self, role: Role) -> int:
-        """A new connection to a role's server, which is nobody's."""
-        servers = self._way.servers.items()
+    async def _connect_to(self, role: StreamRole) -> int:
+        """Open a connection to a role's server that belongs to no player, and return its number."""
+        servers = self._route.servers.items()
         host, port = next(place for known, place in servers if known.server_key == role.server_key)
         number: int = await _PEERS[role.transport].connect(self._peers, host, port)
         return number
 
-    async def _is_greeted(self) -> bool | None:
-        """Whether the server says to a new client what it has always said; None if it lets it not in, or
-        hangs up without a word."""
-        habits = self._conditions.habits
-        connection = await self._newcomer_called()
+    async def _is_greeting(self) -> bool | None:
+        """Return True if the server sends a new client its usual messages.
+
+        None if it does not accept the client, or disconnects without a message.
+        """
+        baseline = self._setup.baseline
+        connection = await self._connect_newcomer()
         if connection is None:
             return None
-        if habits.welcomes:
-            await self._hear(connection, frozenset())
-        is_to_answer = self._say_opening(connection) and habits.answers_newcomers
-        if await self._hear(connection, habits.welcomes if is_to_answer else frozenset()):
+        if baseline.greeting_messages:
+            await self._await_message(connection, frozenset())
+        is_to_answer = self._send_opening(connection) and baseline.answers_newcomers
+        if await self._await_message(connection, baseline.greeting_messages if is_to_answer else frozenset()):
             return True
-        return None if connection in self._listening.ends and not self._names_said(connection) else False
+        return None if connection in self._monitor.ends and not self._names_received(connection) else False
 
     async def _learn_greeting(self) -> None:
-        """See what the server says to a new client, before and after that says something."""
-        habits = self._conditions.habits
-        connection = await self._newcomer_called()
+        """Learn what the server sends to a new client, before and after the client's first message."""
+        baseline = self._setup.baseline
+        connection = await self._connect_newcomer()
         if connection is None:
             return
-        await self._hear(connection, frozenset())
-        habits.welcomes = self._names_said(connection)
-        opening = self._say_opening(connection)
-        is_answered = await self._hear(connection, habits.welcomes)
-        habits.greets = bool(self._names_said(connection))
-        # What is no answer to it may come by chance.
-        decoded = [self._conditions.dissector.decode(data, "c2s") for data in opening[:1]]
+        await self._await_message(connection, frozenset())
+        baseline.greeting_messages = self._names_received(connection)
+        opening_messages = self._send_opening(connection)
+        is_answered = await self._await_message(connection, baseline.greeting_messages)
+        baseline.greets = bool(self._names_received(connection))
+        # A message that does not answer it may be a coincidence.
+        decoded = [self._setup.dissector.decode(data, "c2s") for data in opening_messages[:1]]
         rows = [each.row for each in decoded if each.row is not None]
-        habits.answers_newcomers = is_answered and any(map(habits.is_answered, rows))
+        baseline.answers_newcomers = is_answered and any(map(baseline.is_answered, rows))
 
-    def _say_opening(self, connection: int) -> tuple[bytes, ...]:
-        """Say what a new client says first, and give it; a record may have nothing that can be said."""
-        opening = self._way.opening()
-        for data in opening:
+    def _send_opening(self, connection: int) -> tuple[bytes, ...]:
+        """Send and return a new client's first messages; a record may have none."""
+        opening_messages = self._route.opening_messages()
+        for data in opening_messages:
             self._peers.send(connection, data)
-        return opening
+        return opening_messages
 
-    async def _newcomer_called(self) -> int | None:
+    async def _connect_newcomer(self) -> int | None:
         try:
-            return await self._call(self._way.door)
+            return await self._connect_to(self._route.newcomer_role)
         except PeerError as error:
-            self._is_deserted = isinstance(error.__cause__, ConnectionRefusedError)
+            self._is_unreachable = isinstance(error.__cause__, ConnectionRefusedError)
             return None
 
-    async def _hear(self, connection: int, but: frozenset[str]) -> bool:
-        """Wait until the peer says something on a connection `but` for messages of these names; whether it
-        did."""
-        heard = self._names_said
+    async def _await_message(self, connection: int, but: frozenset[str]) -> bool:
+        """Wait for a message on a connection that is not named in `but`; return True if one arrived."""
+        heard = self._names_received
 
         def is_over() -> bool:
-            return not heard(connection) <= but or connection in self._listening.ends
+            return not heard(connection) <= but or connection in self._monitor.ends
 
-        await self._actor.hear_until(time.monotonic() + self._conditions.wait_s, is_over)
-        how = self._listening.ends.get(connection)
-        self._is_deserted = how is not None and how.startswith(UNREACHABLE)
+        await self._driver.receive_until(time.monotonic() + self._setup.wait_s, is_over)
+        how = self._monitor.ends.get(connection)
+        self._is_unreachable = how is not None and how.startswith(UNREACHABLE)
         return not heard(connection) <= but
 
-    def _names_said(self, connection: int) -> frozenset[str]:
-        return frozenset(said.message for said in self._witness.said(connection))
+    def _names_received(self, connection: int) -> frozenset[str]:
+        return frozenset(said.message for said in self._observer.received(connection))
 
 
-class Listening:
-    """A way, of which it is kept how connections have ended; it is over as soon as it `is_enough`."""
+class RouteMonitor(DrivenPeer):
+    """A wrapper of a route that keeps how connections ended, and stops the route once it `is_enough`."""
 
     def __init__(
-        self, way: Way, awaits_anybody: Callable[[], bool], why_over: Callable[[], str | None]
+        self, route: Route, awaits_anybody: Callable[[], bool], why_over: Callable[[], str | None]
     ) -> None:
         self.ends: dict[int, str] = {}
         self.has_hung_up = False
-        """Whether it was the way to hang up on somebody."""
+        """True if the route has closed a connection."""
         self.is_enough: Callable[[], bool] = lambda: False
-        self.has_come = False
-        """Whether a client has come."""
+        self.has_client = False
+        """True if a client has connected."""
         self.on_first: Callable[[], None] = lambda: None
-        """What is to be done when the first one comes."""
-        self._way = way
-        self._awaits_anybody = awaits_anybody
+        """Called when the first client connects."""
+        self._route = route
+        self._awaits_client = awaits_anybody
         self._why_over = why_over
 
-    def actions(self) -> Iterator[Action]:
-        for action in self._way.actions():
+    def actions(self) -> Iterator[PeerAction]:
+        for action in self._route.actions():
             if self.is_enough():
                 return
             lost = self._why_over()
             if lost is not None:
-                self._way.lost = lost
+                self._route.lost = lost
                 return
-            if isinstance(action, Listen) and self._awaits_anybody():
-                # Meanwhile it is looked whether somebody still may come.
-                action = Rest(time.monotonic() + _LOOK_S)
-            self.has_hung_up = self.has_hung_up or isinstance(action, Hang)
+            if isinstance(action, AwaitPeer) and self._awaits_client():
+                # Check regularly if a client can still be expected.
+                action = WaitUntil(time.monotonic() + _CHECK_INTERVAL_S)
+            self.has_hung_up = self.has_hung_up or isinstance(action, CloseConnection)
             yield action
 
-    def accepted(self, connection: int, server: Role) -> None:
-        if not self.has_come:
-            self.has_come = True
+    def client_accepted(self, connection: int, server: StreamRole) -> None:
+        if not self.has_client:
+            self.has_client = True
             self.on_first()
-        self._way.accepted(connection, server)
+        self._route.client_accepted(connection, server)
 
-    def connected(self, connection: int, role: Role) -> None:
-        self._way.connected(connection, role)
+    def connected(self, connection: int, role: StreamRole) -> None:
+        self._route.connected(connection, role)
 
-    def heard(self, connection: int, data: bytes) -> Reaction:
-        return self._way.heard(connection, data)
+    def data_received(self, connection: int, data: bytes) -> InputResult:
+        return self._route.data_received(connection, data)
 
-    def ended(self, connection: int, how: str) -> Reaction:
+    def connection_ended(self, connection: int, how: str) -> InputResult:
         self.ends.setdefault(connection, how)
-        return self._way.ended(connection, how)
+        return self._route.connection_ended(connection, how)
 
-    def overdue(self, listened: Listen) -> Reaction:
-        return self._way.overdue(listened)
+    def timed_out(self, listened: AwaitPeer) -> InputResult:
+        return self._route.timed_out(listened)

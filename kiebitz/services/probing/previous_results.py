@@ -1,4 +1,4 @@
-"""Cases that were tried before: which came out how, from the sessions of a database."""
+"""The verdicts of earlier test runs, from the sessions of a database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import closing
 
-from kiebitz.dissectors.conformance.expectations import Role
+from kiebitz.dissectors.conformance.expectations import TargetRole
 from kiebitz.services.probing.results import WORDS
 from kiebitz.services.sessions import load
 from kiebitz.storage.database.opening import recover
@@ -15,8 +15,8 @@ from kiebitz.storage.read.timeline import sessions
 _NAME = re.compile(rf"probe (server|client) (\S+): ({'|'.join(map(re.escape, WORDS))})")
 
 
-def earlier(database: str, role: Role, verdict: str) -> Sequence[str]:
-    """The cases whose latest verdict was this one. Raises StorageError."""
+def cases_with_verdict(database: str, role: TargetRole, verdict: str) -> Sequence[str]:
+    """Return the cases whose latest verdict was this one. Raises StorageError."""
     if not recover(database):
         return ()
     latest: dict[str, str] = {}

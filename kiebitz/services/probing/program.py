@@ -1,4 +1,4 @@
-"""The program under test, where Kiebitz starts it itself: its output is kept, and all it started ends."""
+"""The program under test as started by Kiebitz; its output is kept, and all its processes are ended."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from kiebitz.dissectors.probing.verdict import EXIT_STATUS
 from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.standard_streams import warn
 
-START_S = 10.0
-"""So long it may take until it listens."""
+START_TIMEOUT_S = 10.0
+"""Maximum number of seconds until it listens."""
 
 _UNSEEN_START_S = 1.0
-"""So long it gets where the system does not tell who listens."""
+"""Seconds to wait for it if the system cannot list listening sockets."""
 
-_END_S = 2.0
-"""So long it may take to end before it is killed."""
+_STOP_TIMEOUT_S = 2.0
+"""Seconds it may take to exit before it is killed."""
 
-_LOOK_S = 0.02
+_CHECK_INTERVAL_S = 0.02
 
 _UNCAUGHT = re.compile(
     r"Traceback \(most recent call last\)|Exception in thread|panicked at|Segmentation fault|core dumped"
     r"|[Uu]nhandled|[Uu]ncaught"
 )
-"""So interpreters and runtimes tell of an error that has ended a program."""
+"""Output of interpreters and runtimes about an error that ended a program."""
 
-MOST_OUTPUT = 1 << 16
-"""So much of its latest output is kept (bytes)."""
+MAX_OUTPUT = 1 << 16
+"""Number of bytes of its latest output to keep."""
 
 
 class ProgramError(KiebitzError):
     """The program under test cannot be started; the text says what failed and what to do."""
 
 
-class Program:
-    """Runs a command, again and again. It is to listen at a port of this machine, if one is given."""
+class TargetProgram:
+    """A command that can be started repeatedly; if a port is given, it must listen there on this machine."""
 
     def __init__(self, command: str, transport: Transport, port: int | None = None) -> None:
         self._command = command
@@ -56,10 +56,10 @@ class Program:
         self._kept = 0
         self._reader: threading.Thread | None = None
         self.is_fresh = False
-        """Whether nothing was said to it since it was started."""
+        """True if nothing was sent to it since it was started."""
 
     def start(self) -> None:
-        """End what there is of it, start it, and wait until it listens. Raises ProgramError."""
+        """Stop it if it runs, start it, and wait until it listens. Raises ProgramError."""
         self.stop()
         try:
             words = shlex.split(self._command)
@@ -73,11 +73,11 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                # All that it starts is of its group, and ends with it.
+                # All its processes belong to its group, and end with it.
                 start_new_session=True,
             )
         except (OSError, IndexError) as error:
-            reason = getattr(error, "strerror", None) or "there is no command"
+            reason = getattr(error, "strerror", None) or "the command is empty"
             raise ProgramError(f"--restart {self._command}: {reason}") from error
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True)
@@ -88,7 +88,7 @@ class Program:
     def _wait(self) -> None:
         if self._port is None:
             return
-        end = time.monotonic() + START_S
+        end = time.monotonic() + START_TIMEOUT_S
         if is_in_use(self._transport, self._port) is None:
             time.sleep(_UNSEEN_START_S)
             return
@@ -101,30 +101,30 @@ class Program:
                 )
             if time.monotonic() > end:
                 raise ProgramError(
-                    f"--restart {self._command}: after {START_S:g} s nobody listens at {self._transport} port"
-                    f" {self._port}: is that the address it listens at?{self._last_words()}"
+                    f"--restart {self._command}: after {START_TIMEOUT_S:g} s the program does not listen at"
+                    f" {self._transport} port {self._port}: is that the right address?{self._last_words()}"
                 )
-            time.sleep(_LOOK_S)
+            time.sleep(_CHECK_INTERVAL_S)
 
     def _keep(self, output: IO[bytes]) -> None:
         with output, suppress(OSError, ValueError):
             while data := output.read1(4096) if hasattr(output, "read1") else output.read(4096):
                 self._output.append(data)
                 self._kept += len(data)
-                while self._kept > MOST_OUTPUT and len(self._output) > 1:
+                while self._kept > MAX_OUTPUT and len(self._output) > 1:
                     self._kept -= len(self._output.popleft())
 
     @property
     def output(self) -> str:
-        """The latest of what it has written since it was started."""
-        return b"".join([*self._output])[-MOST_OUTPUT:].decode("utf-8", "replace")
+        """Its latest output since it was started."""
+        return b"".join([*self._output])[-MAX_OUTPUT:].decode("utf-8", "replace")
 
     def _last_words(self) -> str:
         lines = self.output.strip().splitlines()
-        return f"; it says: {lines[-1][:200]}" if lines else ""
+        return f"; its last output: {lines[-1][:200]}" if lines else ""
 
     def died(self) -> str | None:
-        """How it has ended; None while it runs."""
+        """Return how it ended; None while it runs."""
         status = self._status
         if status is None:
             return None
@@ -137,12 +137,12 @@ class Program:
 
     @property
     def was_killed(self) -> bool:
-        """Whether a signal has ended it."""
+        """True if a signal has ended it."""
         return self._status is not None and self._status < 0
 
     @property
     def has_crashed(self) -> bool:
-        """Whether a signal has ended it, or an error that nobody caught, as its output tells."""
+        """True if it was ended by a signal, or by an uncaught error according to its output."""
         return self.was_killed or (bool(self._status) and _UNCAUGHT.search(self.output) is not None)
 
     @property
@@ -151,31 +151,31 @@ class Program:
 
     @property
     def number(self) -> int | None:
-        """The number of its process, and of the group of all that it has started; None if it was not."""
+        """The process number, also of its process group; None if it was not started."""
         return None if self._process is None else self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """True if it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:
-        """End it, with all that it has started."""
+        """Stop it, with all processes that it has started."""
         process, self._process = self._process, None
         if process is None:
             return
         self._signal(process, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
-        # Whatever it has started, and whatever does not end by itself.
+            process.wait(_STOP_TIMEOUT_S)
+        # This reaches its child processes and whatever ignores the first signal.
         self._signal(process, signal.SIGKILL)
         try:
-            process.wait(_END_S)
+            process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            warn(f"{self._command} does not end: its process number is {process.pid}")
+            warn(f"{self._command} does not end; its process number is {process.pid}")
         if self._reader is not None:
-            # What is no longer of its group may still hold the pipe.
-            self._reader.join(_END_S)
+            # A process that left the group may still hold the pipe.
+            self._reader.join(_STOP_TIMEOUT_S)
 
     def _signal(self, process: subprocess.Popen[bytes], number: int) -> None:
         # The group may be gone with its first process.

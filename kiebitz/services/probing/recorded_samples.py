@@ -15,7 +15,7 @@ from kiebitz.storage.read.script import script_of
 
 
 def script_in(session: str, protocol: str | None = None) -> Script:
-    """Return the script of a session; of a protocol's streams only, if one is named.
+    """Return the script of a session, limited to one protocol's streams if one is named.
 
     Raises StorageError and CaptureError.
     """
@@ -30,7 +30,7 @@ def script_in(session: str, protocol: str | None = None) -> Script:
         script = script.only({role.number for role in script.roles if role.protocol == protocol})
     if not script.steps:
         of = "game" if protocol is None else f"game of {protocol}"
-        raise StorageError(f"{session}: no {of} was recognised in it, so it leads to no case's place")
+        raise StorageError(f"{session}: no {of} was recognised in it, so it reaches no injection point")
     return script
 
 
@@ -53,7 +53,7 @@ def sample_of(protocol: str) -> Iterator[str]:
     packed = _packed(protocol)
     if packed is None:
         raise StorageError(
-            f"no game of {protocol} comes with Kiebitz: name a capture of one with --like CAPTURE"
+            f"no recorded game comes with {protocol}: name a capture of one with --like CAPTURE"
         )
     with as_file(packed) as path:
         yield str(path)

@@ -1,4 +1,4 @@
-"""What is told of a case that was tried, in a record: for programs as it is, and for the page."""
+"""The result of a test case as a record, for JSON output and for the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import ANY_REACTION, HEARS, Role
+from kiebitz.dissectors.conformance.expectations import ANY_REACTION, INPUT_DIRECTION, TargetRole
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.storage.read.message_queries import messages, streams
@@ -16,36 +16,37 @@ from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.message_detail import InFull, MessageInFull
 
-# Where cases are only listed, nothing that tries them is needed.
+# Listing cases needs nothing that runs them.
 if TYPE_CHECKING:
-    from kiebitz.services.probing.case_runner import Attempt
+    from kiebitz.services.probing.case_runner import CaseOutcome
 
-MOST_MESSAGES = 24
-"""So many messages of a case are told."""
+MAX_MESSAGES = 24
+"""Maximum number of messages in a result."""
 
-_MOST_DRAWN = 8
-"""So many of them are drawn in full, beside those with a flaw: more make a report that no telephone opens."""
+_MAX_RENDERED = 8
+"""Maximum number of rendered messages in addition to those with a violation: a larger report does not open on
+a phone."""
 
-_MOST_HEX = 4096
-"""So many of a message's bytes are told."""
+_MAX_HEX_BYTES = 4096
+"""Maximum number of a message's bytes in a result."""
 
-_MOST_SENT = 64
-"""So many pieces of what was sent are told."""
+_MAX_SENT_PIECES = 64
+"""Maximum number of sent pieces in a result."""
 
 NOT_TRIED = "NOT TRIED"
-"""Stands for a verdict where a case's place was not reached, or is in no recorded game."""
+"""Stands for a verdict if a case's injection point was not reached, or is in no recorded game."""
 
 ANY_MESSAGE = "any message"
 
 IN_PLAY = "in play"
-"""Stands for a message where nothing odd is sent."""
+"""Stands for a message if nothing unusual is sent."""
 
 WORDS = ("FAILED", "NON-STRICT", "INFORMATIONAL", "OK", NOT_TRIED)
-"""The verdicts, what matters most first."""
+"""The verdicts, most important first."""
 
 
-class Demanded(msgspec.Struct, frozen=True):
-    """What the specification says of a case."""
+class StatedExpectation(msgspec.Struct, frozen=True):
+    """The specification's expectation for a case."""
 
     level: str
     right: tuple[str, ...]
@@ -53,10 +54,10 @@ class Demanded(msgspec.Struct, frozen=True):
     quote: str | None
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A message of a case: its number in the session, which way it went, and its first bytes in hex.
+class ReportedMessage(msgspec.Struct, frozen=True):
+    """A message of a case: its number in the session, its direction, and its first bytes in hex.
 
-    `drawn` is the message in full, as the report has it; blank if there are many before it.
+    `drawn` is the message rendered for the report; empty if many messages precede it.
     """
 
     id: int
@@ -68,8 +69,8 @@ class Told(msgspec.Struct, frozen=True):
     drawn: str
 
 
-class Sent(msgspec.Struct, frozen=True):
-    """Bytes that went to the program in one piece: the stream, when, and the first of them in hex."""
+class SentPiece(msgspec.Struct, frozen=True):
+    """Bytes sent to the program in one piece: the stream, the time, and the first bytes in hex."""
 
     stream: int
     time: float
@@ -78,29 +79,29 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A case and what came of it.
+    """A case and its outcome.
 
-    `verdict` is one of `WORDS`, `why` says why in a clause. `message` is what the case sends, None if that
-    may be any; it is summed up with its `group`. `sent` and `messages` are what was said from the acts on, by
-    all players, or in play what is wrong; `unread` are the bytes that became no message. `session` is where
-    it was recorded, None if it was not kept. `output` is what the program under test wrote, if Kiebitz has
-    started it. `command` tries the case again.
+    `verdict` is one of `WORDS`, `why` is the reason as a clause. `message` is the message that the case
+    sends, None for any; results are summed up by `group`. `sent` and `messages` are the traffic of all
+    players since the actions began; for a case in play, the violations. `unread` are the bytes that no
+    message was read from. `session` is where it was recorded, None if it was not kept. `output` is the output
+    of the program under test, if Kiebitz started it. `command` runs the case again.
     """
 
     case: str
-    role: Role
+    role: TargetRole
     kind: str
     group: str
     message: str | None
     field: str | None
     sentence: str
-    demand: Demanded
+    demand: StatedExpectation
     verdict: str
     why: str
     reactions: tuple[str, ...]
-    sent: tuple[Sent, ...]
+    sent: tuple[SentPiece, ...]
     unread: bytes
-    messages: tuple[Told, ...]
+    messages: tuple[ReportedMessage, ...]
     left_out: int
     session: str | None
     seconds: float
@@ -109,29 +110,29 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def is_failed(self) -> bool:
-        """Whether the program does what it must not do."""
+        """True if the program does something that it must not do."""
         return self.verdict == "FAILED"
 
     def as_json(self) -> dict[str, Any]:
-        """The record for programs: what is drawn is for the report."""
-        told: dict[str, Any] = msgspec.to_builtins(self)
-        del told["unread"], told["group"]
-        for message in told["messages"]:
+        """Return the record for JSON output, without what is rendered for the report."""
+        record: dict[str, Any] = msgspec.to_builtins(self)
+        del record["unread"], record["group"]
+        for message in record["messages"]:
             del message["drawn"]
-        return told
+        return record
 
 
 def group_of(case: Case) -> str:
-    """What a case is listed and summed up with: its message as its name has it, or what stands for one."""
+    """Return the group under which a case is listed and summed up: its message's label, or a substitute."""
     if case.is_in_play:
         return IN_PLAY
     return ANY_MESSAGE if case.of is None else case.name.split("/")[1]
 
 
-def demanded(case: Case) -> Demanded:
-    """What the specification says of a case."""
-    demand = case.demand
-    return Demanded(demand.level, tuple(demand.right), demand.clause, demand.quote)
+def stated_expectation(case: Case) -> StatedExpectation:
+    """Return the specification's expectation for a case."""
+    demand = case.expectation
+    return StatedExpectation(demand.level, tuple(demand.right), demand.clause, demand.quote)
 
 
 Renderer = Callable[[MessageInFull], str]
@@ -139,7 +140,7 @@ Renderer = Callable[[MessageInFull], str]
 
 
 def result_of(
-    attempt: Attempt,
+    outcome: CaseOutcome,
     timeline: Timeline,
     session: str | None,
     output: str | None,
@@ -147,19 +148,23 @@ def result_of(
     render: Renderer,
 ) -> Result:
     """Return the result of a case that was tried and recorded in a session."""
-    case, verdict = attempt.case, attempt.verdict
+    case, verdict = outcome.case, outcome.verdict
     rows: list[Message] = []
     sent: list[ChunkRow] = []
     if verdict is not None and not case.is_in_play:
-        rows = [*messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
-        sent = _sent(timeline, attempt)
-    # Of what was said in play only what is wrong is told, and not the whole game.
-    numbers = attempt.wrong if case.is_in_play else [row.id for row in rows]
+        rows = [*messages(timeline, "m.ts_ns >= ?", [outcome.begun_ns])]
+        sent = _sent(timeline, outcome)
+    # For a case in play, only the violations are reported, not the whole game.
+    numbers = outcome.wrong if case.is_in_play else [row.id for row in rows]
     in_full = InFull(timeline)
-    shown = [in_full.message(number) for number in numbers[:MOST_MESSAGES]]
-    unread = no_message(
+    shown = [in_full.message(number) for number in numbers[:MAX_MESSAGES]]
+    unread = unread_bytes(
         ((chunk.stream_id, chunk.offset, chunk.data or b"") for chunk in sent),
-        ((row.stream.id, row.offset, row.length) for row in rows if row.direction == HEARS[case.role]),
+        (
+            (row.stream.id, row.offset, row.length)
+            for row in rows
+            if row.direction == INPUT_DIRECTION[case.role]
+        ),
     )
     return Result(
         case.name,
@@ -169,63 +174,66 @@ def result_of(
         case.message,
         case.field,
         case.sentence,
-        demanded(case),
+        stated_expectation(case),
         NOT_TRIED if verdict is None else verdict.word,
-        (attempt.why_not or "its place is not reached") if verdict is None else verdict.why,
+        (outcome.why_not or "its injection point was not reached") if verdict is None else verdict.why,
         () if verdict is None else tuple(verdict.reactions),
-        tuple(_piece(chunk, timeline) for chunk in sent[:_MOST_SENT]),
-        unread[:_MOST_HEX],
+        tuple(_piece(chunk, timeline) for chunk in sent[:_MAX_SENT_PIECES]),
+        unread[:_MAX_HEX_BYTES],
         tuple(_message(each, place, render) for place, each in enumerate(shown) if each is not None),
-        max(len(numbers) - MOST_MESSAGES, 0),
+        max(len(numbers) - MAX_MESSAGES, 0),
         session,
-        round(attempt.seconds, 3),
+        round(outcome.seconds, 3),
         output,
         command,
     )
 
 
-def untried(case: Case, why: str, command: str) -> Result:
-    """What is told of a case to whose place no way leads."""
+def untried_result(case: Case, why: str, command: str) -> Result:
+    """Return the result of a case whose injection point no route reaches."""
     about = (case.name, case.role, case.kind, group_of(case), case.message, case.field, case.sentence)
-    return Result(*about, demanded(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command)
+    return Result(
+        *about, stated_expectation(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command
+    )
 
 
-def _message(shown: MessageInFull, place: int, render: Renderer) -> Told:
+def _message(shown: MessageInFull, place: int, render: Renderer) -> ReportedMessage:
     message = shown.message
-    is_drawn = place < _MOST_DRAWN or bool(shown.flaws)
-    return Told(
+    is_drawn = place < _MAX_RENDERED or bool(shown.flaws)
+    return ReportedMessage(
         message.id,
         message.time,
         message.direction,
         message.name,
         message.fields,
-        shown.data[:_MOST_HEX].hex(),
+        shown.data[:_MAX_HEX_BYTES].hex(),
         render(shown) if is_drawn else "",
     )
 
 
-def _piece(chunk: ChunkRow, timeline: Timeline) -> Sent:
+def _piece(chunk: ChunkRow, timeline: Timeline) -> SentPiece:
     data = chunk.data or b""
-    return Sent(chunk.stream_id, timeline.seconds(chunk.ts_ns), data[:_MOST_HEX].hex(), len(data))
+    return SentPiece(chunk.stream_id, timeline.seconds(chunk.ts_ns), data[:_MAX_HEX_BYTES].hex(), len(data))
 
 
-def _sent(timeline: Timeline, attempt: Attempt) -> list[ChunkRow]:
-    """What we have sent from the acts on, in the pieces in which it went."""
-    ours = HEARS[attempt.case.role]
+def _sent(timeline: Timeline, outcome: CaseOutcome) -> list[ChunkRow]:
+    """Return what we have sent since the actions began, in the pieces in which it was sent."""
+    ours = INPUT_DIRECTION[outcome.case.role]
     found = [
         chunk
         for stream in streams(timeline)
         for chunk in chunks(timeline.connection, stream.id)
-        if chunk.direction == ours and chunk.ts_ns >= attempt.begun_ns
+        if chunk.direction == ours and chunk.ts_ns >= outcome.begun_ns
     ]
     return sorted(found, key=lambda chunk: chunk.id)
 
 
-def no_message(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int, int, int]]) -> bytes:
-    """Of the bytes that were sent those in which no message was read.
+def unread_bytes(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int, int, int]]) -> bytes:
+    """Return the sent bytes that no message was read from.
 
-    Each piece that was `sent` has its stream, its offset there and its bytes, each message its stream, its
-    offset and its length.
+    Args:
+        sent: The stream, offset and bytes of each piece.
+        read: The stream, offset and length of each message.
     """
     messages: dict[int, list[tuple[int, int]]] = {}
     for stream, offset, length in read:
@@ -240,26 +248,26 @@ def no_message(sent: Iterable[tuple[int, int, bytes]], read: Iterable[tuple[int,
     return b"".join(left)
 
 
-def right_words(result: Result) -> str:
-    """What the specification says of it, in words."""
+def expectation_in_words(result: Result) -> str:
+    """Describe the specification's expectation."""
     demand = result.demand
     if demand.right == ANY_REACTION:
-        return f"{demand.level}: any reaction is right, as long as it lives on"
+        return f"{demand.level}: any reaction is right, as long as the program keeps running"
     return f"{demand.level}: {' or '.join(demand.right)}"
 
 
 def key_of(verdict: str) -> str:
-    """A verdict as options, the style sheet of the report and its addresses have it: `not-tried`."""
+    """Return a verdict as used in options, CSS classes and anchors: `not-tried`."""
     return verdict.lower().replace(" ", "-")
 
 
 def by_verdict(count: Counter[str]) -> Iterator[tuple[str, int]]:
-    """How many there are of each verdict that was given, what matters most first."""
+    """Yield each verdict that occurs and its count, most important first."""
     for word in WORDS:
         if count[word]:
             yield word, count[word]
 
 
-def in_words(count: Counter[str]) -> str:
-    """The same in a line."""
+def counts_in_words(count: Counter[str]) -> str:
+    """Return the counts in one line."""
     return ", ".join(f"{number:,} {word}" for word, number in by_verdict(count)) or "no case was tried"

@@ -1,89 +1,89 @@
-"""Which ways lead to a case's place: simple players first, or a recorded game, whichever knows it better."""
+"""The choice of routes to a case's injection point: simulated peers or a recorded game."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 
-from kiebitz.dissectors.conformance.bots import Player
-from kiebitz.dissectors.conformance.expectations import HEARS
+from kiebitz.dissectors.conformance.bots import Bot
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.grammar.grammar import Decoded
-from kiebitz.dissectors.probing.answer_route import AnsweringWay, only_answers
+from kiebitz.dissectors.probing.answer_route import AnswerRoute, side_only_answers
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.client_route import PlayersWay
-from kiebitz.dissectors.probing.routes import RecordedWay, Way
-from kiebitz.dissectors.probing.server_route import HostWay
-from kiebitz.dissectors.probing.simulated_route import Goal
-from kiebitz.dissectors.probing.simulated_table import Company
+from kiebitz.dissectors.probing.client_route import ClientRoute
+from kiebitz.dissectors.probing.routes import RecordedRoute, Route
+from kiebitz.dissectors.probing.server_route import ServerRoute
+from kiebitz.dissectors.probing.simulated_route import RouteGoal
+from kiebitz.dissectors.probing.simulated_table import SimulatedTable
 from kiebitz.proxy.relay.modes import endpoint
-from kiebitz.services.probing.connection_setup import Conditions
+from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.server_addresses import places_of
 
 _NAMES = ("Anna", "Bert", "Cleo", "Dora")
-_STRANGER = "Emil"
+_NEWCOMER = "Emil"
 
-_GAMES = 8
-"""So many games are played if there is time: not each has all that can happen."""
+_MAX_GAMES = 8
+"""Maximum number of games to play: not every game has everything that can happen."""
 
-Making = Callable[[int], Way]
-"""Makes a way; of another number it plays otherwise."""
+RouteFactory = Callable[[int], Route]
+"""Creates a route; its argument is a seed that varies the play."""
 
 
-def ways_to(case: Case, conditions: Conditions) -> Sequence[Making]:
-    """The ways to a case's place, what is tried first coming first; empty if there is none."""
-    goal = Goal(case.aim(conditions.dissector), case.at_start, case.harmless, case.is_cut)
-    played = [lambda seed: _played(conditions, goal, seed, 0)] if _may_be_played(conditions, goal) else []
+def routes_to(case: Case, setup: ProbeSetup) -> Sequence[RouteFactory]:
+    """Return the routes to a case's injection point in the order to try them; empty if there are none."""
+    goal = RouteGoal(case.target_message(setup.dissector), case.at_start, case.harmless, case.is_cut)
+    played = [lambda seed: _played(setup, goal, seed, 0)] if _may_be_played(setup, goal) else []
     recorded = (
-        [lambda seed: _recorded(conditions, case.fits, case.at_start, case.is_cut)]
-        if conditions.script is not None
+        [lambda seed: _recorded(setup, case.fits, case.at_start, case.is_cut)]
+        if setup.script is not None
         else []
     )
-    # A record has what is said first in it; else players come further.
-    return [*recorded, *played] if conditions.is_like or case.at_start else [*played, *recorded]
+    # A record contains the first messages of a conversation; for others, simulated peers get further.
+    return [*recorded, *played] if setup.is_like or case.at_start else [*played, *recorded]
 
 
-def way_of_game(conditions: Conditions, seed: int) -> Way:
-    """A way on which a game is played, and nothing odd is done."""
-    if _may_be_played(conditions, Goal()):
-        return _played(conditions, Goal(), seed, _GAMES)
-    return _recorded(conditions, None)
+def baseline_route(setup: ProbeSetup, seed: int) -> Route:
+    """Return a route that plays a game without any case."""
+    if _may_be_played(setup, RouteGoal()):
+        return _played(setup, RouteGoal(), seed, _MAX_GAMES)
+    return _recorded(setup, None)
 
 
-def _may_be_played(conditions: Conditions, goal: Goal) -> bool:
-    about = conditions.dissector
-    if conditions.side == "server":
+def _may_be_played(setup: ProbeSetup, goal: RouteGoal) -> bool:
+    about = setup.dissector
+    if setup.target_role == "server":
         return about.player is not None
-    # A host says something first only if it is the protocol's way.
+    # A server sends the first message only if the protocol has it so.
     return about.player is not None and about.host is not None and not goal.early
 
 
-def _played(conditions: Conditions, goal: Goal, seed: int, games: int) -> Way:
-    about, address, habits = conditions.dissector, conditions.address, conditions.habits
-    if conditions.side == "server":
-        players = [_player(conditions, name, seed, games) for name in _NAMES[: about.seats]]
-        stranger = _player(conditions, _STRANGER, seed, 0)
-        return PlayersWay(about, players, stranger, address, goal, habits, time.monotonic)
+def _played(setup: ProbeSetup, goal: RouteGoal, seed: int, games: int) -> Route:
+    about, address, baseline = setup.dissector, setup.address, setup.baseline
+    if setup.target_role == "server":
+        players = [_player(setup, name, seed, games) for name in _NAMES[: about.seats]]
+        stranger = _player(setup, _NEWCOMER, seed, 0)
+        return ClientRoute(about, players, stranger, address, goal, baseline, time.monotonic)
     assert about.host is not None
-    others = [_player(conditions, name, seed, 0) for name in _NAMES[1 : about.seats]]
-    company = Company(about.host(about.seats, seed, games), others)
-    return HostWay(about, company, address, goal, habits, time.monotonic)
+    others = [_player(setup, name, seed, 0) for name in _NAMES[1 : about.seats]]
+    company = SimulatedTable(about.host(about.seats, seed, games), others)
+    return ServerRoute(about, company, address, goal, baseline, time.monotonic)
 
 
-def _player(conditions: Conditions, name: str, seed: int, games: int) -> Player:
-    make = conditions.dissector.player
+def _player(setup: ProbeSetup, name: str, seed: int, games: int) -> Bot:
+    make = setup.dissector.player
     assert make is not None
     return make(name, seed + len(name) + ord(name[0]), games)
 
 
 def _recorded(
-    conditions: Conditions,
+    setup: ProbeSetup,
     fits: Callable[[Decoded], bool] | None,
     at_start: bool = False,
     is_cut: bool = False,
-) -> Way:
-    about, script, plays = conditions.dissector, conditions.script, HEARS[conditions.side]
+) -> Route:
+    about, script, plays = setup.dissector, setup.script, INPUT_DIRECTION[setup.target_role]
     assert script is not None
-    servers = places_of([endpoint(*conditions.address)], script.servers)
-    if only_answers(about, plays) and fits is not None:
-        return AnsweringWay(script, about, servers, fits, at_start)
-    return RecordedWay(script, plays, {about.protocol: about}, servers, fits, at_start, is_cut)
+    servers = places_of([endpoint(*setup.address)], script.servers)
+    if side_only_answers(about, plays) and fits is not None:
+        return AnswerRoute(script, about, servers, fits, at_start)
+    return RecordedRoute(script, plays, {about.protocol: about}, servers, fits, at_start, is_cut)

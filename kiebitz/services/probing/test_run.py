@@ -1,4 +1,4 @@
-"""Many cases, one after the other: how many, how fast and how long, and a program that is started anew."""
+"""A test run: many cases one after the other, with limits on number, rate and time, and program restarts."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ from typing import TypeVar
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import Role as Side
+from kiebitz.dissectors.conformance.expectations import TargetRole
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.routes import Way
+from kiebitz.dissectors.probing.routes import Route
 from kiebitz.proxy.peers.connections import PeerError
 from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.output_files import make_folder, opened
-from kiebitz.services.probing.baseline_game import Game, InPlay, verdict_of, with_findings, wrong_messages
-from kiebitz.services.probing.case_runner import Attempt, Trial
-from kiebitz.services.probing.connection_setup import Conditions
-from kiebitz.services.probing.program import Program
-from kiebitz.services.probing.results import NOT_TRIED, WORDS, Renderer, Result, result_of, untried
-from kiebitz.services.probing.route_selection import Making, way_of_game, ways_to
+from kiebitz.services.probing.baseline_game import (
+    BaselineGame,
+    GameObservation,
+    add_findings,
+    game_verdict,
+    violating_messages,
+)
+from kiebitz.services.probing.case_runner import CaseOutcome, CaseRun
+from kiebitz.services.probing.connection_setup import ProbeSetup
+from kiebitz.services.probing.program import TargetProgram
+from kiebitz.services.probing.results import NOT_TRIED, WORDS, Renderer, Result, result_of, untried_result
+from kiebitz.services.probing.route_selection import RouteFactory, baseline_route, routes_to
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.services.wording import counted
 from kiebitz.storage.database.schema import MEMORY, StorageError
@@ -34,193 +40,202 @@ from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.disk_space import Room
 from kiebitz.storage.recording.recorder import Recorder
 
-GAME_S = 10.0
-"""So long games may take in which the program's own messages are looked at."""
+MAX_GAME_S = 10.0
+"""Maximum duration in seconds of the games in which the program's own messages are checked."""
 
-SHORT_GAME_S = 3.0
-"""The same where that is not asked for."""
+MAX_SHORT_GAME_S = 3.0
+"""The same limit if no case asks for that check."""
 
-_Seen = TypeVar("_Seen")
+_Observed = TypeVar("_Observed")
 
 _Key = tuple[int, bool, MessageType | None]
-"""A way, by its number; whether it leads to the start of a conversation; and a message."""
+"""A route's number; True if it leads to the start of a conversation; and a message."""
 
 PROBE = "probe"
-"""With this word the names of sessions of cases begin: `probe server maexchen/JOIN/lost: OK`."""
+"""The first word of the names of cases' sessions: `probe server maexchen/JOIN/lost: OK`."""
 
 
-class Bounds(msgspec.Struct, frozen=True):
-    """At most so many cases, so many begun in a second, and for so long altogether (seconds)."""
+class RunLimits(msgspec.Struct, frozen=True):
+    """The limits of a test run: maximum number of cases, cases per second, and total seconds."""
 
-    most: int
+    max_cases: int
     rate: float
     seconds: float
 
 
-class Series:
-    """Tries cases, each in a session of its own.
+class TestRun:
+    """A test run, with a session for each case.
 
-    `command` is the beginning of the shell command that tries one again. `database` keeps the sessions,
-    `keep` is a folder for the captures of those that failed; None keeps nothing. `left` says, when it is
-    over, why cases were left out, if some were. `render` draws messages for the report.
+    `command` is the beginning of the shell command that runs a case again. `database` keeps the sessions,
+    `keep` is a folder for the captures of failed cases; None keeps nothing. Afterwards `left_out` says why
+    cases were left out, if any were. `render` renders messages for the report.
     """
 
     def __init__(
         self,
-        conditions: Conditions,
-        bounds: Bounds,
+        setup: ProbeSetup,
+        limits: RunLimits,
         command: str,
         *,
-        program: Program | None,
+        program: TargetProgram | None,
         database: str | None,
         keep: str | None,
         render: Renderer,
     ) -> None:
         self._render = render
-        self._conditions = conditions
-        self._bounds = bounds
+        self._setup = setup
+        self._limits = limits
         self._command = command
         self._program = program
         self._database = database
         self._keep = keep
         if keep is not None and os.path.lexists(keep):
-            # Refused before cases run, not at the first that fails.
+            # Fail before cases run, not at the first that fails.
             make_folder(keep)
         self._room = Room(None)
-        self._was_heard = False
-        self._hopeless: dict[_Key, str] = {}
-        """Of a way and a message why it never came up."""
+        self._was_responsive = False
+        self._unreachable: dict[_Key, str] = {}
+        """The reason why a message never came up, by route and message."""
         self._is_over = False
-        """Whether the server lets nobody in any more, and nobody starts it again."""
-        self.left: str | None = None
+        """True if the server accepts nobody any more, and Kiebitz cannot restart it."""
+        self.left_out: str | None = None
 
     def run(self, cases: Sequence[Case]) -> Iterator[Result]:
-        """Try one after the other, and tell what came of each.
+        """Run the cases one after the other and yield their results.
 
-        Raises PeerError, ProgramError, RelayError and StorageError; the program is ended in any case.
+        Raises PeerError, ProgramError, RelayError and StorageError; the program is stopped in any case.
         """
         begun = time.monotonic()
-        wanted = cases[: self._bounds.most]
+        wanted = cases[: self._limits.max_cases]
         played = [case for case in wanted if case.is_in_play]
         odd = [case for case in wanted if not case.is_in_play]
         try:
-            if self._program is not None and self._conditions.side == "server":
+            if self._program is not None and self._setup.target_role == "server":
                 self._program.start()
-            yield from self._play(played, self._bounds.seconds)
+            yield from self._play(played, self._limits.seconds)
             for number, case in enumerate(odd, len(played)):
-                time.sleep(max(begun + number / self._bounds.rate - time.monotonic(), 0.0))
-                left_s = self._bounds.seconds - (time.monotonic() - begun)
+                time.sleep(max(begun + number / self._limits.rate - time.monotonic(), 0.0))
+                left_s = self._limits.seconds - (time.monotonic() - begun)
                 if left_s <= 0:
-                    self._leave(len(cases) - number, f"the {self._bounds.seconds:g} s of --time are over")
+                    self._leave_out(len(cases) - number, f"the {self._limits.seconds:g} s of --time are over")
                     return
                 try:
-                    result = self._tried(case, left_s)
+                    result = self._try_case(case, left_s)
                 except PeerError as error:
-                    # What is known by then is told.
-                    if not self._was_heard:
+                    # The results so far are kept.
+                    if not self._was_responsive:
                         raise
-                    self._leave(len(cases) - number, str(error))
+                    self._leave_out(len(cases) - number, str(error))
                     return
                 yield result
                 if self._is_over:
-                    why = "nobody gets in any more. Start the server anew, or say how with --restart"
-                    self._leave(len(cases) - number - 1, why)
+                    why = "the server accepts no clients any more: restart it, or use --restart COMMAND"
+                    self._leave_out(len(cases) - number - 1, why)
                     return
-            self._leave(len(cases) - len(wanted), f"no more than {self._bounds.most} are tried (--most)")
+            self._leave_out(
+                len(cases) - len(wanted), f"no more than {self._limits.max_cases} are tried (--most)"
+            )
         finally:
             if self._program is not None:
                 self._program.stop()
 
-    def _leave(self, count: int, why: str) -> None:
-        """Note that so many cases are left out."""
+    def _leave_out(self, count: int, why: str) -> None:
+        """Note that a number of cases is left out."""
         if count:
-            self.left = f"{counted(count, 'case')}: {why}"
+            self.left_out = f"{counted(count, 'case')}: {why}"
 
     def _play(self, cases: Sequence[Case], left_s: float) -> Iterator[Result]:
-        """Play a game without anything odd, and tell what came of these cases.
+        """Play an undisturbed game and yield the results of the cases about it.
 
-        It is played also where none is asked for: by what the program does then its reactions are known.
+        The game is played even without such cases: it shows the program's usual behaviour.
         """
-        side = self._conditions.side
-        name = f"{PROBE} {side} {self._conditions.dissector.protocol}/game"
+        target_role = self._setup.target_role
+        name = f"{PROBE} {target_role} {self._setup.dissector.protocol}/game"
         begun_ns = now_ns()
-        with self._session(name, "a game without anything odd") as recorder:
-            game = self._seen_in_play(recorder, min(left_s, GAME_S if cases else SHORT_GAME_S), left_s)
+        with self._session(name, "an undisturbed game") as recorder:
+            game = self._observe_game(
+                recorder, min(left_s, MAX_GAME_S if cases else MAX_SHORT_GAME_S), left_s
+            )
             timeline = self._timeline(recorder)
-            game = with_findings(game, timeline, self._conditions)
-            habits = self._conditions.habits
-            habits.flawed, habits.takes_part = frozenset(game.flaws), game.takes_part
-            habits.parted_at = game.parted_at
-            self._look(side, game.is_heard)
+            game = add_findings(game, timeline, self._setup)
+            baseline = self._setup.baseline
+            baseline.invalid_messages, baseline.takes_part = frozenset(game.violations), game.takes_part
+            baseline.diverged_at = game.diverged_at
+            self._check_target(target_role, game.is_responsive)
             verdicts = []
             for case in cases:
-                verdict, why_not = verdict_of(case, game)
+                verdict, why_not = game_verdict(case, game)
                 verdicts.append(verdict.word if verdict is not None else NOT_TRIED)
-                # One game is for all of them.
-                seconds = game.seconds if case.says is None else 0.0
-                wrong = wrong_messages(case, game)
-                attempt = Attempt(case, verdict, why_not, None, begun_ns, seconds, game.is_heard, wrong=wrong)
-                yield self._result(attempt, recorder, timeline)
+                # One game serves all of them.
+                seconds = game.seconds if case.checked_message is None else 0.0
+                wrong = violating_messages(case, game)
+                outcome = CaseOutcome(
+                    case, verdict, why_not, None, begun_ns, seconds, game.is_responsive, wrong=wrong
+                )
+                yield self._result(outcome, recorder, timeline)
             if verdicts:
                 recorder.rename(f"{name}: {min(verdicts, key=WORDS.index)}")
             if "FAILED" in verdicts:
-                self._keep_capture(timeline, f"{self._conditions.dissector.protocol}/game")
+                self._keep_capture(timeline, f"{self._setup.dissector.protocol}/game")
 
-    def _seen_in_play(self, recorder: Recorder, limit_s: float, come_s: float) -> InPlay:
-        game = Game(way_of_game(self._conditions, 1), self._conditions, recorder, self._program)
+    def _observe_game(self, recorder: Recorder, limit_s: float, come_s: float) -> GameObservation:
+        game = BaselineGame(baseline_route(self._setup, 1), self._setup, recorder, self._program)
         return self._run(game.run(limit_s, come_s), recorder)
 
-    def _tried(self, case: Case, left_s: float) -> Result:
-        """Try a case, for so many seconds at the most, by one way after the other until its place is reached;
-        with the server started anew, if it was only in no state for it. A client is started anew for each
-        case."""
+    def _try_case(self, case: Case, left_s: float) -> Result:
+        """Try a case for at most `left_s` seconds, on one route after the other until it can be injected.
+
+        The server is restarted if its state may be the reason for a bad result. A client is restarted for
+        each case.
+        """
         result = None
         reasons: list[str] = []
-        for number, make in enumerate(ways_to(case, self._conditions)):
+        for number, make in enumerate(routes_to(case, self._setup)):
             key = (number, case.at_start, case.of)
-            if key in self._hopeless:
-                reasons.append(self._hopeless[key])
+            if key in self._unreachable:
+                reasons.append(self._unreachable[key])
                 continue
-            result = self._on_a_way(case, make, left_s, key)
+            result = self._on_route(case, make, left_s, key)
             if result.verdict != NOT_TRIED:
                 return result
             reasons.append(result.why)
         if result is None:
-            return untried(case, reasons[0] if reasons else "no game leads there", self._again(case))
-        # The first way is the better one, and what is in its way tells more.
+            why = reasons[0] if reasons else "no game reaches its injection point"
+            return untried_result(case, why, self._repeat_command(case))
+        # The first route is the better one, and its obstacle says more.
         return msgspec.structs.replace(result, why=reasons[0])
 
-    def _on_a_way(self, case: Case, make: Making, left_s: float, key: _Key) -> Result:
+    def _on_route(self, case: Case, make: RouteFactory, left_s: float, key: _Key) -> Result:
         program = self._program
         if program is None:
-            return self._once(case, make(1), left_s, key)
+            return self._run_once(case, make(1), left_s, key)
         if case.role == "server" and not program.is_running:
             program.start()
         was_fresh = case.role == "server" and program.is_fresh
-        result = self._once(case, make(1), left_s, key)
+        result = self._run_once(case, make(1), left_s, key)
         is_doubtful = result.verdict in ("FAILED", "NON-STRICT") or (
-            # A client is started anew in any case.
+            # A client is restarted in any case.
             result.verdict == NOT_TRIED and case.role == "server"
         )
         if was_fresh or not is_doubtful:
             return result
-        # What earlier cases have left behind may be the reason, or a game in which there was nothing to say.
+        # The reason may be the state left by earlier cases, or a game in which the message was not due.
         if case.role == "server":
             program.start()
-        return self._once(case, make(2), left_s, key)
+        return self._run_once(case, make(2), left_s, key)
 
-    def _once(self, case: Case, way: Way, left_s: float, key: _Key) -> Result:
+    def _run_once(self, case: Case, route: Route, left_s: float, key: _Key) -> Result:
         name = f"{PROBE} {case.role} {case.name}"
         with self._session(name, case.name) as recorder:
-            trial = Trial(case, way, self._conditions, recorder, self._program)
-            attempt = self._run(trial.run(left_s), recorder)
-            self._look(case.role, attempt.is_heard)
-            seen = attempt.seen
-            self._is_over = self._program is None and seen is not None and seen.lets_in is False
-            if attempt.never:
-                self._hopeless[key] = attempt.why_not or ""
+            case_run = CaseRun(case, route, self._setup, recorder, self._program)
+            outcome = self._run(case_run.run(left_s), recorder)
+            self._check_target(case.role, outcome.is_responsive)
+            observed = outcome.observed
+            self._is_over = self._program is None and observed is not None and observed.lets_in is False
+            if outcome.never_came_up:
+                self._unreachable[key] = outcome.why_not or ""
             timeline = self._timeline(recorder)
-            result = self._result(attempt, recorder, timeline)
+            result = self._result(outcome, recorder, timeline)
             recorder.rename(f"{name}: {result.verdict}")
             if result.is_failed:
                 self._keep_capture(timeline, case.name)
@@ -228,7 +243,7 @@ class Series:
 
     @contextmanager
     def _session(self, name: str, source: str) -> Iterator[Recorder]:
-        """A session of its own for what is done."""
+        """Provide the recorder of a new session."""
         refuse_if_unfinished(self._database or MEMORY)
         recorder = Recorder(
             self._database or MEMORY,
@@ -236,16 +251,16 @@ class Series:
             source,
             name=name,
             started_ns=now_ns(),
-            decode_as=self._conditions.decode_as,
+            decode_as=self._setup.decode_as,
         )
         try:
             yield recorder
         finally:
             recorder.release()
-            # One in memory is still open.
+            # A database in memory is still open.
             recorder.connection.close()
 
-    def _run(self, doing: Coroutine[None, None, _Seen], recorder: Recorder) -> _Seen:
+    def _run(self, doing: Coroutine[None, None, _Observed], recorder: Recorder) -> _Observed:
         if self._program is not None:
             self._program.is_fresh = False
         try:
@@ -260,23 +275,28 @@ class Series:
             raise StorageError(f"{reason}; no more cases are tried")
         return Timeline(recorder.connection, sessions(recorder.connection)[-1])
 
-    def _result(self, attempt: Attempt, recorder: Recorder, timeline: Timeline) -> Result:
+    def _result(self, outcome: CaseOutcome, recorder: Recorder, timeline: Timeline) -> Result:
         session = f"{self._database}:{recorder.session_id}" if self._database is not None else None
         output = self._program.output if self._program is not None else None
-        return result_of(attempt, timeline, session, output, self._again(attempt.case), self._render)
+        return result_of(outcome, timeline, session, output, self._repeat_command(outcome.case), self._render)
 
-    def _again(self, case: Case) -> str:
+    def _repeat_command(self, case: Case) -> str:
         return f"{self._command} --only {shlex.quote(case.name)}"
 
-    def _look(self, side: Side, is_heard: bool) -> None:
-        """See whether there is anybody to go on with. Raises PeerError if nobody has ever answered."""
-        if self._program is None and side == "server" and not is_heard and not self._was_heard:
-            about = self._conditions.dissector
+    def _check_target(self, target_role: TargetRole, is_responsive: bool) -> None:
+        """Check that there is a target to continue with. Raises PeerError if none has ever answered."""
+        if (
+            self._program is None
+            and target_role == "server"
+            and not is_responsive
+            and not self._was_responsive
+        ):
+            about = self._setup.dissector
             raise PeerError(
-                f"{about.transport} {endpoint(*self._conditions.address)} does not answer. Start the server"
-                f" first, or name another address; is it {about.grammar.title} that it speaks?"
+                f"{about.transport} {endpoint(*self._setup.address)} does not answer. Start the server"
+                f" first, or name another address; does it speak {about.grammar.title}?"
             )
-        self._was_heard = True
+        self._was_responsive = True
 
     def _keep_capture(self, timeline: Timeline, case: str) -> None:
         if self._keep is None:

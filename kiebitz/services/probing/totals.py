@@ -1,4 +1,4 @@
-"""How many cases of each message came out how: while they run, and in the end."""
+"""Counts of verdicts by message, during and after a test run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kiebitz.dissectors.probing.case import Case
 from kiebitz.services.probing.results import NOT_TRIED, Result, group_of
 
 
-class Tally:
-    """Counts results, those of the same message together; of `cases`, if they are known beforehand."""
+class Totals:
+    """Counts of results, grouped by message; `cases` are the planned ones, if known beforehand."""
 
     def __init__(self, cases: Iterable[Case] = ()) -> None:
         self._all = Counter(group_of(case) for case in cases)
@@ -18,37 +18,37 @@ class Tally:
         self._reasons: dict[str, Counter[str]] = {}
 
     def add(self, result: Result) -> None:
-        """Count one."""
+        """Count a result."""
         self._counts.setdefault(result.group, Counter())[result.verdict] += 1
         if result.verdict == NOT_TRIED:
             self._reasons.setdefault(result.why, Counter())[result.group] += 1
 
     @property
     def groups(self) -> Sequence[str]:
-        """The messages, in their order."""
+        """The groups in the order of their first result or case."""
         return [*self._counts]
 
     def of(self, group: str) -> Counter[str]:
-        """How many of a message came out how."""
+        """Return the number of results of a group by verdict."""
         return self._counts[group]
 
     def left(self, group: str) -> int:
-        """How many cases of a message are still to be tried."""
+        """Return the number of cases of a group that are still to be tried."""
         return self._all[group] - self.of(group).total()
 
     @property
     def total(self) -> Counter[str]:
-        """How many came out how altogether."""
+        """The number of all results by verdict."""
         return sum(self._counts.values(), Counter())
 
     def reasons(self) -> Iterator[tuple[str, Counter[str]]]:
-        """Why cases could not be tried, the commonest reason first, with how many of each message."""
+        """Yield the reasons why cases could not be tried, most frequent first, with case counts by group."""
         yield from sorted(self._reasons.items(), key=lambda each: -each[1].total())
 
 
-def tally_of(results: Iterable[Result]) -> Tally:
-    """The count of results that are all there."""
-    tally = Tally()
+def totals_of(results: Iterable[Result]) -> Totals:
+    """Return the counts of complete results."""
+    totals = Totals()
     for result in results:
-        tally.add(result)
-    return tally
+        totals.add(result)
+    return totals

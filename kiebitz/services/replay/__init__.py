@@ -1,1 +1,1 @@
-"""A recorded session played again: in the terminal, or a part of it to live peers."""
+"""Replay of a recorded session to live peers."""

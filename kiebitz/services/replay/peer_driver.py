@@ -1,4 +1,4 @@
-"""Plays a part to live peers: does what it says, tells it what they do, and records both."""
+"""The driver of a replay to live peers: carries out actions, reports the peers' input, and records both."""
 
 from __future__ import annotations
 
@@ -8,173 +8,183 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
-from kiebitz.dissectors.replay.replay_peer import Action, Call, Divergence, Hang, Listen, Reaction, Rest, Say
-from kiebitz.dissectors.replay.script import Role
+from kiebitz.dissectors.replay.replay_peer import (
+    AwaitPeer,
+    CloseConnection,
+    Divergence,
+    InputResult,
+    OpenConnection,
+    PeerAction,
+    SendBytes,
+    WaitUntil,
+)
+from kiebitz.dissectors.replay.script import StreamRole
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
 from kiebitz.proxy.peers.connections import Connected, DataReceived, PeerEvent, Peers
 from kiebitz.services.server_addresses import Place
 
-APART_SECONDS = 0.003
-"""Between messages on different streams, so that they arrive in the order in which they are sent: whoever
-reads them together, as a relay does, would see no order in what came within one turn of his loop."""
+STREAM_DELAY_S = 0.003
+"""Seconds between messages on different streams, so that they arrive in the order in which they are sent.
+
+A receiver that reads both streams in one turn of its event loop, as a relay does, would see no order."""
 
 _PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
-class Playable(Protocol):
-    """What an actor needs of a part, or of what else says what is to be done; see `Part`."""
+class DrivenPeer(Protocol):
+    """The interface of a replay or route to its driver; see `ReplayPeer`."""
 
-    def actions(self) -> Iterator[Action]:
-        """What is to be done next."""
+    def actions(self) -> Iterator[PeerAction]:
+        """Yield the next actions."""
 
-    def accepted(self, connection: int, server: Role) -> None:
-        """A client has come."""
+    def client_accepted(self, connection: int, server: StreamRole) -> None:
+        """Report a client's connection."""
 
-    def connected(self, connection: int, role: Role) -> None:
-        """A call has been taken."""
+    def connected(self, connection: int, role: StreamRole) -> None:
+        """Report that our connection for a role is established."""
 
-    def heard(self, connection: int, data: bytes) -> Reaction:
-        """The peer has sent bytes."""
+    def data_received(self, connection: int, data: bytes) -> InputResult:
+        """Process bytes from the peer."""
 
-    def ended(self, connection: int, how: str) -> Reaction:
-        """The peer says nothing more."""
+    def connection_ended(self, connection: int, how: str) -> InputResult:
+        """Report that the peer sends nothing more."""
 
-    def overdue(self, listened: Listen) -> Reaction:
-        """What was listened for has not come in time."""
+    def timed_out(self, listened: AwaitPeer) -> InputResult:
+        """Report that an awaited line or client did not arrive in time."""
 
 
-class Actor:
-    """Plays `part` by the pace of the record times `speed`, or, if that is 0, as fast as the peer.
+class PeerDriver:
+    """A driver of `peer` at the recorded pace times `speed`, or, if that is 0, as fast as the peer.
 
-    Each server, by the first role that it has, is at its place of `places`. `patience_s` is how long the peer
-    may take. `on_divergence` is told what it does that is not in the record.
+    `addresses` has the address of each server, by the first role that it has. `timeout_s` is the peer's
+    timeout in seconds. `on_divergence` is called for each difference from the record.
     """
 
     def __init__(
         self,
-        part: Playable,
+        peer: DrivenPeer,
         peers: Peers,
-        places: Mapping[Role, Place],
+        addresses: Mapping[StreamRole, Place],
         speed: float,
-        patience_s: float,
+        timeout_s: float,
         on_divergence: Callable[[Divergence], None],
     ) -> None:
-        self._part = part
+        self._peer = peer
         self._peers = peers
-        self._places = places
+        self._addresses = addresses
         self._speed = speed
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._on_divergence = on_divergence
-        self._anybody = peers.sent_direction == "c2s"
-        """Whether there is a peer yet; a server waits for its first client as long as it takes."""
+        self._has_peer = peers.sent_direction == "c2s"
+        """True once there is a peer; a server waits for its first client without a timeout."""
         self._last = time.monotonic()
-        self._listened: Listen | None = None
+        self._listened: AwaitPeer | None = None
         self._deadline: float | None = None
-        """When what is listened for is overdue."""
+        """The time at which the awaited input is overdue."""
 
-    async def listen(self) -> list[tuple[Role, str]]:
-        """Open the servers; gives each with its address. Raises RelayError."""
+    async def listen(self) -> list[tuple[StreamRole, str]]:
+        """Open the servers; return each with its address. Raises RelayError."""
         opened = []
-        for role, (host, port) in self._places.items():
+        for role, (host, port) in self._addresses.items():
             listen = _PEERS[role.transport].listen
             opened.append((role, await listen(self._peers, host, port, role.server_key)))
         return opened
 
     async def play(self) -> None:
-        """Go through the part, to its end or to where it stops. Raises PeerError and RelayError."""
-        for action in self._part.actions():
-            if isinstance(action, Listen):
+        """Carry out the actions to the end, or to where they stop. Raises PeerError and RelayError."""
+        for action in self._peer.actions():
+            if isinstance(action, AwaitPeer):
                 await self._listen(action)
-            elif isinstance(action, Rest):
+            elif isinstance(action, WaitUntil):
                 await self._rest(action.until)
             else:
                 await self._pace(action.since_ns, action.apart)
                 await self._act(action)
-            await self._hear_all()
+            await self._receive_all()
             self._last = time.monotonic()
 
     async def _pace(self, since_ns: int, apart: bool) -> None:
-        """Wait until an action is due, and hear meanwhile."""
+        """Wait until an action is due, and process input meanwhile."""
         wait_s = since_ns / 1e9 / self._speed if self._speed else 0.0
-        await self.hear_until(self._last + max(wait_s, APART_SECONDS if apart else 0.0))
+        await self.receive_until(self._last + max(wait_s, STREAM_DELAY_S if apart else 0.0))
 
-    async def hear_until(self, due: float, is_enough: Callable[[], bool] = lambda: False) -> None:
-        """Hear what the peers do until a moment of the monotonic clock, or until it is enough."""
+    async def receive_until(self, due: float, is_enough: Callable[[], bool] = lambda: False) -> None:
+        """Process input until a time of the monotonic clock, or until `is_enough` returns True."""
         while not is_enough() and (left := due - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
-                    await self._hear(await self._peers.events.get())
+                    await self._receive(await self._peers.events.get())
 
-    async def _act(self, action: Say | Call | Hang) -> None:
-        if isinstance(action, Say):
-            await self._say(action)
-        elif isinstance(action, Call):
+    async def _act(self, action: SendBytes | OpenConnection | CloseConnection) -> None:
+        if isinstance(action, SendBytes):
+            await self._send(action)
+        elif isinstance(action, OpenConnection):
             await self._call(action.role)
         else:
             await self._meanwhile(self._peers.hang_up(action.connection))
 
-    async def _say(self, said: Say) -> None:
-        if not self._peers.send(said.connection, said.data):
-            await self._meanwhile(self._peers.drain(said.connection, self._patience_s))
+    async def _send(self, action: SendBytes) -> None:
+        if not self._peers.send(action.connection, action.data):
+            await self._meanwhile(self._peers.drain(action.connection, self._timeout_s))
 
     async def _meanwhile(self, doing: Coroutine[Any, Any, None]) -> None:
-        """Hear what the peers do until something is done: else it would pile up."""
+        """Process input while a coroutine runs: otherwise the input would pile up."""
         task = asyncio.create_task(doing)
         while not task.done():
             happening = asyncio.create_task(self._peers.events.get())
             await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
             if happening.done():
-                await self._hear(happening.result())
+                await self._receive(happening.result())
             else:
                 happening.cancel()
         await task
 
-    async def _call(self, role: Role) -> None:
-        host, port = self._places[self._server(role.server_key)]
-        self._part.connected(await _PEERS[role.transport].connect(self._peers, host, port), role)
+    async def _call(self, role: StreamRole) -> None:
+        host, port = self._addresses[self._server(role.server_key)]
+        self._peer.connected(await _PEERS[role.transport].connect(self._peers, host, port), role)
 
-    def _server(self, key: str) -> Role:
-        """The first role of a server; a part may get to know more of them as it goes."""
-        return next(role for role in self._places if role.server_key == key)
+    def _server(self, key: str) -> StreamRole:
+        """Return the first role of a server; a replay may learn of further ones as it goes."""
+        return next(role for role in self._addresses if role.server_key == key)
 
-    async def _listen(self, listened: Listen) -> None:
-        """Wait for the peer to do something, as long as it may take to do what is listened for."""
+    async def _listen(self, listened: AwaitPeer) -> None:
+        """Wait for input from the peer, at most until the awaited input is overdue."""
         if listened != self._listened:
             self._listened = listened
-            self._deadline = time.monotonic() + self._patience_s
-        left = self._deadline - time.monotonic() if self._anybody and self._deadline is not None else None
+            self._deadline = time.monotonic() + self._timeout_s
+        left = self._deadline - time.monotonic() if self._has_peer and self._deadline is not None else None
         try:
             async with asyncio.timeout(left):
                 happening = await self._peers.events.get()
         except TimeoutError:
             self._deadline = None
-            await self._react(self._part.overdue(listened))
+            await self._react(self._peer.timed_out(listened))
         else:
-            await self._hear(happening)
+            await self._receive(happening)
 
     async def _rest(self, until: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(until - time.monotonic()):
-                await self._hear(await self._peers.events.get())
+                await self._receive(await self._peers.events.get())
 
-    async def _hear_all(self) -> None:
+    async def _receive_all(self) -> None:
         while not self._peers.events.empty():
-            await self._hear(self._peers.events.get_nowait())
+            await self._receive(self._peers.events.get_nowait())
 
-    async def _hear(self, happening: PeerEvent) -> None:
+    async def _receive(self, happening: PeerEvent) -> None:
         if isinstance(happening, Connected):
-            if not self._anybody:
-                self._anybody = True
+            if not self._has_peer:
+                self._has_peer = True
                 self._listened = None
-            self._part.accepted(happening.connection, self._server(happening.server))
+            self._peer.client_accepted(happening.connection, self._server(happening.server))
         elif isinstance(happening, DataReceived):
-            await self._react(self._part.heard(happening.connection, happening.data))
+            await self._react(self._peer.data_received(happening.connection, happening.data))
         else:
-            await self._react(self._part.ended(happening.connection, happening.reason))
+            await self._react(self._peer.connection_ended(happening.connection, happening.reason))
 
-    async def _react(self, reaction: Reaction) -> None:
+    async def _react(self, reaction: InputResult) -> None:
         for divergence in reaction.divergences:
             self._on_divergence(divergence)
         for reply in reaction.replies:
-            await self._say(reply)
+            await self._send(reply)
