@@ -22,8 +22,8 @@ from test_hostile_text import is_harmless
 
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.document import document
-from kiebitz.cli.render.text import Scene
 from kiebitz.dissectors.escaping import printable
+from kiebitz.dissectors.game.view import Scene
 
 TOLD = [
     spot

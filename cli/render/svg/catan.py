@@ -26,7 +26,7 @@ from kiebitz.cli.render.text.catan_words import (
     points,
     readiness,
 )
-from kiebitz.cli.render.text.scene import Scene
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.protocols.catan.board import Spot, spot
 from kiebitz.dissectors.protocols.catan.words import DORF, ROHSTOFFE, STADT, STRASSE
 

@@ -9,23 +9,26 @@ from kiebitz.cli.render.text.catan_look import Island, Look, look_at
 from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
 from kiebitz.cli.render.text.catan_words import not_known, spelt
 from kiebitz.cli.render.text.pen import Pen
-from kiebitz.cli.render.text.picture import Drawing
+from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text
+from kiebitz.dissectors.game.view import Scene
 
+_WIDEST = 150
 _GAP = 1
 _ROWS_AROUND = 5
 """Rows of a terminal that are not the board's: the title, sentences, the prompt."""
 
 
-class CatanDrawing(Drawing):
+class CatanPicture(Picture):
     """A Catan table; with four players 19 rows high on a terminal of 80 columns."""
 
-    WIDEST = 150
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene.names)
+        self.scene = scene
 
-    def lines(self) -> list[Text]:
-        """The table, or the lobby."""
+    def lines(self, pen: Pen, width: int) -> list[Text]:
         look = look_at(self.scene)
-        return (_table if look.part else draw_lobby)(look, self.width, self.pen)
+        return (_table if look.part else draw_lobby)(look, min(width, _WIDEST), pen)
 
 
 def _table(look: Look, width: int, pen: Pen) -> list[Text]:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.render.text.catan_colours import NO_COLOUR, PLAYERS
-from kiebitz.cli.render.text.scene import Scene
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot, spot
 from kiebitz.dissectors.protocols.catan.words import DORF, STADT, STRASSE
 

@@ -17,7 +17,7 @@ from terminal_scenes import event
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.catan_signs import LIT, PLAYERS
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
-from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.catan.board import Board, spot
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE

@@ -6,19 +6,20 @@ from functools import lru_cache
 
 from kiebitz.cli.render.svg.shapes import Element, label, line, polygon, shape
 from kiebitz.cli.render.svg.svg_canvas import Fragment, fragment, group
-from kiebitz.dissectors.protocols.okey.tiles import COLOURS, SLOTS, is_joker
+from kiebitz.dissectors.game.view import Tile
 
 WIDE, HIGH = 50.0, 70.0
 """A tile."""
 
-IN_A_ROW = SLOTS // 2
+IN_A_ROW = 12
+PLACES = 2 * IN_A_ROW
 _STEP, _ROW = 52.0, 73.0
 _FRAME = 6.0
 
 RACK_WIDE, RACK_HIGH = IN_A_ROW * _STEP + 2 * _FRAME, 2 * _ROW + 2 * _FRAME
 
 _IVORY, _EDGE = "#fff9e3", "#7a6a48"
-INKS = dict(zip(COLOURS, ("#c41622", "#1747b5", "#a86a00", "#16181b"), strict=True))
+COLOURS = {"RED": "#c41622", "BLUE": "#1747b5", "YELLOW": "#a86a00", "BLACK": "#16181b"}
 _JOKER = "#6a1f9c"
 
 
@@ -45,24 +46,23 @@ def rack() -> Fragment:
     for row in (0, 1):
         y = _FRAME + row * _ROW
         shape(drawn, "rect", x=_FRAME, y=y, width=IN_A_ROW * _STEP, height=_ROW - 2, rx=5, fill="#6f4724")
-    for number in range(SLOTS):
+    for number in range(PLACES):
         x, y = place(number)
         shape(drawn, "circle", cx=x + WIDE / 2, cy=y + HIGH - 14, r=3, fill="#a87b4e")
     return fragment(drawn)
 
 
 @lru_cache(maxsize=128)
-def tile(name: str) -> Fragment:
+def tile(tile: Tile) -> Fragment:
     """A tile's face, its upper left corner at the origin."""
     drawn = group()
     _blank(drawn, _IVORY)
-    if is_joker(name):
+    if not tile.number:
         draw_star(drawn, (WIDE / 2, HIGH / 2 + 1), 21)
         return fragment(drawn)
-    number, _, colour = name.partition(":")
-    ink = INKS[colour]
-    label(drawn, (WIDE / 2, 35), number, 33, text_anchor="middle", font_weight="bold", fill=ink)
-    draw_sign(drawn, colour, (WIDE / 2, 52), 11)
+    ink = COLOURS[tile.colour]
+    label(drawn, (WIDE / 2, 35), str(tile.number), 33, text_anchor="middle", font_weight="bold", fill=ink)
+    draw_sign(drawn, tile.colour, (WIDE / 2, 52), 11)
     return fragment(drawn)
 
 
@@ -70,7 +70,7 @@ def tile(name: str) -> Fragment:
 def backs(count: int) -> Fragment:
     """So many tiles that nobody sees on a rack, whose upper left corner is the origin."""
     drawn = group()
-    for number in range(min(count, SLOTS)):
+    for number in range(min(count, PLACES)):
         x, y = place(number)
         shape(
             drawn,
@@ -149,7 +149,7 @@ def halo() -> Fragment:
 def draw_sign(parent: Element, colour: str, at: tuple[float, float], size: float) -> None:
     """A colour's sign, `size` from its middle to its edge: a disc, a triangle, a square, a cross."""
     x, y = at
-    ink = INKS[colour]
+    ink = COLOURS[colour]
     if colour == "RED":
         shape(parent, "circle", cx=x, cy=y, r=size * 0.9, fill=ink)
     elif colour == "BLUE":
@@ -181,3 +181,18 @@ def draw_star(parent: Element, at: tuple[float, float], size: float) -> None:
         out = turn * size * (1 if number % 2 == 0 else 0.45)
         points.append((x + out.real, y + out.imag))
     polygon(parent, points, fill=_JOKER)
+
+
+@lru_cache(maxsize=2)
+def legend(across: int) -> Fragment:
+    """The signs on tiles, so many of them side by side."""
+    drawn = group()
+    for number, colour in enumerate((*COLOURS, "joker")):
+        x, y = number % across * 132.0, number // across * 38.0
+        shape(drawn, "circle", cx=x + 16, cy=y - 9, r=17, fill=_IVORY, stroke=_EDGE, stroke_width=2)
+        if colour == "joker":
+            draw_star(drawn, (x + 16, y - 9), 13)
+        else:
+            draw_sign(drawn, colour, (x + 16, y - 9), 9)
+        label(drawn, (x + 40, y), colour.lower(), 24, 100, class_="k-faint")
+    return fragment(drawn)

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 from kiebitz.cli.render.text.canvas import Glyphs
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.dissectors.protocols.okey.tiles import SLOTS, Slots, is_joker, tiles
+from kiebitz.dissectors.game.view import Hand, Piece, Tile
 
 TILE_WIDTH = 3
 
-IN_A_ROW = SLOTS // 2
+RACK_COLUMNS = 12
 """Places in each of the two rows of a rack."""
 
 _IVORY = "on #ffffd7"
@@ -25,21 +25,19 @@ _JOKER = "#8700af"
 _LETTERS = {"RED": "r", "BLUE": "b", "YELLOW": "y", "BLACK": "k"}
 
 
-def tile_words(tile: str, glyphs: Glyphs) -> Text:
+def tile_letters(tile: Tile, glyphs: Glyphs) -> Text:
     """A tile, as short as it goes."""
-    if is_joker(tile):
-        # The colour that the protocol gives it means nothing.
+    if not tile.number:
         return Text(glyphs.joker, f"bold {_JOKER} {_IVORY}")
-    number, _, colour = tile.partition(":")
-    return Text(number + _LETTERS[colour], f"bold {_INKS[colour]} {_IVORY}")
+    return Text(f"{tile.number}{_LETTERS[tile.colour]}", f"bold {_INKS[tile.colour]} {_IVORY}")
 
 
-def tile_face(tile: str | None, glyphs: Glyphs) -> Text:
+def tile_face(tile: Piece | None, glyphs: Glyphs) -> Text:
     """A tile, or an empty place, in `TILE_WIDTH` cells."""
-    if tile is None:
+    if not isinstance(tile, Tile):
         return Text(glyphs.dot.center(TILE_WIDTH), "dim")
-    face = tile_words(tile, glyphs)
-    if is_joker(tile):
+    face = tile_letters(tile, glyphs)
+    if not tile.number:
         face.pad(1)
     face.pad_left(TILE_WIDTH - face.cell_len)
     return face
@@ -51,31 +49,24 @@ def legend(glyphs: Glyphs) -> Text:
     return Text(f"tiles: {colours}, {glyphs.joker} joker, [ ] just drawn", "dim")
 
 
-def rack(deck: Slots, drawn: str | None, glyphs: Glyphs) -> list[Text]:
+def rack(hand: Hand, glyphs: Glyphs) -> list[Text]:
     """A rack in two lines; the tile just drawn is in brackets."""
-    return [_line(row, glyphs) for row in _rows(deck, drawn)]
+    return [_line(row, glyphs) for row in _rows(hand)]
 
 
-def rack_on_end(deck: Slots, drawn: str | None, glyphs: Glyphs) -> list[Text]:
+def rack_on_end(hand: Hand, glyphs: Glyphs) -> list[Text]:
     """A rack in two columns, its upper row first."""
-    return [_line(places, glyphs) for places in zip(*_rows(deck, drawn), strict=True)]
+    return [_line(places, glyphs) for places in zip(*_rows(hand), strict=True)]
 
 
-def laid_out(deck: Slots, glyphs: Glyphs) -> Text:
-    """A rack's tiles beside each other, for a picture that is too narrow for a rack."""
-    return Text(" ").join(tile_words(tile, glyphs) for tile in tiles(deck))
-
-
-_Place = tuple[str | None, bool]
+_Place = tuple[Piece | None, bool]
 """A place's tile, and whether that was just drawn."""
 
 
-def _rows(deck: Slots, drawn: str | None) -> list[list[_Place]]:
-    # Of two tiles that are alike nobody can say which was drawn; the first stands for both.
-    marked = deck.index(drawn) if drawn is not None and drawn in deck else None
-    places = [(tile, place == marked) for place, tile in enumerate(deck[:SLOTS])]
-    places += [(None, False)] * (SLOTS - len(places))
-    return [places[:IN_A_ROW], places[IN_A_ROW:]]
+def _rows(hand: Hand) -> list[list[_Place]]:
+    places = [(tile, place == hand.drawn) for place, tile in enumerate(hand.pieces[: 2 * RACK_COLUMNS])]
+    places += [(None, False)] * (2 * RACK_COLUMNS - len(places))
+    return [places[:RACK_COLUMNS], places[RACK_COLUMNS:]]
 
 
 def _line(places: Iterable[_Place], glyphs: Glyphs) -> Text:
