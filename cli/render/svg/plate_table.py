@@ -171,9 +171,16 @@ def _put_stacked(sheet: Sheet, view: View, box: Box) -> None:
     told = _fitted(view.story, 38.0, room, box.height - row - 200)
     across, down = _size(view)
     most = 1.4 if view.grid is None else 3.0
-    scale = max(0.5, min(most, room / across, (box.height - row - _height(told) - 90) / down))
+    scale = max(
+        0.5,
+        min(
+            most,
+            room / across,
+            (box.height - row - _height(told) - (50 if view.grid is None else 110)) / down,
+        ),
+    )
     spare = max(0.0, (box.height - row - _height(told) - scale * down) / 4)
-    y = box.y + spare
+    y = box.y + max(spare, 44.0 if view.title and view.grid is not None else 0.0)
     _put_thing(sheet, view, box.x + box.width / 2, y, scale)
     y = _put_story(sheet, told, box.x + 30, y + scale * down + spare, room)
     if row:
