@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape, Sheet
-from kiebitz.cli.render.views import view_of
+from kiebitz.cli.render.views import is_hex_board, view_of
 from kiebitz.dissectors.game.view import Scene
 
 
 def draw(protocol: str, scene: Scene, shape: Shape) -> Drawing:
     """Return the drawing of a table of this protocol; the rows of its state if there is no view of it."""
     sheet = Sheet(shape)
-    if protocol == "catan":
-        from kiebitz.cli.render.svg.catan import draw_catan
-
-        draw_catan(scene, sheet)
-    elif (view := view_of(protocol, scene)) is not None:
-        from kiebitz.cli.render.svg.table import draw_view
-
-        draw_view(view, sheet)
-    else:
+    view = view_of(protocol, scene)
+    if view is None:
         from kiebitz.cli.render.svg.plain import draw_plain
 
         draw_plain(protocol, scene, sheet)
+    elif is_hex_board(view):
+        from kiebitz.cli.render.svg.catan import draw_catan
+
+        draw_catan(view, scene.events, sheet)
+    else:
+        from kiebitz.cli.render.svg.table import draw_view
+
+        draw_view(view, sheet)
     return sheet.drawing()

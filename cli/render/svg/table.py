@@ -46,7 +46,7 @@ def _words(view: View) -> Iterator[str]:
         for number, row in enumerate(view.grid.rows, 1):
             yield f"row {number}: " + ", ".join("empty" if token is None else token.words for token in row)
     yield from (f"{plain(pile.label)}: {pile.words}" for pile in view.piles)
-    yield from map(_seat_words, view.seats[:MOST_LISTED])
+    yield from map(_seat_line, view.seats[:MOST_LISTED])
     if len(view.seats) > MOST_LISTED:
         yield f"and {len(view.seats) - MOST_LISTED} more players"
     yield from (f"stack {plain(seat.pile.label)}: {seat.pile.words}" for seat in view.seats if seat.pile)
@@ -63,10 +63,18 @@ def _dice_words(dice: Dice) -> Iterator[str]:
         yield where + ",".join(map(str, dice.faces))
 
 
-def _seat_words(seat: Seat) -> str:
+def _seat_line(seat: Seat) -> str:
+    told = seat_words(seat)
+    name = seat.name[:60] or '""'
+    return f"{name}: {', '.join(told)}" if told else name
+
+
+def seat_words(seat: Seat) -> list[str]:
+    """Return what is said of a player."""
     told = [mark.text for mark in seat.marks]
-    if seat.state == "turn" and "to move" not in told:
-        told.insert(0, "to move")
+    state = {"turn": "to move", "won": "has won"}.get(seat.state)
+    if state is not None and state not in told:
+        told.insert(0, state)
     if seat.says is not None and not seat.marks:
         told.append(f"{seat.says.verb} {seat.says.words}")
     told += [figure.words for figure in seat.figures]
@@ -74,8 +82,7 @@ def _seat_words(seat: Seat) -> str:
         told.append(f"on the table {seat.lies.words}" + (", takes the trick" if seat.takes else ""))
     if seat.hand is not None:
         told += _hand_words(seat.hand)
-    name = seat.name[:60] or '""'
-    return f"{name}: {', '.join(told)}" if told else name
+    return told
 
 
 def _hand_words(hand: Hand) -> Iterator[str]:
