@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from kiebitz.cli.live_view import LiveView
-from kiebitz.cli.options.beside import companions, leave_beside, show_beside, showing_options
+from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import PLACE, credentials_option
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.publishing.tapping import check_reachable
 from kiebitz.services.recording.stop_conditions import Ending
@@ -31,7 +31,7 @@ from kiebitz.storage.recording.disk_space import spare
 @showing_options
 @credentials_option
 def collect(
-    source: Place,
+    source: NatsUrl,
     database: str,
     max_size: int | None,
     decode_as: tuple[str, ...],
@@ -64,7 +64,7 @@ def collect(
     from kiebitz.services.collecting.collector import Collector
     from kiebitz.storage.recording.tap_progress import Collection
 
-    with companions(is_watched, place) as beside:
+    with Companions(is_watched, place) as companions:
         name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"
         collection = Collection(database, str(source), name, forced)
         recorder = collection.recorder
@@ -72,8 +72,9 @@ def collect(
         goes_on = "" if collection.is_new else f", going on with session {recorder.session_id}"
         tell(f"collecting from {source}{goes_on}")
         view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
-        show_beside(beside, recorder, end)
+        companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
         Collector(source, credentials, collection, view, room.is_full, end).run()
-        leave_beside(beside, end)
+        if end.was_signal:
+            companions.stop()
     tell(summary(recorder))
     room.tell_if_full()

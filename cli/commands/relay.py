@@ -14,39 +14,38 @@ from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.live_view import live_view
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.beside import Companion, companions, showing_options
+from kiebitz.cli.options.companions import Companions, showing_options
+from kiebitz.cli.options.conditions import rotation_option
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
-from kiebitz.cli.options.rotation import rotation_option
-from kiebitz.cli.options.taps import publish_options, tapping
+from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.status import FAILED
 from kiebitz.proxy.forwarder import Forwarder, run_relay
-from kiebitz.proxy.journal.follower import get_ready
+from kiebitz.proxy.journal.follower import start_resource_tracker
 from kiebitz.proxy.relay.endpoints import RelayError
 from kiebitz.proxy.relay.firewall_rules import Ports
-from kiebitz.proxy.relay.listeners import Listening
+from kiebitz.proxy.relay.listeners import ListenerInfo
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
-from kiebitz.proxy.system.deferred_signals import Interrupted, held_signals
+from kiebitz.proxy.system.deferred_signals import Interrupted, deferred_signals
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
-from kiebitz.proxy.taps.nats_url import Place
-from kiebitz.services.publishing.companion import tapped
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.resume import recover
 from kiebitz.services.recording.rotation import Limits
-from kiebitz.services.recording.supervisor import RecorderProcess
+from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.services.standard_streams import errors_are_seen, tell
 from kiebitz.storage.read.conditions import compile_wanted
 
 
-def _tell_where(listening: Listening, has_code: bool) -> None:
+def _tell_where(listening: ListenerInfo, has_code: bool) -> None:
     """Say where clients come, and what WireGuard's are to be told; on a terminal also as a code to scan."""
     if listening.configuration is None:
-        tell(f"listening on {listening.clause}")
+        tell(f"listening on {listening.description}")
         return
-    tell(f"listening on {listening.clause}; its peer's configuration:")
+    tell(f"listening on {listening.description}; its peer's configuration:")
     for line in ("", *listening.configuration.split("\n"), ""):
         tell(line)
     if listening.advice is not None:
@@ -59,34 +58,32 @@ def _tell_where(listening: Listening, has_code: bool) -> None:
         show_scan_code(listening.configuration, stderr=True)
 
 
-class _Watched:
-    """What shows the recording, which begins with the relay; who quits the picture ends the relay."""
+class _Shown:
+    """The companions of a relay, which show it while it runs; quitting the picture stops the relay."""
 
-    def __init__(self, beside: Companion, recorder: RecorderProcess, forwarder: Forwarder) -> None:
-        self._beside = beside
+    def __init__(self, companions: Companions, recorder: RecorderSupervisor, forwarder: Forwarder) -> None:
+        self._companions = companions
         self._recorder = recorder
         self._forwarder = forwarder
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Show it from here on."""
-
         def stop() -> None:
             with suppress(RuntimeError):
                 # The relay may have ended before.
                 loop.call_soon_threadsafe(self._forwarder.stop)
 
-        self._beside.start(self._recorder.session, stop)
+        self._companions.start(self._recorder.session, stop)
 
     def leave(self) -> None:
-        """Only a signal, or somebody who quits, ends a relay: what shows it ends with it."""
-        self._beside.stop()
+        # Only a signal or the user ends a relay.
+        self._companions.stop()
 
 
 @contextmanager
 def _held_signals() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the command where nothing is half done; then they do what they always do."""
     try:
-        with held_signals():
+        with deferred_signals():
             yield
     except Interrupted as error:
         # Only where the signal by itself would have done nothing.
@@ -176,7 +173,7 @@ def relay(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
-    place_of_tap: Place | None,
+    place_of_tap: NatsUrl | None,
     tap_name: str | None,
     credentials: Path | None,
     idle: float,
@@ -220,13 +217,13 @@ def relay(
     tell_left_out()
     recover(database)
     notices = Notices()
-    get_ready()
+    start_resource_tracker()
     # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
     with (
-        companions(is_watched, place) as beside,
+        Companions(is_watched, place) as companions,
         _held_signals(),
         tapped(published, database) as tap,
-        RecorderProcess(
+        RecorderSupervisor(
             database,
             on_trouble=lambda sentence: notices(sentence, sentence),
             tap=tap.journal if tap is not None else None,
@@ -236,10 +233,10 @@ def relay(
         altering = None
         if rules:
             # Only who alters messages waits for it to be loaded.
-            from kiebitz.services.alteration.setup import hands_on
+            from kiebitz.services.alteration.setup import alteration
 
             altering = stack.enter_context(
-                hands_on(
+                alteration(
                     rules,
                     decode_as=decode_as,
                     on_notice=notices,
@@ -260,7 +257,7 @@ def relay(
                 max_connections=max_connections,
                 keep_source=keep_source,
                 settings=settings,
-                altering=altering.engine if altering is not None else None,
+                alterer=altering.engine if altering is not None else None,
             )
         except SettingError as error:
             raise click.BadParameter(str(error), param_hint="--set") from error
@@ -281,9 +278,8 @@ def relay(
         if altering is not None:
             altering.engine.streams_before = recorder.streams_before
         try:
-            watched = [_Watched(one, recorder, forwarder) for one in beside]
             others = [*(altering.beside if altering is not None else ()), *([tap] if tap is not None else [])]
-            run_relay(forwarder, recorder, *others, *watched)
+            run_relay(forwarder, recorder, *others, _Shown(companions, recorder, forwarder))
         except RelayError:
             # The journal is closed, and the session of nothing is not left open.
             recorder.finish()

@@ -1,0 +1,287 @@
+"""The folder beside a database that contains a journal and its note; processes that use it hold a lock on it.
+
+The note describes the recording, so that another process can finish it when all of its own were killed. A
+folder is only removed when its journal is recorded, or empty. The database may lie in a folder for all, such
+as /tmp: what others have put there is neither followed, waited for nor removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+
+from kiebitz.proxy.journal.writer import HEAD, is_journal_file, is_segment
+
+_INFIX = "-spool-"
+"""The part of a folder's name behind that of its database."""
+
+_JOURNAL = "journal"
+"""The one folder in it."""
+
+_NOTE = "note.json"
+"""The note beside the journal: `kiebitz.services.recording.note`, or that of a tap."""
+
+_NEW_NOTE = "note.new"
+"""The next note while it is being written."""
+
+HANDS = "hands"
+"""The control socket of a relay that holds messages (`kiebitz.services.alteration.control_server`)."""
+
+_MAX_NOTE_BYTES = 1 << 20
+
+_ATTEMPTS = 10
+"""Maximum number of folders to make, as another program may remove one before it is held."""
+
+_TIDY_S = 1.0
+"""Maximum time (seconds) for which a starting relay removes what others have left; the next one continues."""
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Flags with which nothing else than a folder is opened, at once."""
+
+
+class JournalFolder:
+    """A new `folder` beside `database`, held until `discard`; `journal` is the place for one in it.
+
+    Raises OSError if there can be none.
+    """
+
+    _is_kept = False
+
+    def __init__(self, database: Path) -> None:
+        for _ in range(_ATTEMPTS):
+            self.folder = Path(tempfile.mkdtemp(prefix=_prefix(database), dir=database.parent))
+            try:
+                self._held = hold(self.folder)
+                break
+            except FileNotFoundError:
+                # Another relay has tidied up in that very moment.
+                continue
+            except BaseException:
+                self.folder.rmdir()
+                raise
+        else:
+            raise FileExistsError(errno.EEXIST, "another program removes what is made there")
+        self.journal = self.folder / _JOURNAL
+
+    @classmethod
+    def left(cls, path: Path) -> tuple[JournalFolder, bytes | None]:
+        """Hold a folder whose processes are gone; return it with its note, None if it has a journal only.
+
+        Raises OSError: PermissionError if the folder is not ours alone, BlockingIOError if a process holds
+        it, FileNotFoundError if it contains neither a note nor a record.
+        """
+        descriptor = os.open(path, _FOLDER)
+        try:
+            if not _is_ours_alone(os.fstat(descriptor)):
+                raise PermissionError(errno.EPERM, "it is not yours alone")
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            note = read_note(descriptor)
+            if note is None and not _has_records(descriptor):
+                raise FileNotFoundError(errno.ENOENT, "there is no journal in it")
+            # As its recorder will hold it, too.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        spool = cls.__new__(cls)
+        spool.folder, spool._held, spool.journal = path, descriptor, path / _JOURNAL
+        return spool, note
+
+    def keep(self) -> Path:
+        """Leave the folder on `discard`; return its path."""
+        self._is_kept = True
+        return self.folder
+
+    def note(self, note: bytes) -> None:
+        """Replace the note. Raises OSError."""
+        write_note(self._held, note)
+
+    def discard_journal(self) -> None:
+        """Remove the journal: its reader is gone, and so is its writer's file."""
+        remove_recorded(self._held, None)
+
+    def read_note(self) -> bytes | None:
+        """Return the note, None if there is none. Raises OSError."""
+        return read_note(self._held)
+
+    def discard_recorded(self) -> None:
+        """Remove the folder with the journal, all of which is recorded."""
+        remove_recorded(self._held, self.folder)
+
+    def discard(self) -> None:
+        """Remove the folder with the journal, unless it is kept."""
+        if not self._is_kept:
+            with suppress(OSError):
+                _remove(self.folder, self._held)
+        os.close(self._held)
+
+
+def hold(folder: Path) -> int:
+    """Show others that a folder is in use, until the descriptor is closed or the process is over.
+
+    Raises OSError; FileNotFoundError also if another program is about to remove it.
+    """
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(descriptor), os.lstat(folder)):
+            raise FileNotFoundError(errno.ENOENT, "another folder is in its place")
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise FileNotFoundError(errno.ENOENT, "another program removes it") from error
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def write_note(folder: int, note: bytes) -> None:
+    """Replace the note in an open folder, at once or not at all. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(_NEW_NOTE, flags, 0o600, dir_fd=folder), "wb") as file:
+        file.write(note)
+    os.replace(_NEW_NOTE, _NOTE, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def read_note(folder: int) -> bytes | None:
+    """Return the note in an open folder, None if there is none. Raises OSError."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(_NOTE, flags, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "its note is no file")
+        return file.read(_MAX_NOTE_BYTES)
+
+
+def is_held(folder: int) -> bool:
+    """True if a process uses an open folder. If not, this descriptor excludes others until it is closed."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
+def remove_recorded(spool: int, folder: Path | None) -> None:
+    """Remove a journal that is recorded, and its note, from an open folder; what cannot be removed stays.
+
+    The folder itself is removed only if its path is given, as no other process uses it.
+    """
+    with suppress(OSError):
+        if folder is not None:
+            _remove(folder, spool)
+        else:
+            _remove_journal(spool, None)
+            _remove_notes(spool)
+
+
+def folders(database: Path) -> Generator[tuple[Path, int], None, None]:
+    """Yield the folders for `database` that are ours alone, each open as a descriptor until the next."""
+    yield from _folders(database.parent, re.escape(_prefix(database)))
+
+
+def all_folders(parent: Path) -> Generator[tuple[Path, int], None, None]:
+    """Yield the folders for any database in `parent`, likewise."""
+    yield from _folders(parent, rf"\..*{_INFIX}")
+
+
+def _folders(parent: Path, pattern: str) -> Generator[tuple[Path, int], None, None]:
+    end = time.monotonic() + _TIDY_S
+    begins_well = re.compile(pattern, re.S).match
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if time.monotonic() >= end:
+                return
+            if not begins_well(entry.name):
+                continue
+            try:
+                descriptor = os.open(entry.path, _FOLDER)
+            except OSError:
+                continue
+            try:
+                if _is_ours_alone(os.fstat(descriptor)):
+                    yield Path(entry.path), descriptor
+            finally:
+                os.close(descriptor)
+
+
+def tidy(database: Path) -> None:
+    """Remove the folders beside `database` that killed processes have left without any record."""
+    end = time.monotonic() + _TIDY_S
+    for folder, descriptor in folders(database):
+        # Another relay may be removing it, too; one that is in use is held.
+        with suppress(OSError):
+            if not is_held(descriptor) and read_note(descriptor) is None and not _has_records(descriptor):
+                _remove(folder, descriptor, end)
+
+
+def _prefix(database: Path) -> str:
+    return f".{database.name}{_INFIX}"
+
+
+def _is_ours_alone(folder: os.stat_result) -> bool:
+    return folder.st_uid == os.geteuid() and folder.st_mode & 0o777 == stat.S_IRWXU
+
+
+def _has_records(spool: int) -> bool:
+    """True if the journal in an open folder has any record. Raises OSError."""
+    try:
+        journal = os.open(_JOURNAL, _FOLDER, dir_fd=spool)
+    except FileNotFoundError:
+        return False
+    try:
+        with os.scandir(journal) as entries:
+            return any(
+                is_segment(entry.name) and entry.stat(follow_symlinks=False).st_size >= HEAD.size
+                for entry in entries
+            )
+    finally:
+        os.close(journal)
+
+
+def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
+    """Remove a folder that is open, with the journal in it, until `end` comes; whatever else is in it stays.
+
+    Only files of a journal, and folders that are empty, are removed, so that there is nothing to gain by
+    putting another folder in its place. Raises OSError if something of it is left.
+    """
+    _remove_journal(descriptor, end)
+    _remove_notes(descriptor)
+    with suppress(FileNotFoundError):
+        os.unlink(HANDS, dir_fd=descriptor)
+    os.rmdir(folder)
+
+
+def _remove_notes(spool: int) -> None:
+    """Remove the note, after the journal, which cannot be recorded without it."""
+    for name in (_NEW_NOTE, _NOTE):
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=spool)
+
+
+def _remove_journal(spool: int, end: float | None) -> None:
+    try:
+        journal = os.open(_JOURNAL, _FOLDER, dir_fd=spool)
+    except FileNotFoundError:
+        return
+    try:
+        with os.scandir(journal) as entries:
+            for entry in entries:
+                if end is not None and time.monotonic() >= end:
+                    break
+                if is_journal_file(entry.name):
+                    os.unlink(entry.name, dir_fd=journal)
+    finally:
+        os.close(journal)
+    os.rmdir(_JOURNAL, dir_fd=spool)
