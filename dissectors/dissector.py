@@ -43,6 +43,7 @@ from kiebitz.dissectors.queries import Query
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
     from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
 
 Likeness = Literal["certain", "similar"]
@@ -204,6 +205,10 @@ class Dissector(ABC):
     patience: Mapping[str, float] = MappingProxyType({})
     """By a message's name, how long (seconds) it is awaited, or an answer to it, before the other side acts
     without it. Only what the specification says, or what all its servers do; of the others nobody knows."""
+
+    def view(self, scene: Scene) -> View | None:
+        """Return what is to be seen of a table; None to show the state itself."""
+        return None
 
     # The next three are loaded when they are asked for: only a program that is probed needs them.
 

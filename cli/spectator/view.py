@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text import draw
 from kiebitz.cli.terminal.screen import Group, RenderableType, Text
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.seek import seen_state

@@ -20,8 +20,9 @@ from strength import a_few, times
 from terminals import unstyled
 
 from kiebitz.cli.differences.side_by_side import Drawn, two_tables
-from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text import draw
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.services.evidence.cells import cell_len
 
 SNAPSHOTS = ROOT / "tests" / "snapshots" / "diff"

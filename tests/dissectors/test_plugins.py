@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
 from made_sessions import Conversation, record
 from processes_and_rows import free_port, running
+from test_noughts import registered
 
 from kiebitz.dissectors.registry import BUILT_IN, installed
 
@@ -54,6 +56,31 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     installed.cache_clear()
     yield tmp_path
     installed.cache_clear()
+
+
+NOUGHTS = """\
+┌───┬───┬───┐  bob is to move
+│   │   │   │  alice: X
+├───┼───┼───┤  ▶ bob: O
+│   │ X │   │
+├───┼───┼───┤
+│   │   │   │
+└───┴───┴───┘
+alice takes square 5
+"""
+
+
+def test_a_plugin_brings_pictures(folder: Path) -> None:
+    code = "from kiebitz_noughts.dissector import NOUGHTS as THING"
+    lay_out(folder, "kiebitz-noughts", "offered", code, "noughts")
+    talk = registered().hears("alice", "MARK alice 5").hears("bob", "MARK alice 5")
+    database = record(folder / "x.db", talk.items, ended=False)
+    _, _, shown = kiebitz("state", database).out.partition("\n")
+    assert "".join(f"{line.rstrip()}\n" for line in shown.splitlines()) == NOUGHTS
+    target = folder / "table.svg"
+    assert kiebitz("state", database, "--svg", str(target)).status == 0
+    seen = [*ElementTree.parse(target).getroot().itertext()]
+    assert {"X", "alice", "bob", "bob is to move"} <= {*seen}
 
 
 @pytest.mark.parametrize(("code", "protocol", "reason"), UNUSABLE)

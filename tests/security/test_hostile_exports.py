@@ -21,8 +21,8 @@ from spoilt_databases import FORGED, HOSTILE, SPOTS, Spot, spoil
 
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.document import document
-from kiebitz.cli.render.text import Scene
 from kiebitz.dissectors.escaping import printable
+from kiebitz.dissectors.game.view import Scene
 
 TOLD = [
     spot

@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text import draw
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 
 

@@ -1,33 +1,26 @@
-"""Drawings of a table for slides, pages and files: one for each protocol, all asked the same way.
-
-A drawing is pure, as a picture for the terminal is (`cli.render.text`), and gets the same `Scene`. That of a
-protocol is loaded when its first table is drawn.
-"""
+"""The SVG renderer: the picture of a table for slides, pages and files, drawn from its view."""
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
-
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape, Sheet
-from kiebitz.cli.render.text.scene import Scene
-
-DRAWINGS = {
-    "catan": "kiebitz.cli.render.svg.catan:draw_catan",
-    "cgml": "kiebitz.cli.render.svg.cgml:draw_cgml",
-    "maexchen": "kiebitz.cli.render.svg.maexchen:draw_maexchen",
-    "okey": "kiebitz.cli.render.svg.okey:draw_okey",
-    "schafkopf": "kiebitz.cli.render.svg.schafkopf:draw_schafkopf",
-}
-"""By protocol: where the function is that draws a scene on an empty sheet."""
+from kiebitz.cli.render.views import is_hex_board, view_of
+from kiebitz.dissectors.game.view import Scene
 
 
 def draw(protocol: str, scene: Scene, shape: Shape) -> Drawing:
-    """The drawing of a table of this protocol; of a protocol that nobody has drawn yet, its plain state."""
+    """Return the drawing of a table of this protocol; the rows of its state if there is no view of it."""
     sheet = Sheet(shape)
-    if protocol in DRAWINGS:
-        resolve_name(DRAWINGS[protocol])(scene, sheet)
-    else:
+    view = view_of(protocol, scene)
+    if view is None:
         from kiebitz.cli.render.svg.plain import draw_plain
 
         draw_plain(protocol, scene, sheet)
+    elif is_hex_board(view):
+        from kiebitz.cli.render.svg.catan import draw_catan
+
+        draw_catan(view, scene.events, sheet)
+    else:
+        from kiebitz.cli.render.svg.table import draw_view
+
+        draw_view(view, sheet)
     return sheet.drawing()

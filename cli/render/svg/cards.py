@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import msgspec
-
 from kiebitz.cli.render.svg.shapes import LETTER_WIDTH, Element, label, line, shape
 from kiebitz.cli.render.svg.svg_canvas import Fragment, fragment, group
+from kiebitz.dissectors.game.view import Card
 
-ACORN, LEAF, HEART, BELL = SUITS = ("acorn", "leaf", "heart", "bell")
+ACORN, LEAF, HEART, BELL = "acorn", "leaf", "heart", "bell"
 
 _INKS = {ACORN: "#4a2f14", LEAF: "#1e6b2e", HEART: "#b3122a", BELL: "#8a5a00"}
 """Of words on a card: each can be read on its paper."""
@@ -31,20 +30,6 @@ NARROW = 72
 
 _WITH_SUIT = 96
 """From this width on the suit is written on a card, too."""
-
-
-class Face(msgspec.Struct, frozen=True):
-    """What a card shows: its sign, and the words for its value and its suit; `short` is for narrow cards."""
-
-    sign: str
-    value: str
-    suit: str
-    short: str
-
-    @property
-    def words(self) -> str:
-        """As it is called."""
-        return f"{self.suit} {self.value}"
 
 
 def height(width: float) -> float:
@@ -68,24 +53,29 @@ def sign(name: str, size: float) -> Fragment:
 
 
 @lru_cache(maxsize=256)
-def card(face: Face, width: float) -> Fragment:
+def card(face: Card, width: float) -> Fragment:
     """A card's face, its upper left corner at the origin."""
     drawn = group()
     high = height(width)
     _blank(drawn, width, high, _PAPER)
-    ink = _INKS[face.sign]
+    ink = _INKS[face.suit.sign]
     size = max(_LEAST + 1, width * 0.26)
     _fitted(
-        drawn, (width / 2, size * 1.08), face.short if width < NARROW else face.value, size, width - 8, ink
+        drawn,
+        (width / 2, size * 1.08),
+        (face.brief or face.value) if width < NARROW else face.value,
+        size,
+        width - 8,
+        ink,
     )
     if width < _WITH_SUIT:
         room = high - size * 1.3
-        draw_sign(drawn, face.sign, (width / 2, high - room / 2 - 3), room * 0.82)
+        draw_sign(drawn, face.suit.sign, (width / 2, high - room / 2 - 3), room * 0.82)
     else:
         foot = _LEAST * 1.35
         room = high - size * 1.3 - foot
-        draw_sign(drawn, face.sign, (width / 2, size * 1.3 + room / 2), room * 0.86)
-        _fitted(drawn, (width / 2, high - 12), face.suit, _LEAST, width - 10, ink)
+        draw_sign(drawn, face.suit.sign, (width / 2, size * 1.3 + room / 2), room * 0.86)
+        _fitted(drawn, (width / 2, high - 12), face.suit.name, _LEAST, width - 10, ink)
     return fragment(drawn)
 
 

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from kiebitz.cli.render.svg.catan_board import Ground, draw_key, put_board
-from kiebitz.cli.render.svg.catan_players import goods, put_cards, state_of
+from kiebitz.cli.render.svg.catan_players import goods, put_cards
 from kiebitz.cli.render.svg.catan_signs import SEA
+from kiebitz.cli.render.svg.lettering import plain
 from kiebitz.cli.render.svg.pieces import SMALL, Box, text
 from kiebitz.cli.render.svg.shapes import die, label, lines, shape
 from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
+from kiebitz.cli.render.svg.table import seat_words
 from kiebitz.cli.render.text.canvas import UNICODE, shorten
-from kiebitz.cli.render.text.catan_look import MOST_PLAYERS, Island, Look, Player, look_at
-from kiebitz.cli.render.text.catan_words import (
-    NOT_KNOWN,
-    bank,
-    counted,
-    facts,
-    hand,
-    headline,
-    not_known,
-    offers,
-    points,
-    readiness,
-)
-from kiebitz.cli.render.text.scene import Scene
+from kiebitz.dissectors.game.view import counted
+from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.catan.board import Spot, spot
+from kiebitz.dissectors.protocols.catan.view import MOST_PLAYERS, CatanSeat, CatanView, Island
 from kiebitz.dissectors.protocols.catan.words import DORF, ROHSTOFFE, STADT, STRASSE
 
 _LINE = 32.0
@@ -37,31 +29,30 @@ _MOST_TRADES = 2
 _KINDS = {STRASSE: ("road", "roads"), DORF: ("village", "villages"), STADT: ("city", "cities")}
 
 
-def draw_catan(scene: Scene, sheet: Sheet) -> None:
+def draw_catan(view: CatanView, events: Sequence[Event], sheet: Sheet) -> None:
     """Draw a table: the board at the left with the players beside it, or above with the players below."""
-    look = look_at(scene)
-    players = look.players[:MOST_PLAYERS]
+    players = view.seats[:MOST_PLAYERS]
     if sheet.is_tall:
         high = 620.0 if len(players) < 5 else 540.0
         board, beside = Box(0, 0, 700, high), Box(5, high + 6, 690, 1090 - high)
     else:
         board, beside = Box(10, 10, 920, 780), Box(950, 10, 640, 780)
-    if look.island is not None:
-        ground = Ground(look.island, board.x, board.y, board.width, board.height)
-        put_board(sheet, look.island, ground, _fresh(scene, look.island), 88 - 9 * len(players))
+    if view.island is not None:
+        ground = Ground(view.island, board.x, board.y, board.width, board.height)
+        put_board(sheet, view.island, ground, _fresh(events, view.island), 88 - 9 * len(players))
     else:
-        _put_no_board(sheet, look, board)
-    _put_headline(sheet, look, beside)
-    foot = _put_foot(sheet, look, beside)
+        _put_no_board(sheet, view, board)
+    _put_headline(sheet, view, beside)
+    foot = _put_foot(sheet, view, beside)
     top = beside.y + _HEAD
     if players:
-        put_cards(sheet, look, players, Box(beside.x, top, beside.width, foot - top))
-    _say(sheet, look)
+        put_cards(sheet, view, players, Box(beside.x, top, beside.width, foot - top))
+    _say(sheet, view)
 
 
-def _fresh(scene: Scene, island: Island) -> Spot:
+def _fresh(events: Sequence[Event], island: Island) -> Spot:
     """Where something has changed on the board since the last roll; empty if nothing has."""
-    for event in reversed(scene.events):
+    for event in reversed(events):
         if event.kind == "rolled":
             break
         if event.kind in ("built", "robber"):
@@ -79,10 +70,10 @@ def _where(told: Any) -> Spot:
     return spot((place["x"], place["y"]) for place in places)
 
 
-def _put_no_board(sheet: Sheet, look: Look, board: Box) -> None:
+def _put_no_board(sheet: Sheet, view: CatanView, board: Box) -> None:
     """The sea and why there is no island, and the fields of which one is made."""
-    why = look.no_island if look.part else "the game has not begun"
-    sheet.put(_sea(why, look.server[:200], board.width, board.height), board.x, board.y)
+    why = "the game has not begun" if view.is_lobby else view.no_island
+    sheet.put(_sea(why, view.server[:200], board.width, board.height), board.x, board.y)
 
 
 @lru_cache(maxsize=16)
@@ -99,105 +90,93 @@ def _sea(words: str, below: str, width: float, height: float) -> Fragment:
     return fragment(drawn)
 
 
-def _put_headline(sheet: Sheet, look: Look, beside: Box) -> None:
+def _put_headline(sheet: Sheet, view: CatanView, beside: Box) -> None:
     """The dice, and how the game stands."""
     x, y = beside.x, beside.y + 4
-    if "dice" in look.part:
-        for face in look.part["dice"][:2]:
+    if view.dice is not None:
+        for face in view.dice.faces[:2]:
             sheet.put(_die(face), x, y)
             x += _DIE + 8
         x += 8
     room = beside.x + beside.width - x - 10
-    player, words = headline(look) if look.part else (None, counted(len(look.players), "player"))
-    if player is not None:
-        sheet.put(text(player.name[:80], 30, room, "k-ink", bold=True), x, y + 28)
-        sheet.put(text(words, 28, room, "k-ink"), x, y + 63)
-    elif words:
-        sheet.put(text(words, 32, room, "k-ink", bold=True), x, y + 46)
+    head, *others = _headline(view)
+    if others:
+        sheet.put(text(head[:80], 30, room, "k-ink", bold=True), x, y + 28)
+        sheet.put(text(others[0], 28, room, "k-ink"), x, y + 63)
+    elif head:
+        sheet.put(text(head, 32, room, "k-ink", bold=True), x, y + 46)
+
+
+def _headline(view: CatanView) -> list[str]:
+    return [counted(len(view.seats), "player")] if view.is_lobby else [*map(plain, view.story)]
 
 
 @lru_cache(maxsize=32)
-def _die(face: int) -> Fragment:
+def _die(face: int | str) -> Fragment:
     drawn = group()
     die(drawn, (0, 0), face, _DIE)
     return fragment(drawn)
 
 
-def _put_foot(sheet: Sheet, look: Look, beside: Box) -> float:
+def _put_foot(sheet: Sheet, view: CatanView, beside: Box) -> float:
     """The bank, whose names are the key to the signs, and above it trades; gives where they begin."""
     bottom = beside.y + beside.height
-    crowded = sheet.is_tall or len(look.players) > 4
-    if look.part and not crowded:
+    crowded = sheet.is_tall or len(view.seats) > 4
+    if not view.is_lobby and not crowded:
         bottom -= 74
         each = (beside.width - 66) / len(ROHSTOFFE)
         sheet.put(text("bank", SMALL, 80, "k-faint"), beside.x, bottom + 30)
-        for place, (count, name) in enumerate(zip(hand(look.part.get("bank")), ROHSTOFFE, strict=True)):
+        for place, (count, name) in enumerate(zip(view.bank or "?" * len(ROHSTOFFE), ROHSTOFFE, strict=True)):
             sheet.put(goods(name, count, each, False, name), beside.x + 66 + each * place, bottom)
         bottom -= 6
     room = beside.width - 10
     said: list[str] = []
-    for trade in _trades(look)[-(1 if crowded else _MOST_TRADES) :]:
+    for trade in _trades(view)[-(1 if crowded else _MOST_TRADES) :]:
         said += [trade[:200]] if crowded else lines(trade[:300], SMALL, room)[:2]
-    said += filter(None, [_more(look), not_known(look.part)])
+    said += filter(None, [view.more, view.unknown])
     for words in reversed(said):
         bottom -= _LINE
         sheet.put(text(words, SMALL, room, "k-ink"), beside.x, bottom + 24)
     return bottom - 4
 
 
-def _more(look: Look) -> str:
-    left_out = len(look.players) - MOST_PLAYERS
-    return f"and {counted(left_out, 'more player')}" if left_out > 0 else ""
-
-
-def _trades(look: Look) -> list[str]:
-    said = []
-    for player, words, accepted in offers(look):
-        trade = f"{player.name if player is not None else NOT_KNOWN} {words}"
-        if accepted:
-            trade += f"; accepted by {', '.join(other.name for other in accepted)}"
-        said.append(trade)
-    return said
+def _trades(view: CatanView) -> list[str]:
+    return [plain(fact.title) for fact in view.facts]
 
 
 # In words.
 
 
-def _say(sheet: Sheet, look: Look) -> None:
-    said = []
-    player, words = headline(look) if look.part else (None, f"{counted(len(look.players), 'player')}")
-    said.append(f"{player.name}: {words}" if player is not None else words)
-    if not look.part:
-        said += ["the game has not begun", look.server]
-    if "dice" in look.part:
-        dice = look.part["dice"]
-        said.append(f"dice: {' + '.join(map(str, dice))} = {sum(dice)}")
-    built = Counter(
-        (piece.owner.number, piece.kind)
-        for piece in (look.island.pieces if look.island else ())
-        if piece.owner
-    )
-    said += [_about(player, look, built) for player in look.players[:MOST_PLAYERS]]
-    if look.part:
-        said += [*_trades(look), bank(look.part), look.no_island, *_board(look.island), not_known(look.part)]
-    for words in filter(None, [*said, _more(look)]):
+def _say(sheet: Sheet, view: CatanView) -> None:
+    for words in filter(None, (*_words(view), view.more)):
         sheet.say(shorten(words[:800], 400, UNICODE))
 
 
-def _about(player: Player, look: Look, built: Counter[tuple[int, str]]) -> str:
-    colour = player.about.get("colour", "no colour yet")
-    who = f"{player.name} ({player.letter}, {colour})"
-    if not look.part:
-        return f"{who}: {readiness(player)}"
-    told = [{"turn": "to move", "won": "has won"}.get(state_of(look, player), ""), points(player)]
-    total = player.about.get("resources", NOT_KNOWN)
-    counts = zip(hand(player.resources), ROHSTOFFE, strict=True)
-    known = ", ".join(f"{count} {name}" for count, name in counts if count != "0")
-    told.append(f"{total} resources: {known or 'none'}" if player.resources else f"{total} resources: hidden")
+def _words(view: CatanView) -> Iterable[str]:
+    yield ": ".join(_headline(view))
+    if view.is_lobby:
+        yield from ("the game has not begun", view.server)
+    if view.dice is not None:
+        faces = [face for face in view.dice.faces if isinstance(face, int)]
+        yield f"dice: {' + '.join(map(str, faces))} = {sum(faces)}"
+    pieces = view.island.pieces if view.island is not None else ()
+    built = Counter((piece.owner.number, piece.kind) for piece in pieces if piece.owner is not None)
+    yield from (_about(seat, built) for seat in view.seats[:MOST_PLAYERS])
+    if not view.is_lobby:
+        yield from (*_trades(view), view.bank_words, view.no_island, *_board(view.island), view.unknown)
+
+
+def _about(seat: CatanSeat, built: Counter[tuple[int, str]]) -> str:
+    who = f"{seat.name} ({seat.letter}, {seat.colour or 'no colour yet'})"
+    told = seat_words(seat)
     for kind, (one, several) in _KINDS.items():
-        if count := built[player.number, kind]:
+        if count := built[seat.number, kind]:
             told.append(f"{count} {one if count == 1 else several}")
-    return f"{who}: {', '.join(filter(None, told + facts(player, look.part)))}"
+    if seat.counts:
+        counts = zip(seat.counts, ROHSTOFFE, strict=True)
+        known = ", ".join(f"{count} {name}" for count, name in counts if count != "0") or "none"
+        told.append(f"{seat.total} resources: {'hidden' if {*seat.counts} == {'?'} else known}")
+    return f"{who}: {', '.join(told)}"
 
 
 def _board(island: Island | None) -> list[str]:

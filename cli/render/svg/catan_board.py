@@ -27,8 +27,8 @@ from kiebitz.cli.render.svg.pieces import SMALL
 from kiebitz.cli.render.svg.shapes import Element, Point, label, line, polygon, shape
 from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
 from kiebitz.cli.render.text.catan_colours import HOTTEST, ink
-from kiebitz.cli.render.text.catan_look import Island, Piece, Player
 from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot
+from kiebitz.dissectors.protocols.catan.view import CatanSeat, Island, Piece
 from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND, STADT, STRASSE, WÜSTE
 
 _HALF = 3**0.5 / 2
@@ -57,11 +57,11 @@ _CITY = [
 """Corners of a house, in sides of a field."""
 
 
-def marks(player: Player | None) -> tuple[str, str]:
+def marks(player: CatanSeat | None) -> tuple[str, str]:
     """The letter and the colour of a player's pieces."""
     if player is None:
         return "?", NO_COLOUR
-    return player.letter, PLAYERS.get(player.about.get("colour", ""), NO_COLOUR)
+    return player.letter, PLAYERS.get(player.colour, NO_COLOUR)
 
 
 class Ground:

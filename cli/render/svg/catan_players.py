@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from kiebitz.cli.render.svg.catan_board import marks
@@ -10,8 +11,8 @@ from kiebitz.cli.render.svg.pieces import SMALL, Box, draw_arrow, draw_name, tex
 from kiebitz.cli.render.svg.shapes import Element, label, lines, polygon, shape
 from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
 from kiebitz.cli.render.text.catan_colours import ink
-from kiebitz.cli.render.text.catan_look import Look, Player
-from kiebitz.cli.render.text.catan_words import NOT_KNOWN, counted, facts, hand, points, readiness
+from kiebitz.dissectors.game.view import counted
+from kiebitz.dissectors.protocols.catan.view import NOT_KNOWN, CatanSeat, CatanView
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 _FACTS = 27.0
@@ -45,7 +46,7 @@ class Card(Box, frozen=True):
         return 0.0 if self.is_narrow else max(0.0, min(18.0, (self.height - 122) / 3))
 
 
-def put_cards(sheet: Sheet, look: Look, players: list[Player], box: Box) -> None:
+def put_cards(sheet: Sheet, view: CatanView, players: Sequence[CatanSeat], box: Box) -> None:
     """Put a card for each of these players in a box, in two columns if it is narrow and they are many."""
     columns = 2 if sheet.is_tall and len(players) > 3 else 1
     rows = -(-len(players) // columns)
@@ -54,52 +55,43 @@ def put_cards(sheet: Sheet, look: Look, players: list[Player], box: Box) -> None
     for number, player in enumerate(players):
         row, column = divmod(number, columns)
         card = Card(box.x + column * (width + _GAP), box.y + row * (height + _GAP), width, height)
-        (_put_card if look.part else _put_guest)(sheet, look, player, card)
+        (_put_guest if view.is_lobby else _put_card)(sheet, player, card)
 
 
-def state_of(look: Look, player: Player) -> str:
-    """Whether a player is to move, or has won."""
-    if "winner" in look.part:
-        return _WON if look.part["winner"] == player.number else ""
-    return _TURN if look.part.get("turn") == player.number else ""
-
-
-def _put_guest(sheet: Sheet, look: Look, player: Player, card: Card) -> None:
+def _put_guest(sheet: Sheet, player: CatanSeat, card: Card) -> None:
     """A player before the game."""
     _put_plate(sheet, player, "", card)
     left, down = (14, 68) if card.is_narrow else (72, 80 + card.loose)
-    about = [player.about.get("colour", "no colour yet"), readiness(player)]
+    about = [mark.text for mark in player.marks]
     for number, words in enumerate(about if card.is_narrow else [", ".join(about)]):
         line = text(words, SMALL, card.width - left - 14, "k-faint")
         sheet.put(line, card.x + left, card.y + down + 32 * number)
 
 
-def _put_card(sheet: Sheet, look: Look, player: Player, card: Card) -> None:
-    _put_plate(sheet, player, state_of(look, player), card)
+def _put_card(sheet: Sheet, player: CatanSeat, card: Card) -> None:
+    _put_plate(sheet, player, player.state, card)
     loose = card.loose
     left, right = card.x + (14 if card.is_narrow else 72), card.x + card.width - 14
-    score = text(points(player), 26, _POINTS, "k-ink", bold=True, anchor="end")
+    score = text(player.figures[0].words, 26, _POINTS, "k-ink", bold=True, anchor="end")
     sheet.put(score, right, card.y + (70 if card.is_narrow else 37 + loose / 2))
     top, high = (77.0, 56.0) if card.is_narrow else (46 + loose, 42.0)
-    total = player.about.get("resources", NOT_KNOWN)
-    counts = hand(player.resources)
-    if set(counts) == {NOT_KNOWN}:
-        many = min(total, _MOST_BACKS) if isinstance(total, int) else 1
-        said = f"{NOT_KNOWN} resources" if total == NOT_KNOWN else counted(total, "resource")
+    if {*player.counts} == {NOT_KNOWN}:
+        many = min(int(player.total), _MOST_BACKS) if player.total.lstrip("-").isdigit() else 1
+        said = counted(player.total, "resource")
         sheet.put(_backs(max(0, many), said, right - left), left, card.y + top)
     else:
-        cell = (right - left) / (len(counts) + 1)
-        for place, (resource, count) in enumerate(zip(ROHSTOFFE, counts, strict=True)):
+        cell = (right - left) / (len(player.counts) + 1)
+        for place, (resource, count) in enumerate(zip(ROHSTOFFE, player.counts, strict=True)):
             sheet.put(goods(resource, count, cell, card.is_narrow), left + place * cell, card.y + top)
-        sheet.put(_total(str(total), cell, card.is_narrow), left + len(counts) * cell, card.y + top)
-    told = " · ".join(facts(player, look.part))
+        sheet.put(_total(player.total, cell, card.is_narrow), left + len(player.counts) * cell, card.y + top)
+    told = " · ".join(mark.text for mark in player.marks)
     top += high + loose / 2
     room = int((card.height - top) // _FACTS)
     if told and room > 0:
         sheet.put(_said(told, right - left, min(room, 3)), left, card.y + top)
 
 
-def _put_plate(sheet: Sheet, player: Player, state: str, card: Card) -> None:
+def _put_plate(sheet: Sheet, player: CatanSeat, state: str, card: Card) -> None:
     letter, colour = marks(player)
     sheet.put(_plate(player.name[:60], letter, colour, state, card.width, card.height), card.x, card.y)
 

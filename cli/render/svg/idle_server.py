@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import msgspec
-
-from kiebitz.cli.render.svg.lettering import BESIDE, put_fitted
+from kiebitz.cli.render.svg.card_table import plate
+from kiebitz.cli.render.svg.lettering import BESIDE, fact_words, put_fitted
 from kiebitz.cli.render.svg.pieces import felt, text
-from kiebitz.cli.render.svg.seats import plate
 from kiebitz.cli.render.svg.shapes import lines
 from kiebitz.cli.render.svg.svg_canvas import Sheet
-from kiebitz.dissectors.escaping import printable
+from kiebitz.dissectors.game.view import Group, View
 
 _EDGE = 40.0
 _HEADING = 46.0
@@ -26,23 +22,17 @@ _MOST = 12
 """Of a group so many are drawn."""
 
 
-class Gathered(msgspec.Struct, frozen=True):
-    """A group of players: a heading, and each with what is said of it."""
-
-    heading: str
-    players: Sequence[tuple[str, str]]
-
-
-def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Sequence[str] = ()) -> None:
+def put_gathering(view: View, sheet: Sheet) -> None:
     """A title, the groups with their players' plates, and rows of words, as far as there is room."""
-    longest = max((len(each.players) for each in groups), default=0)
+    groups, title = view.groups, view.idle
+    rows = [fact_words(fact, 6) for fact in view.facts]
+    longest = max((len(each.members) for each in groups), default=0)
     columns = 2 if sheet.is_tall else 3 if longest <= 3 else 4
     room = sheet.width - 2 * _EDGE
     sheet.put(felt(sheet.width, sheet.height, 34, 4), 0, 0)
     put_fitted(sheet, title, (sheet.width / 2, 72), room, (40, 34), bold=True, anchor="middle")
-    sheet.say(printable(title[:200]))
     bottom = sheet.height - 60
-    told, rows = rows, [line for row in rows for line in lines(row[:1000], 28, room)[:_LINES]]
+    rows = [line for row in rows for line in lines(row[:1000], 28, room)[:_LINES]]
     needed = sum(_high(each, columns) for each in groups) + _ROW * len(rows)
     y = max(130.0, (sheet.height - needed) / 2)
     left = len(groups) + len(rows)
@@ -57,31 +47,23 @@ def put_gathering(sheet: Sheet, title: str, groups: Sequence[Gathered], rows: Se
         sheet.put(text(row, 28, room, "k-ink"), _EDGE, y + 30)
         y += _ROW
         left -= 1
-    for words in [*(_in_words(each) for each in groups), *told][:60]:
-        sheet.say(printable(words[:400]) or "nothing is said")
     if left:
         sheet.put(text(f"and {left} more", 28, room, "k-faint"), _EDGE, min(y + 40, bottom))
-        sheet.say(f"{left} more have no room in the picture")
 
 
-def _high(each: Gathered, columns: int) -> float:
-    return _HEADING + _PLATES * max(1, -(-min(len(each.players), _MOST) // columns))
+def _high(each: Group, columns: int) -> float:
+    return _HEADING + _PLATES * max(1, -(-min(len(each.members), _MOST) // columns))
 
 
-def _put_group(sheet: Sheet, each: Gathered, y: float, columns: int) -> float:
+def _put_group(sheet: Sheet, each: Group, y: float, columns: int) -> float:
     """One group; gives where the next begins."""
     step = (sheet.width - 2 * _EDGE) / columns
-    more = len(each.players) - _MOST
-    heading = each.heading + (f" (and {more} more)" if more > 0 else "")
+    more = len(each.members) - _MOST
+    heading = each.title + (f" (and {more} more)" if more > 0 else "")
     sheet.put(text(heading, 28, sheet.width - 2 * _EDGE, "k-faint"), _EDGE, y + 28)
-    for number, (name, said) in enumerate(each.players[:_MOST]):
+    for number, (name, said) in enumerate(each.members[:_MOST]):
         x, top = _EDGE + number % columns * step, y + _HEADING + number // columns * _PLATES
         sheet.put(plate(name, False, step - 16), x, top)
         if said:
             sheet.put(text(said, BESIDE, step - 20, "k-ink"), x + 14, top + 78)
     return y + _high(each, columns)
-
-
-def _in_words(each: Gathered) -> str:
-    players = [name[:40] + (f" ({said[:40]})" if said else "") for name, said in each.players[:_MOST]]
-    return f"{each.heading[:80]}: {', '.join(players) or 'nobody'}"

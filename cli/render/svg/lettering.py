@@ -8,7 +8,9 @@ from typing import Literal
 from kiebitz.cli.render.svg.pieces import BOLD, text
 from kiebitz.cli.render.svg.shapes import LETTER_WIDTH, lines
 from kiebitz.cli.render.svg.svg_canvas import Sheet
+from kiebitz.cli.render.text.canvas import UNICODE, shorten
 from kiebitz.dissectors.escaping import printable
+from kiebitz.dissectors.game.view import Element, Fact, Group, Line, Name, Span, Suit
 from kiebitz.services.evidence.cells import cell_len
 
 Anchor = Literal["start", "middle", "end"]
@@ -72,3 +74,48 @@ def many(things: Sequence[str], most: int) -> str:
     """Things on a line, and how many more there are."""
     shown = ", ".join(thing[:200] for thing in things[:most])
     return shown if len(things) <= most else f"{shown} and {len(things) - most} more"
+
+
+_NAME = 24
+"""A name amid words has no more letters."""
+
+
+def plain(line: Line) -> str:
+    """Return a line's words without its signs, names cut; not yet escaped."""
+    return "".join(map(_words, line))
+
+
+def _words(element: Element) -> str:
+    match element:
+        case str():
+            return element
+        case Span():
+            return element.text
+        case Name():
+            return shorten(element.name, _NAME, UNICODE) or '""'
+        case Suit():
+            return element.name
+        case tuple():
+            return ", ".join(piece.words for piece in element)
+    return element.words
+
+
+def ink(line: Line) -> str:
+    """Return the class of a line's colour, which is that of a tone it has all over."""
+    if len(line) == 1 and isinstance(line[0], Span):
+        return {"bad": "k-alarm", "faint": "k-faint"}.get(line[0].tone, "k-ink")
+    return "k-ink"
+
+
+def fact_words(fact: Fact, most: int) -> str:
+    """Return a fact on one line: the heading, the first items, and the number of further ones."""
+    title = plain(fact.title)
+    return f"{title}: {many([*map(plain, fact.items)], most)}" if fact.items else title
+
+
+def group_words(group: Group, most: int) -> str:
+    """Return a group on one line."""
+    members = [
+        shorten(name, _NAME, UNICODE) + (f" ({said[:40]})" if said else "") for name, said in group.members
+    ]
+    return f"{group.title[:80]}: {many(members, most) or 'nobody'}"

@@ -9,8 +9,8 @@ from functools import lru_cache
 from kiebitz.cli.render.svg.shapes import shape
 from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
 from kiebitz.cli.render.text import draw
-from kiebitz.cli.render.text.scene import Scene
 from kiebitz.cli.terminal.screen import Console
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.services.evidence.cells import cell_len
 
 _SIZE = 26.0

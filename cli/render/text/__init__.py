@@ -1,39 +1,30 @@
-"""Pictures of a table for the terminal: one drawing for each protocol, all of them asked the same way.
+"""The text renderer: the picture of a table on a terminal, drawn from its view.
 
-A drawing is pure: it gets a `Scene` and gives something that rich can print at any width. Whatever stands in
-a scene was sent by somebody on the network: texts are those of `cli.terminal.screen`, which escape it.
-A protocol's drawing is loaded when its first table is drawn.
+All that a view says came from the network: texts are those of `cli.terminal.screen`, which escape it.
 """
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from kiebitz.cli.render.text.scene import Scene
+from kiebitz.cli.render.views import is_hex_board, view_of
+from kiebitz.dissectors.game.view import Scene
 
 if TYPE_CHECKING:
     from kiebitz.cli.terminal.screen import RenderableType
 
-DRAWINGS = {
-    "catan": "kiebitz.cli.render.text.catan:CatanDrawing",
-    "cgml": "kiebitz.cli.render.text.cgml:CgmlDrawing",
-    "maexchen": "kiebitz.cli.render.text.maexchen:MaexchenDrawing",
-    "okey": "kiebitz.cli.render.text.okey:OkeyDrawing",
-    "schafkopf": "kiebitz.cli.render.text.schafkopf:SchafkopfDrawing",
-}
-"""By protocol: where its drawing is, a class of `Drawing`."""
-
 
 def draw(protocol: str, scene: Scene) -> RenderableType:
-    """The picture of a table of this protocol; its plain state where nobody has drawn the protocol yet."""
-    if protocol in DRAWINGS:
-        from kiebitz.cli.render.text.picture import Picture
+    """Return the picture of a table of this protocol; its plain state if there is no view of it."""
+    view = view_of(protocol, scene)
+    if view is None:
+        from kiebitz.cli.terminal.screen import as_json
 
-        return Picture(resolve_name(DRAWINGS[protocol]), scene)
-    from kiebitz.cli.render.text.generic import draw_state
+        return as_json(scene.state)
+    if is_hex_board(view):
+        from kiebitz.cli.render.text.catan import CatanPicture
 
-    return draw_state(scene)
+        return CatanPicture(view)
+    from kiebitz.cli.render.text.picture import ViewPicture
 
-
-__all__ = ["DRAWINGS", "Scene", "draw"]
+    return ViewPicture(view)

@@ -61,14 +61,6 @@ def glyphs_for(encoding: str, emoji: bool = False) -> Glyphs:
     return best
 
 
-def suit_legend(names: Iterable[str], glyphs: Glyphs) -> str:
-    """What the signs mean that stand for suits of these names; empty where they are the suits' own."""
-    if glyphs is OWN_SUITS:
-        return ""
-    legend = " ".join(f"{sign} {name}" for sign, name in zip(glyphs.suits, names, strict=True))
-    return without_accents(legend) if glyphs is ASCII else legend
-
-
 def without_accents(words: str) -> str:
     """Words of ours in ASCII letters."""
     return unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
@@ -172,10 +164,10 @@ _PIPS = {
 }
 
 
-def die(face: str, glyphs: Glyphs, style: str) -> list[Text]:
+def die(face: int | str, glyphs: Glyphs, style: str) -> list[Text]:
     """A big die, 9 by `DIE_HEIGHT` cells; a face that no die has is written as it is."""
-    number = int(face) if face.isascii() and face.isdigit() and len(face) == 1 else 0
-    rows = _PIPS.get(number, ("       ", shorten(face, 5, glyphs).center(7), "       "))
+    pips = _PIPS.get(face) if isinstance(face, int) else None
+    rows = pips or ("       ", shorten(str(face), 5, glyphs).center(7), "       ")
     top_left, top_right, bottom_right, bottom_left, line, side, *_ = glyphs.box
     return [
         Text(top_left + line * 7 + top_right, style),

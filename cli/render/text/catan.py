@@ -5,46 +5,47 @@ from __future__ import annotations
 from kiebitz.cli.render.text.canvas import Canvas
 from kiebitz.cli.render.text.catan_board import draw_board
 from kiebitz.cli.render.text.catan_hexes import SIZES, Hexes
-from kiebitz.cli.render.text.catan_look import Island, Look, look_at
 from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel
-from kiebitz.cli.render.text.catan_words import not_known, spelt
+from kiebitz.cli.render.text.catan_words import spelt
 from kiebitz.cli.render.text.pen import Pen
-from kiebitz.cli.render.text.picture import Drawing
+from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text
+from kiebitz.dissectors.protocols.catan.view import CatanView, Island
 
+_WIDEST = 150
 _GAP = 1
 _ROWS_AROUND = 5
 """Rows of a terminal that are not the board's: the title, sentences, the prompt."""
 
 
-class CatanDrawing(Drawing):
+class CatanPicture(Picture):
     """A Catan table; with four players 19 rows high on a terminal of 80 columns."""
 
-    WIDEST = 150
+    def __init__(self, view: CatanView) -> None:
+        super().__init__(view.names)
+        self._view = view
 
-    def lines(self) -> list[Text]:
-        """The table, or the lobby."""
-        look = look_at(self.scene)
-        return (_table if look.part else draw_lobby)(look, self.width, self.pen)
+    def lines(self, pen: Pen, width: int) -> list[Text]:
+        return (draw_lobby if self._view.is_lobby else _table)(self._view, min(width, _WIDEST), pen)
 
 
-def _table(look: Look, width: int, pen: Pen) -> list[Text]:
-    hexes = _hexes(look.island, width, pen) if look.island is not None else None
-    if look.island is None or hexes is None:
-        lines = draw_panel(look, width, pen)
+def _table(view: CatanView, width: int, pen: Pen) -> list[Text]:
+    hexes = _hexes(view.island, width, pen) if view.island is not None else None
+    if view.island is None or hexes is None:
+        lines = draw_panel(view, width, pen)
     else:
-        board = draw_board(look.island, hexes, pen)
+        board = draw_board(view.island, hexes, pen)
         room = width - hexes.width - _GAP
         if room < NARROWEST:
-            lines = board + draw_panel(look, width, pen)
+            lines = board + draw_panel(view, width, pen)
         else:
-            panel = draw_panel(look, room, pen, len(board))
+            panel = draw_panel(view, room, pen, len(board))
             canvas = Canvas(max(len(board), len(panel)))
             canvas.put_lines(0, 0, board)
             canvas.put_lines(hexes.width + _GAP, 0, panel)
             lines = canvas.lines()
-    lines += draw_below(look, width, pen)
-    for remark in filter(None, (look.no_island, not_known(look.part))):
+    lines += draw_below(view, width, pen)
+    for remark in filter(None, (view.no_island, view.unknown)):
         lines += pen.wrap(Text(spelt(pen, remark), "dim"), width, 2)
     return lines
 

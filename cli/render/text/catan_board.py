@@ -15,14 +15,15 @@ from kiebitz.cli.render.text.catan_colours import (
     WHITE,
     ink,
     on_colour,
+    owner_marks,
 )
 from kiebitz.cli.render.text.catan_ground import draw_colours, draw_outlines
 from kiebitz.cli.render.text.catan_hexes import Hexes
-from kiebitz.cli.render.text.catan_look import Island, Piece, owner_marks
 from kiebitz.cli.render.text.catan_words import short, spelt
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.protocols.catan.board import Place, Spot
+from kiebitz.dissectors.protocols.catan.view import Island, Piece
 from kiebitz.dissectors.protocols.catan.words import HAFEN, STADT, STRASSE
 
 _WORDS = {"Ackerland": "Acker", "Hügelland": "Hügel", "Weideland": "Weide", "Gebirge": "Berge"}

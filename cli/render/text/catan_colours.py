@@ -5,6 +5,7 @@ All are of the 256 colours that nearly every terminal has.
 
 from __future__ import annotations
 
+from kiebitz.dissectors.protocols.catan.view import CatanSeat, Piece
 from kiebitz.dissectors.protocols.catan.words import LAND, WÜSTE
 
 SEA = "#87d7ff"
@@ -37,6 +38,16 @@ PLAYERS = {
 }
 NO_COLOUR = "#8a8a8a"
 """Of a player who has not chosen a colour yet."""
+
+
+def colour_of(seat: CatanSeat | None) -> str:
+    """The colour of a player's pieces."""
+    return PLAYERS.get(seat.colour, NO_COLOUR) if seat is not None else NO_COLOUR
+
+
+def owner_marks(piece: Piece) -> tuple[str, str]:
+    """The letter and the colour of a piece."""
+    return piece.owner.letter if piece.owner is not None else "?", colour_of(piece.owner)
 
 
 def ink(colour: str) -> str:

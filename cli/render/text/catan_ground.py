@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kiebitz.cli.render.text.canvas import ASCII, Cells, Glyphs
-from kiebitz.cli.render.text.catan_colours import BORDER, COAST, FIELDS, SEA, UNKNOWN, on_colour
+from kiebitz.cli.render.text.catan_colours import BORDER, COAST, FIELDS, SEA, UNKNOWN, on_colour, owner_marks
 from kiebitz.cli.render.text.catan_hexes import Cell, Hexes
-from kiebitz.cli.render.text.catan_look import Island, Piece, owner_marks
 from kiebitz.dissectors.protocols.catan.board import Place, Spot
+from kiebitz.dissectors.protocols.catan.view import Island, Piece
 from kiebitz.dissectors.protocols.catan.words import STRASSE
 
 _UPPER_HALF = "▀"

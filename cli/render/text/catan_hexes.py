@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.cli.render.text.catan_look import Island
 from kiebitz.dissectors.protocols.catan.board import Place, Spot, spot
+from kiebitz.dissectors.protocols.catan.view import Island
 
 Cell = tuple[int, int]
 """A column and a row."""

@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kiebitz.cli.render.text.canvas import shorten
-from kiebitz.cli.render.text.catan_colours import RESOURCES, on_colour
-from kiebitz.cli.render.text.catan_look import MOST_PLAYERS, Look, Player
-from kiebitz.cli.render.text.catan_words import (
-    NOT_KNOWN,
-    bank,
-    counted,
-    facts,
-    goods,
-    hand,
-    headline,
-    offers,
-    points,
-    readiness,
-    short,
-    spelt,
-)
+from kiebitz.cli.render.text.catan_colours import RESOURCES, colour_of, on_colour
+from kiebitz.cli.render.text.catan_words import short, spelt
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
+from kiebitz.dissectors.game.view import Line, Name
+from kiebitz.dissectors.protocols.catan.view import MOST_PLAYERS, NOT_KNOWN, CatanSeat, CatanView
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 NARROWEST = 26
@@ -41,15 +29,15 @@ _MOST_FACTS = 3
 _MOST_TRADES = 4
 
 
-def draw_panel(look: Look, width: int, pen: Pen, rows: int | None = None) -> list[Text]:
+def draw_panel(view: CatanView, width: int, pen: Pen, rows: int | None = None) -> list[Text]:
     """The panel in lines of at most `width` columns, set as loosely as so many `rows` allow."""
     width = min(width, _WIDEST)
-    blocks = _blocks(look, width, _MOST_FACTS, pen)
+    blocks = _blocks(view, width, _MOST_FACTS, pen)
     if rows is None:
         return [line for block in blocks for line in block]
     for most in range(_MOST_FACTS - 1, 0, -1):
         if sum(map(len, blocks)) > rows:
-            blocks = _blocks(look, width, most, pen)
+            blocks = _blocks(view, width, most, pen)
     loose = len(blocks) - 1 <= rows - sum(map(len, blocks))
     lines: list[Text] = []
     for block in blocks:
@@ -57,67 +45,68 @@ def draw_panel(look: Look, width: int, pen: Pen, rows: int | None = None) -> lis
     return lines
 
 
-def _blocks(look: Look, width: int, most: int, pen: Pen) -> list[list[Text]]:
+def _blocks(view: CatanView, width: int, most: int, pen: Pen) -> list[list[Text]]:
     """The parts of the panel; of each player at most so many lines of facts."""
-    blocks = [_headlines(look, width, pen)]
+    blocks = [_headlines(view, width, pen)]
     if width >= NARROWEST:
         blocks.append([_header(width)])
-    for player in look.players[:MOST_PLAYERS]:
-        to_move = player.number == look.part.get("turn")
+    for seat in view.seats[:MOST_PLAYERS]:
         blocks.append(
             [
-                _name_line(player, to_move, points(player), width, pen),
-                *_hand(player, width, pen),
-                *_said(facts(player, look.part), width, most, pen),
+                _name_line(seat, seat.figures[0].words, width, pen),
+                *_hand(seat, width, pen),
+                *_said((mark.text for mark in seat.marks), width, most, pen),
             ]
         )
-    if more := _more(look):
-        blocks.append([pen.line(more, width, "dim")])
+    if view.more:
+        blocks.append([pen.line(view.more, width, "dim")])
     return blocks
 
 
-def draw_below(look: Look, width: int, pen: Pen) -> list[Text]:
+def draw_below(view: CatanView, width: int, pen: Pen) -> list[Text]:
     """What belongs to the whole table: the open trades and the bank."""
     lines = []
-    for player, words, accepted in list(offers(look))[-_MOST_TRADES:]:
-        trade = Text.assemble(_name(player, pen), " ", spelt(pen, words))
-        if accepted:
-            trade.append("; accepted by ")
-            trade.append_text(Text(", ").join(_name(other, pen) for other in accepted))
-        lines += pen.wrap(trade, width, _LINES)
-    if words := bank(look.part):
-        lines += pen.wrap(Text(spelt(pen, words), "dim"), width, _LINES)
+    for fact in view.facts[-_MOST_TRADES:]:
+        lines += pen.wrap(_line(fact.title, view, pen), width, _LINES)
+    if view.bank:
+        lines += pen.wrap(Text(spelt(pen, view.bank_words), "dim"), width, _LINES)
     return lines
 
 
-def draw_lobby(look: Look, width: int, pen: Pen) -> list[Text]:
+def draw_lobby(view: CatanView, width: int, pen: Pen) -> list[Text]:
     """Who is there before the game."""
-    lines = pen.wrap(Text(spelt(pen, look.server), "dim"), width, 1) if look.server else []
-    if not look.players:
+    lines = pen.wrap(Text(spelt(pen, view.server), "dim"), width, 1) if view.server else []
+    if not view.seats:
         return [*lines, pen.line("nobody is here yet", width)]
-    for player in look.players[:MOST_PLAYERS]:
-        about = f"{player.about.get('colour', 'no colour yet')}, {readiness(player)}"
-        lines.append(_name_line(player, False, spelt(pen, about), min(width, _WIDEST), pen))
-    return lines + ([pen.line(_more(look), width, "dim")] if _more(look) else [])
+    for seat in view.seats[:MOST_PLAYERS]:
+        about = ", ".join(mark.text for mark in seat.marks)
+        lines.append(_name_line(seat, spelt(pen, about), min(width, _WIDEST), pen))
+    return lines + ([pen.line(view.more, width, "dim")] if view.more else [])
 
 
-def _more(look: Look) -> str:
-    left = len(look.players) - MOST_PLAYERS
-    return f"and {counted(left, 'more player')}" if left > 0 else ""
-
-
-def _headlines(look: Look, width: int, pen: Pen) -> list[Text]:
+def _headlines(view: CatanView, width: int, pen: Pen) -> list[Text]:
     """How the game stands, and the dice."""
-    player, words = headline(look)
-    line = Text(spelt(pen, words))
-    if player is not None:
-        line = Text.assemble(_name(player, pen), " " if "winner" in look.part else ": ", line)
-    lines = pen.wrap(line, width, _LINES)
-    if "dice" in look.part:
-        dice = look.part["dice"]
+    between = " " if any(seat.state == "won" for seat in view.seats) else ": "
+    told = Text(between).join(_line(line, view, pen) for line in view.story)
+    lines = pen.wrap(told, width, _LINES)
+    if view.dice is not None:
+        dice = [face for face in view.dice.faces if isinstance(face, int)]
         rolled = Text.assemble("dice ", " + ".join(map(str, dice)), " = ", (str(sum(dice)), "bold"))
         lines += pen.wrap(rolled, width, 1)
     return lines
+
+
+def _line(line: Line, view: CatanView, pen: Pen) -> Text:
+    """A line, its names in the colours of the pieces."""
+    found = Text()
+    for element in line:
+        if isinstance(element, Name):
+            name = pen.words(element.name, 14)
+            name.stylize(on_colour(colour_of(next(s for s in view.seats if s.name == element.name))))
+            found.append_text(name)
+        else:
+            found.append(spelt(pen, str(element)))
+    return found
 
 
 def _header(width: int) -> Text:
@@ -134,39 +123,32 @@ def _column(width: int) -> int:
     return min(width // _COLUMNS, _WIDEST_COLUMN)
 
 
-def _name_line(player: Player, to_move: bool, right: str, width: int, pen: Pen) -> Text:
-    """A player's letter in his colour, his name, and what stands at the right edge."""
+def _name_line(seat: CatanSeat, right: str, width: int, pen: Pen) -> Text:
+    """A player's letter and colour, the name, and what stands at the right edge."""
+    mark = {"turn": pen.glyphs.turn, "won": pen.glyphs.joker}.get(seat.state, " ")
     line = Text.assemble(
-        (f"{pen.glyphs.turn} " if to_move else "  ", "bold"),
-        (f" {player.letter} ", on_colour(player.colour)),
+        (f"{mark} ", "bold"),
+        (f" {seat.letter} ", on_colour(colour_of(seat))),
         " ",
     )
     right = shorten(right, max(0, width - line.cell_len - 2), pen.glyphs)
-    line.append_text(pen.words(player.name, max(0, width - line.cell_len - len(right) - 1)))
+    line.append_text(pen.words(seat.name, max(0, width - line.cell_len - len(right) - 1)))
     line.append(" " * (width - line.cell_len - len(right)))
     return line.append(right)
 
 
-def _name(player: Player | None, pen: Pen) -> Text:
-    """A name amid words, in its player's colour."""
-    if player is None:
-        return Text(NOT_KNOWN)
-    name = pen.words(player.name, 14)
-    name.stylize(on_colour(player.colour))
-    return name
-
-
-def _hand(player: Player, width: int, pen: Pen) -> list[Text]:
+def _hand(seat: CatanSeat, width: int, pen: Pen) -> list[Text]:
     """The resources of a player in the columns of the header; in words where there is no room for these."""
-    total = player.about.get("resources", NOT_KNOWN)
     if width < NARROWEST:
-        words = f"{total} cards: {goods(player.resources) if player.resources else 'hidden'}"
+        kinds = zip(seat.counts, ROHSTOFFE, strict=True)
+        known = ", ".join(f"{count} {name}" for count, name in kinds if count not in ("0", NOT_KNOWN))
+        words = f"{seat.total} cards: {known or ('hidden' if NOT_KNOWN in seat.counts else NOT_KNOWN)}"
         return pen.wrap(Text(spelt(pen, words)), width, 2 * _LINES)
     column = _column(width)
     line = Text()
-    for count in hand(player.resources):
+    for count in seat.counts:
         line.append(shorten(count, column - 1, pen.glyphs).rjust(column), "dim" if count == NOT_KNOWN else "")
-    return [line.append(shorten(str(total), column - 1, pen.glyphs).rjust(column))]
+    return [line.append(shorten(seat.total, column - 1, pen.glyphs).rjust(column))]
 
 
 def _said(said: Iterable[str], width: int, most: int, pen: Pen) -> list[Text]:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kiebitz.cli.render.text.canvas import Glyphs, shorten
+from kiebitz.cli.render.text.canvas import ASCII, OWN_SUITS, SUIT_STYLES, Glyphs, shorten, without_accents
+from kiebitz.cli.render.text.tiles import tile_letters
 from kiebitz.cli.terminal.screen import AnyConsole, Text
+from kiebitz.dissectors.game.view import (
+    SIGNS,
+    Card,
+    Deck,
+    Element,
+    Group,
+    Line,
+    Name,
+    Piece,
+    Span,
+    Suit,
+    Tile,
+    Token,
+    Tone,
+)
 
 COLOURS = ("#0087ff", "#d75f00", "#00875f", "#af5fd7", "#d70087", "#5f8700", "#008787", "#875fff", "#af8700")
 """Middle tones, to be read on black and on white; rich takes the nearest that a terminal has."""
 
 NAME_IN_WORDS = 14
+
+STYLES: dict[Tone, str] = {"": "", "strong": "bold", "good": "green", "bad": "bold red", "faint": "dim"}
 
 
 class Pen(msgspec.Struct, eq=False):
@@ -29,7 +47,7 @@ class Pen(msgspec.Struct, eq=False):
         return f" {self.glyphs.dot} "
 
     def introduce(self, names: Iterable[str]) -> None:
-        """Give a colour to names, too, that nobody knew before."""
+        """Give a colour to names that are new, too."""
         self.names = [*self.names, *sorted({*names} - {*self.names})]
 
     def words(self, text: str, width: int = 200) -> Text:
@@ -40,6 +58,77 @@ class Pen(msgspec.Struct, eq=False):
     def line(self, words: str, width: int, style: str = "") -> Text:
         """Words of ours on a line of at most `width` cells."""
         return Text(shorten(words, width, self.glyphs), style)
+
+    def span(self, span: Span) -> Text:
+        """Words in their tone."""
+        words = self.words(span.text)
+        words.stylize(STYLES[span.tone])
+        return words
+
+    def render(self, line: Line, name_width: int = NAME_IN_WORDS) -> Text:
+        """Return a line of words, names and pieces."""
+        return Text().join(self._element(element, name_width) for element in line)
+
+    def _element(self, element: Element, name_width: int) -> Text:
+        match element:
+            case str():
+                return self.words(element.replace("×", self.glyphs.times))
+            case Span():
+                return self.span(element)
+            case Name():
+                return self.name(element.name, name_width)
+            case Suit():
+                return Text(
+                    f"{self._sign(element).rstrip()} {self._suit_name(element)}", _suit_style(element)
+                )
+            case tuple():
+                return Text(" ").join(map(self.piece, element))
+        return self.piece(element)
+
+    def piece(self, piece: Piece) -> Text:
+        """A piece, as short as it goes, such as `♥S`."""
+        match piece:
+            case Card():
+                return Text(self._sign(piece.suit) + piece.letters, _suit_style(piece.suit))
+            case Tile():
+                return tile_letters(piece, self.glyphs)
+            case Token():
+                return self.token(piece)
+
+    def token(self, token: Token, width: int = 9) -> Text:
+        """A token's words in its owner's colour."""
+        words = self.words(token.words, width)
+        words.stylize(f"bold {self._colour(token.owner)}")
+        return words
+
+    def card_face(self, card: Card, deck: Deck) -> Text:
+        """A card as it lies on the table; all cards of a deck are of the same width."""
+        sign = self._sign(card.suit)
+        if not deck.in_words:
+            face = self.piece(card)
+            face.pad_right(self.face_width(deck) - face.cell_len)
+            return face
+        word = without_accents(card.value) if self.glyphs is ASCII else card.value
+        # A sign of two cells has blanks enough of its own.
+        sign = sign.ljust(1 if self.glyphs is OWN_SUITS else 2)
+        return Text(sign + word.ljust(deck.longest), _suit_style(card.suit))
+
+    def face_width(self, deck: Deck) -> int:
+        """Number of cells of a card's face."""
+        sign = Text(self.glyphs.suits[0]).cell_len
+        return (2 if deck.in_words else sign) + deck.longest
+
+    def suit_legend(self, deck: Deck) -> str:
+        """What the signs mean that stand for suits; empty where they are the suits' own."""
+        if self.glyphs is OWN_SUITS:
+            return ""
+        return " ".join(f"{self._sign(suit)} {self._suit_name(suit)}" for suit in deck.suits)
+
+    def _sign(self, suit: Suit) -> str:
+        return suit.letter if self.glyphs is ASCII else self.glyphs.suits[SIGNS.index(suit.sign)]
+
+    def _suit_name(self, suit: Suit) -> str:
+        return without_accents(suit.name) if self.glyphs is ASCII else suit.name
 
     def wrap(self, text: Text, width: int, height: int) -> list[Text]:
         """A text in lines of at most `width` cells, and in at most `height` of them."""
@@ -68,17 +157,23 @@ class Pen(msgspec.Struct, eq=False):
         text.stylize("bold reverse")
         return Text.assemble((f"{self.glyphs.turn} ", "bold"), text)
 
-    def listing(self, title: str, names: Sequence[str], about: Mapping[str, int | str], width: int) -> Text:
-        """A title and as many names, with what is said about each, as fit on a line."""
-        line = Text(title, "dim")
-        for number, name in enumerate(names):
-            said = f" {about[name]}" if name in about else ""
-            entry = Text.assemble(", " if number else "", self.name(name), said)
-            left = len(names) - number
-            if line.cell_len + entry.cell_len > width - (len(f" and {left} more") if left > 1 else 0):
-                return line.append(f" and {left} more", "dim")
+    def listing(self, group: Group, width: int, most: int) -> list[Text]:
+        """A group in so many lines at most, with as many names as fit."""
+        line = Text(f"{group.title}: ", "dim")
+        for number, (name, said) in enumerate(group.members):
+            about = f" ({self.words(said, 40)})" if said else ""
+            entry = Text.assemble(", " if number else "", self.name(name), about)
+            left = len(group.members) - number
+            room = width - (len(f" and {left} more") if left > 1 else 0)
+            if len(self.wrap(line + entry, room, most + 1)) > most and number:
+                line.append(f" and {left} more", "dim")
+                break
             line.append_text(entry)
-        return line
+        return self.wrap(line, width, most)
 
     def _colour(self, name: str) -> str:
         return COLOURS[self.names.index(name) % len(COLOURS)] if name in self.names else ""
+
+
+def _suit_style(suit: Suit) -> str:
+    return SUIT_STYLES[SIGNS.index(suit.sign)]

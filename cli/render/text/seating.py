@@ -6,8 +6,7 @@ edge, the left side. How many rows a seat and the table have differs from game t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
@@ -29,8 +28,8 @@ _TWO_LINED = 4
 """So many seats of two lines fit at a side."""
 
 
-class Seat(msgspec.Struct, frozen=True):
-    """A seat's place: its first cell, its width, and whether it has one line only."""
+class Place(msgspec.Struct, frozen=True):
+    """The place of a seat: its first cell, its width, and whether it has one line only."""
 
     edge: Edge
     x: int
@@ -62,7 +61,7 @@ class Seating(msgspec.Struct, frozen=True):
     felt: int
     felt_rows: int
     rows: int
-    seats: list[Seat]
+    places: list[Place]
 
 
 def seating(
@@ -81,21 +80,13 @@ def seating(
     sides = max(0, min(players - edges, 2), players - edges * across)
     above, right, below, left = _share(players, sides, top)
     y = seat_rows if top else 0
-    seats = [
+    places = [
         *_row("top", above, 0, side, felt),
         *_column("right", right, side + felt + 1, side - 1, y + 1, seat_rows, felt_rows),
         *reversed(_row("bottom", below, y + felt_rows + 2, side, felt)),
         *reversed(_column("left", left, 0, side - 1, y + 1, seat_rows, felt_rows)),
     ]
-    return Seating(side, y, felt, felt_rows, y + felt_rows + 2 + seat_rows, seats)
-
-
-_Player = TypeVar("_Player")
-
-
-def clockwise(players: Sequence[_Player], bottom: int) -> list[_Player]:
-    """Three or four players in the order of seats, so that the one at this index sits at the bottom."""
-    return [players[(bottom + 2 + step) % len(players)] for step in range(len(players))]
+    return Seating(side, y, felt, felt_rows, y + felt_rows + 2 + seat_rows, places)
 
 
 def _share(players: int, sides: int, top: bool) -> tuple[int, int, int, int]:
@@ -105,18 +96,20 @@ def _share(players: int, sides: int, top: bool) -> tuple[int, int, int, int]:
     return above, (sides + 1) // 2, rest - above, sides // 2
 
 
-def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[Seat]:
+def _row(edge: Edge, seats: int, y: int, x: int, width: int) -> list[Place]:
     if not seats:
         return []
     each = width // seats
-    return [Seat(edge, x + number * each, y, each) for number in range(seats)]
+    return [Place(edge, x + number * each, y, each) for number in range(seats)]
 
 
-def _column(edge: Edge, seats: int, x: int, width: int, y: int, seat_rows: int, felt_rows: int) -> list[Seat]:
+def _column(
+    edge: Edge, seats: int, x: int, width: int, y: int, seat_rows: int, felt_rows: int
+) -> list[Place]:
     if not seats:
         return []
     one_line = seats > _TWO_LINED
     height = 1 if one_line else seat_rows
     each = felt_rows / seats
     first = y + (each - height) / 2
-    return [Seat(edge, x, int(first + number * each), width, one_line) for number in range(seats)]
+    return [Place(edge, x, int(first + number * each), width, one_line) for number in range(seats)]

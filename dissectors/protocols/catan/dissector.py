@@ -20,6 +20,7 @@ from kiebitz.dissectors.protocols.catan.table import CatanTable
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
     from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
 
 _CARD_TARGETS = {
@@ -54,6 +55,11 @@ class Catan(Dissector):
     framer_class = CatanFramer
     table_class = CatanTable
     seats = 3
+
+    def view(self, scene: Scene) -> View:
+        from kiebitz.dissectors.protocols.catan.view import view_of
+
+        return view_of(scene)
 
     @property
     def reactions(self) -> Conformance:

@@ -22,6 +22,7 @@ from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, lev
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
     from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
 
 
@@ -40,6 +41,11 @@ class Cgml(Dissector):
     table_class = CgmlTable
     seats = 3
     counts = "money"
+
+    def view(self, scene: Scene) -> View:
+        from kiebitz.dissectors.protocols.cgml.view import view_of
+
+        return view_of(scene)
 
     @property
     def reactions(self) -> Conformance:

@@ -19,6 +19,7 @@ from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
     from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
 
 
@@ -49,6 +50,11 @@ class Maexchen(Dissector):
         if event.kind == "rejected" and event.data.get("reason") is None:
             return "{name} is refused"
         return super().template(event)
+
+    def view(self, scene: Scene) -> View:
+        from kiebitz.dissectors.protocols.maexchen.view import view_of
+
+        return view_of(scene)
 
     @property
     def reactions(self) -> Conformance:

@@ -19,6 +19,7 @@ from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, 
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
     from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
 
 _SILENCE_S = 15.0
@@ -51,6 +52,11 @@ class Okey(Dissector):
     table_class = OkeyTable
     seats = 4
     turn = "status"
+
+    def view(self, scene: Scene) -> View:
+        from kiebitz.dissectors.protocols.okey.view import view_of
+
+        return view_of(scene)
 
     @property
     def reactions(self) -> Conformance:

@@ -18,6 +18,7 @@ from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, ca
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
     from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
 
 _ANSWERS = {
@@ -41,6 +42,11 @@ class Schafkopf(Dissector):
     table_class = SchafkopfTable
     seats = 4
     counts = "account"
+
+    def view(self, scene: Scene) -> View:
+        from kiebitz.dissectors.protocols.schafkopf.view import view_of
+
+        return view_of(scene)
 
     @property
     def reactions(self) -> Conformance:

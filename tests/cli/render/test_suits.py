@@ -7,6 +7,8 @@ from functools import partial
 
 import pytest
 from command import kiebitz
+from game_scenes import cgml as marias
+from game_scenes import schafkopf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -14,13 +16,12 @@ from rich.console import Console
 from screens import ASCII, Filled
 from stored import stored
 from strength import times
-from test_text_cgml import playing as marias
-from test_text_schafkopf import playing as schafkopf
 from wcwidth import wcswidth
 
-from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text import draw
 from kiebitz.cli.render.text.canvas import OWN_SUITS, UNICODE
 from kiebitz.cli.terminal import emoji
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.protocols.cgml.cards import PACK as CGML_PACK
 from kiebitz.dissectors.protocols.schafkopf.cards import PACK
 

@@ -18,7 +18,7 @@ from terminal_scenes import drawn
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.document import document
 from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape
-from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.storage.read.seek import tables_at
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,7 +17,7 @@ from terminal_scenes import event
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.catan_signs import LIT, PLAYERS
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
-from kiebitz.cli.render.text import Scene
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.catan.board import Board, spot
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
@@ -204,7 +204,7 @@ def test_hidden_counts_are_marked(shape: Shape) -> None:
     assert len(dashed) == (2 if shape == "tall" else 2 + len(ROHSTOFFE))
     assert {"2", "0-1", "-3", "7 resources"} <= {*texts(seen)}
     assert "3 resources: 2 Holz, 0-1 Lehm, -3 Getreide, ? Erz" in said(seen)
-    assert "7 resources: hidden, 2 hidden cards" in said(seen)
+    assert "2 hidden cards, ? points, 7 resources: hidden" in said(seen)
 
 
 def test_a_players_drawing_has_nobody_elses_hand() -> None:
@@ -223,7 +223,7 @@ def test_what_is_said_of_players(shape: Shape) -> None:
     seen = drawing(state, shape)
     assert {"Anna", "Bauen", "1 point", "10 points", "longest road · 1 knight"} <= {*texts(seen)}
     assert "Anna: Bauen" in seen.words
-    assert "Anna (A, Rot): to move, 1 point" in said(seen)
+    assert "Anna (A, Rot): to move, longest road, 1 knight, 1 point" in said(seen)
     assert any('class="k-turn"' in markup for markup in seen.fragments.values())
     won = drawing(island(winner=2, turn=1), shape)
     assert "Bert: has won" in won.words

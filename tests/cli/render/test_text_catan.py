@@ -15,8 +15,9 @@ from rich.console import Console
 from strength import times
 from terminal_scenes import drawn
 
-from kiebitz.cli.render.text import Scene, draw
+from kiebitz.cli.render.text import draw
 from kiebitz.cli.render.text.catan_colours import FIELDS, PLAYERS, SEA
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.protocols.catan.board import Board, spot
 
 
@@ -241,10 +242,13 @@ def test_what_is_said_of_players() -> None:
     players["2"] |= {"status": "Verbindung verloren", "knights": 3, "points": 10}
     seen = picture(state, width=120)
     assert "Bert has won" in seen
-    assert "▶  A  Anna" in seen
+    assert "★  B  Bert" in seen
+    assert "▶" not in seen
     assert "longest road, 1 knight\n" in seen
     assert "Verbindung verloren, largest army: 3 knights\n" in seen
     assert "1 point\n" in seen
+    del state["games"]["7"]["winner"]
+    assert "▶  A  Anna" in picture(state, width=120)
     assert "10 points\n" in seen
 
 

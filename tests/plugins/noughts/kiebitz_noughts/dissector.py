@@ -8,6 +8,7 @@ from kiebitz.dissectors.grammar.framing import LineFramer
 from kiebitz.dissectors.statistics import Counts, actions
 from kiebitz_noughts.grammar import GRAMMAR
 from kiebitz_noughts.table import NoughtsTable
+from kiebitz_noughts.view import view_of
 
 
 class Noughts(Dissector):
@@ -20,6 +21,7 @@ class Noughts(Dissector):
     codec = DelimitedCodec(GRAMMAR, "Lines", line_end="\r\n")
     framer_class = LineFramer
     table_class = NoughtsTable
+    view = staticmethod(view_of)
     statistics = (
         Counts(key="squares", title="Squares taken, games won", reads=actions(marked="squares", won="games")),
     )

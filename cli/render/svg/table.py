@@ -1,0 +1,98 @@
+"""A view as a drawing: which table its players sit at, and the same in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kiebitz.cli.render.svg.card_table import put_card_table
+from kiebitz.cli.render.svg.idle_server import put_gathering
+from kiebitz.cli.render.svg.lettering import fact_words, group_words, many, plain
+from kiebitz.cli.render.svg.plate_table import MOST_LISTED, put_plate_table
+from kiebitz.cli.render.svg.rack_table import put_rack_table
+from kiebitz.cli.render.svg.svg_canvas import Sheet
+from kiebitz.cli.render.text.canvas import UNICODE, shorten
+from kiebitz.dissectors.game.view import Dice, Hand, Seat, View
+
+_MOST_HANDS = 4
+_MOST_LINES = 70
+
+
+def draw_view(view: View, sheet: Sheet) -> None:
+    """Draw a view on an empty sheet."""
+    hands = [seat.hand for seat in view.seats if seat.hand is not None]
+    if view.idle:
+        put_gathering(view, sheet)
+    elif not hands or len(view.seats) > _MOST_HANDS or view.grid is not None:
+        put_plate_table(view, sheet)
+    elif any(hand.is_rack for hand in hands):
+        put_rack_table(view, sheet)
+    else:
+        put_card_table(view, sheet)
+    for words in [*_words(view)][:_MOST_LINES]:
+        sheet.say(shorten(words[:800], 400, UNICODE) or "nothing is said")
+
+
+def _words(view: View) -> Iterator[str]:
+    """Yield all that is drawn, a line for each thing."""
+    yield from filter(None, (view.idle, " · ".join(view.title)))
+    if view.contract is not None:
+        contract = (*view.contract.parts, *view.contract.additions)
+        yield "game: " + ", ".join(filter(None, (*map(plain, contract), view.contract.level)))
+    if view.story:
+        yield ", ".join(map(plain, view.story))
+    if view.dice is not None:
+        yield from _dice_words(view.dice)
+    if view.grid is not None:
+        for number, row in enumerate(view.grid.rows, 1):
+            yield f"row {number}: " + ", ".join("empty" if token is None else token.words for token in row)
+    yield from (f"{plain(pile.label)}: {pile.words}" for pile in view.piles)
+    yield from map(_seat_line, view.seats[:MOST_LISTED])
+    if len(view.seats) > MOST_LISTED:
+        yield f"and {len(view.seats) - MOST_LISTED} more players"
+    yield from (f"stack {plain(seat.pile.label)}: {seat.pile.words}" for seat in view.seats if seat.pile)
+    yield from (fact_words(fact, 12) for fact in view.facts)
+    yield from filter(None, (view.unknown,))
+    yield from (group_words(group, 12) for group in view.groups)
+
+
+def _dice_words(dice: Dice) -> Iterator[str]:
+    if dice.roll == "hidden" or (dice.roll != "none" and not dice.faces):
+        yield "the dice are under the cup"
+    elif dice.faces:
+        where = "under the cup: " if dice.roll == "secret" else "dice: "
+        yield where + ",".join(map(str, dice.faces))
+
+
+def _seat_line(seat: Seat) -> str:
+    told = seat_words(seat)
+    name = seat.name[:60] or '""'
+    return f"{name}: {', '.join(told)}" if told else name
+
+
+def seat_words(seat: Seat) -> list[str]:
+    """Return what is said of a player."""
+    told = [mark.text for mark in seat.marks]
+    state = {"turn": "to move", "won": "has won"}.get(seat.state)
+    if state is not None and state not in told:
+        told.insert(0, state)
+    if seat.says is not None and not seat.marks:
+        told.append(f"{seat.says.verb} {seat.says.words}")
+    told += [figure.words for figure in seat.figures]
+    if seat.lies is not None:
+        told.append(f"on the table {seat.lies.words}" + (", takes the trick" if seat.takes else ""))
+    if seat.hand is not None:
+        told += _hand_words(seat.hand)
+    return told
+
+
+def _hand_words(hand: Hand) -> Iterator[str]:
+    held = [piece.words for piece in hand.pieces if piece is not None]
+    if held:
+        yield "holds " + many(held, 40)
+    if hand.hidden is None and not hand.is_rack:
+        yield "cards unknown"
+    elif hand.hidden and not hand.is_rack:
+        yield f"{hand.hidden} hidden card{'' if hand.hidden == 1 else 's'}"
+    drawn = hand.pieces[hand.drawn] if hand.drawn is not None else None
+    if drawn is not None:
+        yield f"just drawn: {drawn.words}"

@@ -1,0 +1,256 @@
+"""A vocabulary for what can be seen of a table: plain structs that the text and SVG renderers draw.
+
+A protocol derives its `View` from a `Scene` (`Dissector.view`). All texts are as they came from the network;
+the renderers escape them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Event
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """A table at a position: its state as the viewer knows it, and the latest events, oldest first.
+
+    `names` are all players of the session in an order that stays: it gives each a colour.
+    """
+
+    state: State
+    events: Sequence[Event] = ()
+    names: Sequence[str] = ()
+
+    def game(self) -> tuple[str, dict[str, Any]]:
+        """Return the number and the state of the game to draw, both empty if no game is on.
+
+        It is the game of the latest event, or else the newest.
+        """
+        games = self.state.get("games", {})
+        if not games:
+            return "", {}
+        latest = (str(event.game_id) for event in reversed(self.events) if str(event.game_id) in games)
+        number = next(latest, max(games, key=int))
+        return number, games[number]
+
+
+# Lines of words and pieces.
+
+Tone = Literal["", "strong", "good", "bad", "faint"]
+
+
+class Span(msgspec.Struct, frozen=True):
+    """Words with a tone."""
+
+    text: str
+    tone: Tone = ""
+
+
+class Name(msgspec.Struct, frozen=True):
+    """A player's name, which has the player's colour."""
+
+    name: str
+
+
+Sign = Literal["acorn", "leaf", "heart", "bell"]
+SIGNS: tuple[Sign, ...] = ("acorn", "leaf", "heart", "bell")
+
+
+class Suit(msgspec.Struct, frozen=True):
+    """A suit of the German pack: its sign, its name in the game's language, its letter in ASCII."""
+
+    sign: Sign
+    name: str
+    letter: str
+
+
+class Card(msgspec.Struct, frozen=True):
+    """A playing card: `value` in words, in a `brief` word for narrow cards, and in one or two `letters`."""
+
+    suit: Suit
+    value: str
+    letters: str
+    brief: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.suit.name} {self.value}"
+
+
+class Tile(msgspec.Struct, frozen=True):
+    """A tile of Okey: a number in a colour; number 0 is the joker."""
+
+    number: int
+    colour: Literal["RED", "BLUE", "YELLOW", "BLACK"]
+
+    @property
+    def words(self) -> str:
+        return f"{self.colour.lower()} {self.number}" if self.number else "joker"
+
+
+class Token(msgspec.Struct, frozen=True):
+    """Any other piece, which shows a word or a letter; it has the colour of its `owner`, a player."""
+
+    words: str
+    owner: str = ""
+
+
+Piece = Card | Tile | Token
+Element = str | Span | Name | Suit | Piece | tuple[Piece, ...]
+Line = tuple[Element, ...]
+
+
+class Deck(msgspec.Struct, frozen=True):
+    """The cards of a game: its four suits, and whether cards that lie show their values in words."""
+
+    suits: tuple[Suit, ...]
+    in_words: bool = False
+    longest: int = 2
+    """Number of letters that a card's value has at most where it lies."""
+
+
+# What a table has.
+
+
+class Dice(msgspec.Struct, frozen=True):
+    """Dice with a cup: `faces` are pips, or whatever else a server has said.
+
+    Nobody has rolled ("none"), no viewer knows the roll ("hidden"), the roller alone does ("secret"), or
+    everybody ("open").
+    """
+
+    faces: tuple[int | str, ...] = ()
+    roll: Literal["none", "hidden", "secret", "open"] = "none"
+
+
+class Pile(msgspec.Struct, frozen=True):
+    """A stack: its visible `pieces`, and the number of hidden ones (None: some).
+
+    Without both it is empty, or nothing is known of it. `fresh`: a piece was just put there.
+    """
+
+    label: Line
+    pieces: tuple[Piece, ...] = ()
+    hidden: int | None = 0
+    is_known: bool = True
+    fresh: bool = False
+
+    @property
+    def words(self) -> str:
+        if not self.is_known:
+            return "not known"
+        if self.pieces:
+            return ", ".join(piece.words for piece in self.pieces)
+        if self.hidden is None:
+            return "some are left"
+        return f"{self.hidden} hidden" if self.hidden else "empty"
+
+
+class Grid(msgspec.Struct, frozen=True):
+    """A rectangular board: rows of squares, empty or with a token; `fresh` is the place just used."""
+
+    rows: tuple[tuple[Token | None, ...], ...]
+    fresh: tuple[int, int] | None = None
+
+
+class Hand(msgspec.Struct, frozen=True):
+    """Pieces that a player holds, and the number of hidden ones (None: not known).
+
+    A `rack` has places, some of them empty, in two rows. `drawn` is the place of the piece just drawn.
+    """
+
+    pieces: tuple[Piece | None, ...] = ()
+    hidden: int | None = 0
+    is_rack: bool = False
+    drawn: int | None = None
+
+
+class Call(msgspec.Struct, frozen=True):
+    """What a player has announced: words, with dice if they are a roll."""
+
+    name: str
+    words: str
+    dice: tuple[int | str, ...] = ()
+    verb: str = "says"
+    tone: Tone = ""
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A number with its name, such as `account 1000`; `brief` is all that is written where room is short."""
+
+    words: str
+    brief: str = ""
+
+
+class Seat(msgspec.Struct, frozen=True, kw_only=True):
+    """A player at the table.
+
+    `lies` is the card that lies before the player, `fresh` if it was just played, `takes` if it takes the
+    trick. `pile` is the stack from which the player draws.
+    """
+
+    name: str
+    state: Literal["", "turn", "lost", "joined", "won"] = ""
+    marks: tuple[Span, ...] = ()
+    says: Call | None = None
+    figures: tuple[Figure, ...] = ()
+    hand: Hand | None = None
+    lies: Card | None = None
+    fresh: bool = False
+    takes: bool = False
+    pile: Pile | None = None
+
+
+class Contract(msgspec.Struct, frozen=True):
+    """The game that is played: its parts, what is said beside them, and the level to which it is doubled."""
+
+    parts: tuple[Line, ...]
+    additions: tuple[Line, ...] = ()
+    level: str = ""
+    suit: Suit | None = None
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A heading with items, such as a trick with its cards."""
+
+    title: Line
+    items: tuple[Line, ...] = ()
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Players who are not at the table, each a name with a word on it, which may be empty."""
+
+    title: str
+    members: tuple[tuple[str, str], ...]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """What a viewer sees of a table.
+
+    Seats go round clockwise; where players have hands the first one sits at the bottom. Without a game there
+    is `idle`, which says so. `names` gives each player a colour.
+    """
+
+    names: Sequence[str] = ()
+    title: tuple[str, ...] = ()
+    idle: str = ""
+    seats: tuple[Seat, ...] = ()
+    story: tuple[Line, ...] = ()
+    deck: Deck | None = None
+    contract: Contract | None = None
+    dice: Dice | None = None
+    piles: tuple[Pile, ...] = ()
+    calls: tuple[Call, ...] = ()
+    grid: Grid | None = None
+    facts: tuple[Fact, ...] = ()
+    unknown: str = ""
+    groups: tuple[Group, ...] = ()
+
+
+def counted(count: int | str, thing: str) -> str:
+    """Return `1 point`, `2 points`, `? points`."""
+    return f"{count} {thing}" if str(count) == "1" else f"{count} {thing}s"

@@ -1,0 +1,157 @@
+"""What holds of the pictures of every game, as text and as SVG, whatever a state says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from game_scenes import (
+    CGML_TRICK,
+    DECK,
+    ON_TABLE,
+    SCHAFKOPF_TRICK,
+    cgml,
+    maexchen,
+    okey,
+    played,
+    schafkopf,
+)
+from rich.cells import cell_len
+from spoilt_states import HOSTILE_NAMES, spoilt
+from strength import a_few, times
+from svg_properties import SHAPES, check, drawings
+from terminal_scenes import drawn, event
+
+from kiebitz.cli.render.svg import draw
+from kiebitz.dissectors.game.view import Scene
+from kiebitz.dissectors.model import Event
+
+STATES: dict[str, dict[str, Any]] = {
+    "maexchen": maexchen(
+        "anna",
+        "bob",
+        "carl",
+        turn="bob",
+        announced={"name": "anna", "dice": "6,2"},
+        private={"anna": {"dice": "3,1", "bluff": True}, "bob": {"joined": True}},
+        unknown=["round"],
+    )
+    | {"scores": {"anna": 1, "dora": 3}},
+    "schafkopf": schafkopf(
+        table=ON_TABLE,
+        trick=1,
+        tricks=[SCHAFKOPF_TRICK],
+        points={"[BOT]-1": 17},
+        private={"Anna": {"hand": ["HERZ OBER", "GRAS OBER", "GRAS NEUN"], "partner": True}},
+        turn="Anna",
+        knocks=["Bert"],
+    ),
+    "okey": okey(private={"Anna": {"deck": DECK, "drawn": "13:BLUE"}, "Bert": {"deck": DECK}}),
+    "cgml": cgml(
+        private={"1": {"hand": ["G0A", "R0Q", "B10"]}, "2": {"hand": ["R08"], "talon": ["A07", "B07"]}},
+        tricks=[CGML_TRICK],
+        table=[played(1, "R07")],
+        flek="1:8",
+        second="B",
+        turn=1,
+        laid={"player": 3, "cards": ["G08", "G09"]},
+        unknown=["tricks"],
+    ),
+}
+EVENTS = {
+    "maexchen": [
+        event(1, "announced", name="anna", dice="6,1"),
+        event(2, "actual_dice", dice="4,1"),
+        event(3, "lost", names=["anna"], reason="CAUGHT_BLUFFING"),
+    ],
+    "schafkopf": [event(1, "won", names=["Bert"]), event(2, "played", seat=3)],
+    "okey": [event(1, "put", seat=0, tile="12:BLUE", valid=True)],
+    "cgml": [event(1, "result", winners=[1], money={"1": 3}), event(2, "played", player=3)],
+}
+CAPTURES = {
+    "maexchen": ("maexchen-head-port4711.pcap", "kaos", 7),
+    "schafkopf": ("schafkopf-1.3-2humans.pcap", "Bärbel", 23),
+    "okey": ("okey-head-game-win.pcap.gz", "robin", 5),
+    "cgml": ("cgml-hands.pcap.gz", "6533", 60),
+}
+"""A session of each game, one of its players, and every how many events it is drawn in a quick run."""
+
+GAMES = pytest.mark.parametrize("game", STATES)
+
+
+def draw_everywhere(game: str, state: dict[str, Any], events: list[Event]) -> None:
+    """Draw a table on a few terminals and on both sheets, and look whether all is within its room."""
+    for width, encoding in ((14, "utf-8"), (40, "ascii"), (80, "utf-8"), (133, "latin-1")):
+        names = state.get("players")
+        known = {"players": names} if isinstance(names, dict) else {}
+        seen = drawn(
+            state if known else state | {"players": {}}, events, width=width, encoding=encoding, protocol=game
+        )
+        assert all(cell_len(line) <= width for line in seen.split("\n")), seen
+        assert all(character.isprintable() or character == "\n" for character in seen)
+    for shape in SHAPES:
+        check(draw(game, Scene(state, events), shape))
+
+
+@GAMES
+@pytest.mark.parametrize("seed", range(times(400, 20)))
+def test_spoilt_states(game: str, seed: int) -> None:
+    events = [event(each.id, each.kind, **spoilt(each.data, seed, 1)) for each in EVENTS[game][seed % 2 :]]
+    draw_everywhere(game, spoilt(STATES[game], seed), events)
+    draw_everywhere(game, spoilt(STATES[game], seed) | {"games": {}}, events)
+
+
+def renamed(value: Any, name: str, other: str) -> Any:
+    """A state or an event's data with another name wherever it has this one."""
+    if isinstance(value, dict):
+        return {renamed(key, name, other): renamed(part, name, other) for key, part in value.items()}
+    if isinstance(value, list):
+        return [renamed(part, name, other) for part in value]
+    return other if value == name else value
+
+
+@GAMES
+@pytest.mark.parametrize("hostile", a_few(HOSTILE_NAMES, HOSTILE_NAMES[:5]))
+def test_hostile_names(game: str, hostile: str) -> None:
+    name = {"maexchen": "anna", "schafkopf": "Bert", "okey": "Bert", "cgml": "Bára"}[game]
+    state = renamed(STATES[game], name, hostile)
+    events = [event(each.id, each.kind, **renamed(each.data, name, hostile)) for each in EVENTS[game]]
+    draw_everywhere(game, state, [])
+    draw_everywhere(game, state, events)
+    draw_everywhere(game, state | {"games": {}}, events)
+
+
+@GAMES
+@pytest.mark.parametrize("shape", SHAPES)
+def test_recorded_games_fit_and_have_few_fragments(game: str, shape: Any) -> None:
+    capture, player, every = CAPTURES[game]
+    for viewer in (None, player):
+        found: dict[str, str] = {}
+        for made in drawings(capture, shape, viewer, every=times(1, every)):
+            check(made)
+            found |= made.fragments
+        assert 20 < len(found) < 1200
+        assert sum(map(len, found.values())) < 800_000
+
+
+@GAMES
+def test_a_players_view_has_no_secrets_of_others(game: str) -> None:
+    capture, player, every = CAPTURES[game]
+    own = {"6533": "wampaire"}.get(player, player)
+    held = 0
+    for made in drawings(capture, "wide", player, every=times(1, every)):
+        for words in made.words:
+            assert not (" holds " in words and not words.startswith((own, "player 6533"))), words
+            held += " holds " in words
+        if any(words.startswith("under the cup: ") for words in made.words):
+            (mine,) = [words for words in made.words if words.startswith(f"{own}: ")]
+            assert any(doing in mine for doing in ("rolls", "says", "bluffs", "wants", "lost"))
+            held += 1
+    assert held
+
+
+@pytest.mark.parametrize("capture", ["maexchen-head-odd.pcap", "maexchen-fork-pybots.pcap.gz"])
+def test_odd_sessions(capture: str) -> None:
+    for shape in SHAPES:
+        for made in drawings(capture, shape, every=times(3, 97)):
+            check(made)

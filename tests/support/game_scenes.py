@@ -1,0 +1,127 @@
+"""States of each game to draw, views of them, and what views and pictures say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kiebitz.dissectors.game.view import Line, Name, Scene, Span, Suit, View
+from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.registry import dissector_of
+
+SEATS = ["Anna", "Bert", "[BOT]-0", "[BOT]-1"]
+NAMES = ["Anna", "Bert", "Carl", "Dora"]
+IDS = [1, 2, 3]
+DECK = ["1:RED", None, "13:BLUE", "0:RED"] + ["4:YELLOW", "4:BLACK"] * 5 + [None] * 10
+
+
+def view(game: str, state: dict[str, Any], events: list[Event] | None = None) -> View:
+    dissector = dissector_of(game)
+    assert dissector is not None
+    made = dissector.view(Scene(state, events or [], sorted(state.get("players", {}))))
+    assert made is not None
+    return made
+
+
+def said(line: Line) -> str:
+    """A line in words."""
+    found = ""
+    for element in line:
+        match element:
+            case str():
+                found += element
+            case Span():
+                found += element.text
+            case Name() | Suit():
+                found += element.name
+            case tuple():
+                found += ", ".join(piece.words for piece in element)
+            case _:
+                found += element.words
+    return found
+
+
+def story(made: View) -> list[str]:
+    return [said(line) for line in made.story]
+
+
+def maexchen(*names: str, **part: Any) -> dict[str, Any]:
+    """A round of these players that is on."""
+    return {
+        "players": {name: {"spectator": False} for name in names},
+        "games": {"7": {"phase": "started", "round": 3, "players": [*names], **part}},
+    }
+
+
+def schafkopf(**part: Any) -> dict[str, Any]:
+    """A round that has been seen from its beginning, before its first card; None takes a part of it away."""
+    known = {
+        "round": 3,
+        "phase": "playing",
+        "seats": SEATS,
+        "mode": "SAUSPIELgras",
+        "player": "Bert",
+        "kontra": [],
+        "unknown": ["partner"],
+        **part,
+    }
+    return {
+        "players": {"Anna": {"here": True}, "Bert": {"here": True}},
+        "accounts": {"Anna": 1000, "Bert": -74335},
+        "stock": 40,
+        "games": {"7": {key: value for key, value in known.items() if value is not None}},
+    }
+
+
+SCHAFKOPF_TRICK = {
+    "number": 1,
+    "cards": ["HERZ SAU", "HERZ NEUN", "EICHEL UNTER", "HERZ KONIG"],
+    "seats": [1, 2, 3, 0],
+    "leader": "Bert",
+    "winner": "[BOT]-1",
+    "points": 17,
+}
+ON_TABLE = {"1": "HERZ SAU", "2": "HERZ NEUN", "3": "EICHEL UNTER", "0": "HERZ KONIG"}
+
+
+def okey(names: list[str] = NAMES, **part: Any) -> dict[str, Any]:
+    """A game in which it is Bert's turn and nobody's rack was seen; None takes a part of it away."""
+    known = {
+        "lobby": 5,
+        "seats": {str(seat): {"name": name, "tiles": 14} for seat, name in enumerate(names)},
+        "exchange": ["1:RED", "12:BLUE", None, "0:YELLOW"],
+        "turn": 1,
+        **part,
+    }
+    return {
+        "players": {name: {"lobby": 5} for name in names},
+        "lobbies": {"5": {"players": names, "ready": names}},
+        "games": {"7": {key: value for key, value in known.items() if value is not None}},
+    }
+
+
+def cgml(**part: Any) -> dict[str, Any]:
+    """A hand in which Bára (2) plays; None takes a part of it away."""
+    known = {
+        "group": "4",
+        "hand": 3,
+        "seats": IDS,
+        "hands": {"1": 10, "2": 10, "3": 10},
+        "talon": 2,
+        "bidding": [{"player": 2, "call": "7"}, {"player": 3, "call": "PASS"}, {"player": 1, "call": "PASS"}],
+        "declarer": 2,
+        "contract": "7",
+        "trump": "G",
+        **part,
+    }
+    return {
+        "players": {"1": {"name": "Adam"}, "2": {"name": "Bára"}, "3": {"name": "Cyril", "race": "bot"}},
+        "groups": {"4": {"players": IDS, "money": {"1": 12, "2": -24, "3": 12}}},
+        "games": {"7": {key: value for key, value in known.items() if value is not None}},
+    }
+
+
+def played(player: int, card: str) -> dict[str, Any]:
+    return {"player": player, "card": card}
+
+
+CGML_TRICK = {"number": 1, "cards": [played(2, "R10"), played(3, "R0A"), played(1, "R07")], "winner": 3}
