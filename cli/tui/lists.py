@@ -145,7 +145,11 @@ class MessageRows(Rows):
         gravest = gravest_of(severities)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
         dissector = dissector_of(row.protocol) if row.protocol is not None else None
-        gloss = dissector.gloss(message.name, message.direction, message.fields) if dissector else None
+        gloss = (
+            dissector.presentation.gloss(message.name, message.direction, message.fields)
+            if dissector
+            else None
+        )
         started = self._watched.timeline.started_ns
         done = None if altered is None else f"altered[{altered}]"
         said = " · ".join(filter(None, (done, gloss, field_words(message.fields))))

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from itertools import count, product
 
-_MOST = 1 << 17
+_MAX_ADDRESSES = 1 << 17
 """So many addresses are remembered; then the oldest is forgotten, as clients can make up any number."""
 
-_LONGEST_IPV4 = len("255.255.255.255")
+_MAX_IPV4_LENGTH = len("255.255.255.255")
 _ANY_IPV6 = len("2001:db8::1000")
 
 _DOCUMENTATION = ("192.0.2.", "198.51.100.", "203.0.113.")
@@ -41,7 +41,7 @@ class Addresses:
             return address if address == _LOCAL_NAME else None
         if ip.is_loopback or ip.is_unspecified:
             return address
-        if len(self._found) >= _MOST:
+        if len(self._found) >= _MAX_ADDRESSES:
             del self._found[next(iter(self._found))]
         self._found[address] = other = self._next(ip.version, len(address))
         return other
@@ -52,7 +52,7 @@ class Addresses:
 
     def _next(self, version: int, length: int) -> str:
         """One that is free, of this length as long as there are any."""
-        make, other_length = (_ipv4, _LONGEST_IPV4) if version == 4 else (_ipv6, _ANY_IPV6)
+        make, other_length = (_ipv4, _MAX_IPV4_LENGTH) if version == 4 else (_ipv6, _ANY_IPV6)
         while True:
             for wanted in (length, other_length):
                 free = self._free.setdefault((version, wanted), make(wanted))

@@ -18,7 +18,7 @@ from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.inspection.inspector import DIVERGENCE, DecodeAs
-from kiebitz.dissectors.inspection.memo import Lately
+from kiebitz.dissectors.inspection.memo import BoundedDict
 from kiebitz.dissectors.model import (
     OPPOSITE,
     Action,
@@ -32,10 +32,10 @@ from kiebitz.dissectors.model import (
     Stream,
 )
 
-_MOST_HELD = 2 * FRAME_LIMIT
+_MAX_HELD = 2 * FRAME_LIMIT
 """So many bytes of one direction wait for the end of their message; then they are made out without it."""
 
-_MOST_REMEMBERED, _LONGEST_REMEMBERED = 4096, 512
+_MAX_REMEMBERED, _MAX_REMEMBERED_LENGTH = 4096, 512
 """So many messages, each of so many bytes at the most, are remembered with what is said in their place."""
 
 _OF_RULES = (
@@ -46,7 +46,7 @@ _OF_RULES = (
 )
 """The words in which rules are written, beside those of the protocols."""
 
-_Memo = Lately[tuple[str, Direction, bytes], bytes]
+_Memo = BoundedDict[tuple[str, Direction, bytes], bytes]
 """By protocol and direction, what comes of messages that came before: a server tells each client the same."""
 
 
@@ -66,7 +66,7 @@ class Anonymizer:
         self._stand_ins = stand_ins
         self._recognition = Recognition(dissectors, decode_as)
         self._conversations: dict[int, _Conversation] = {}
-        self._memo: _Memo = Lately(_MOST_REMEMBERED, _LONGEST_REMEMBERED)
+        self._memo: _Memo = BoundedDict(_MAX_REMEMBERED, _MAX_REMEMBERED_LENGTH)
         self._words = words_as_bytes((*words, *_OF_RULES))
 
     def feed(self, item: Item) -> list[Item]:
@@ -153,7 +153,7 @@ class _Conversation:
             other.original, other.fields_json = blank(item.original), None
             if self.dissector is not None:
                 other.original = self.anonymized(item.original, item.direction)
-                decoded = self.dissector.decode(other.original, item.direction)
+                decoded = self.dissector.codec.decode(other.original, item.direction)
                 if decoded.row is not None and item.fields_json is not None:
                     other.fields_json = decoded.fields_json
         if self.dissector is None or item.name not in self.dissector.grammar.words:
@@ -212,7 +212,7 @@ class _Way:
             self._blank(chunk.offset + len(chunk.data))
         else:
             self._frames(self._framer.feed(chunk.offset, chunk.data))
-        if self._start + len(self._held) - self._done > _MOST_HELD:
+        if self._start + len(self._held) - self._done > _MAX_HELD:
             self._blank(self._start + len(self._held))
         self._release(found)
 

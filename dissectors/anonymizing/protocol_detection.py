@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspection.inspector import MOST_SERVERS, UNDECIDED_BYTES, DecodeAs, Inspector
+from kiebitz.dissectors.inspection.inspector import MAX_SERVERS, UNDECIDED_BYTES, DecodeAs, Inspector
 from kiebitz.dissectors.model import Chunk, End, Ids, Item, Stream, port_of
 
 Read = tuple[Item, Dissector | None]
@@ -61,7 +61,7 @@ class Recognition:
             self._idle.pop(key, None)
         else:
             self._idle[key] = None
-        if len(self._idle) > MOST_SERVERS:
+        if len(self._idle) > MAX_SERVERS:
             oldest, _ = self._idle.popitem(last=False)
             yield from self._given_up(self._servers.pop(oldest))
 

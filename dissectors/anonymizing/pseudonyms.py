@@ -14,19 +14,19 @@ from string import ascii_lowercase, ascii_uppercase, digits
 
 from kiebitz.dissectors.anonymizing.addresses import Addresses
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.grammar import IdentifierKind
 
-MOST_WORDS = 1 << 17
+MAX_WORDS = 1 << 17
 """So many words are remembered; then the oldest is forgotten, as peers can send any number of them."""
 
-_LONGEST = 24
+_MAX_LENGTH = 24
 """A run of letters that goes on for longer is taken for several words."""
 
 _WINDOWS = "€‚„…†‡ˆ‰‹‘’“”•–—˜™›\ufffd\ufeff"
 """Punctuation outside Latin-1 that Windows-1252 has; and what stands where bytes are no text,
 or before it."""
 _LETTER = rf"(?:[^\W0-9_]|[^\x00-\xff\w\s{_WINDOWS}\ud800-\udfff])"
-_WORD = re.compile(rf"{_LETTER}{{1,{_LONGEST}}}|[0-9]{{1,15}}")
+_WORD = re.compile(rf"{_LETTER}{{1,{_MAX_LENGTH}}}|[0-9]{{1,15}}")
 
 _FIRST, _VOWELS, _CONSONANTS = "qxzyjwv", "aeiou", "bdfgklmnprst"
 """A made-up word begins with a letter that few words begin with, and can be spoken."""
@@ -69,13 +69,13 @@ class StandIns:
             other = self.text(bare)
         return f"{host.replace(bare, other)}{colon}{port}" if bare else endpoint
 
-    def rename(self, handle: Handle, name: object) -> object:
+    def rename(self, identifier: IdentifierKind, name: object) -> object:
         """The same for what is a name of this kind; a number stays that only counts within a game."""
-        if isinstance(name, str) and handle.of_server:
+        if isinstance(name, str) and identifier.of_server:
             return self.endpoint(name)
-        if isinstance(name, str) and handle.of_player:
+        if isinstance(name, str) and identifier.of_player:
             return self.text(name)
-        if type(name) is int and handle.lasting:
+        if type(name) is int and identifier.global_:
             return int(self.text(str(name)))
         return name
 
@@ -89,7 +89,7 @@ class StandIns:
         key = word.translate(_LOWER)
         stand_in = self._words.get(key)
         if stand_in is None:
-            if len(self._words) >= MOST_WORDS:
+            if len(self._words) >= MAX_WORDS:
                 self._taken.discard(self._words.pop(next(iter(self._words))))
             stand_in = self._words[key] = self._new(key)
             self._taken.add(stand_in)

@@ -20,7 +20,7 @@ import msgspec
 
 Fields = Mapping[str, Any]
 
-MOST_TURNS = 1000
+MAX_TURNS = 1000
 """So much may wait to be said; of a peer that asks more than that, the rest is left unanswered."""
 
 # What a message of a peer raises that makes no sense where it comes.
@@ -151,12 +151,12 @@ class Side:
 
     def _may(self, *ways: Act, optional: bool = False) -> None:
         """One of these is to be done, after what is to be done already."""
-        if ways and len(self._turns) < MOST_TURNS:
+        if ways and len(self._turns) < MAX_TURNS:
             self._turns.append(_Turn(ways, optional))
 
     def _plan(self, seconds: float, plan: Callable[[], None]) -> None:
         """Think of something once so long has passed."""
-        if len(self._planned) < MOST_TURNS:
+        if len(self._planned) < MAX_TURNS:
             heapq.heappush(self._planned, (self.now + seconds, next(self._numbers), plan))
 
     def _said(self, said: Say) -> None:

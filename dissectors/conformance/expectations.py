@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.grammar import IdentifierKind
 from kiebitz.dissectors.model import Direction
 
 Role = Literal["server", "client"]
@@ -30,7 +30,7 @@ Level = Literal["must", "should", "open"]
 """A specification demands it, recommends it, or leaves it open; only what it demands can be failed."""
 
 Reaction = Literal["answers", "refuses", "ignores", "closes"]
-"""It goes on as if the message were sound; says one of the messages that refuse; says nothing and goes on;
+"""It goes on as if the message were valid; says one of the messages that refuse; says nothing and goes on;
 ends the connection."""
 
 ANY_REACTION: tuple[Reaction, ...] = ("answers", "refuses", "ignores", "closes")
@@ -47,8 +47,8 @@ class Situation(msgspec.Struct, frozen=True):
 
     `following` is what is to be sent next on the same connection, None if nothing is; it `waits` if the peer
     says something before it. `state` is the table's
-    at this moment, and `player` what our player is called in it. `others` has, by handle, what stands in such
-    places in other players' conversations: their tokens, seats, names.
+    at this moment, and `player` what our player is called in it. `others` has, by kind, the identifiers in
+    other players' conversations: their tokens, seats, names.
     """
 
     frame: bytes
@@ -56,7 +56,7 @@ class Situation(msgspec.Struct, frozen=True):
     waits: bool = False
     state: State = msgspec.field(default_factory=dict)
     player: str | None = None
-    others: Mapping[Handle, Sequence[Any]] = msgspec.field(default_factory=dict)
+    others: Mapping[IdentifierKind, Sequence[Any]] = msgspec.field(default_factory=dict)
 
 
 class Refusal(NamedTuple):

@@ -30,22 +30,22 @@ REORDERED_NS = 100_000_000
 SWAPPED_NS = 10_000_000
 """Messages of several streams that were captured this close together may have been sent in another order."""
 
-_MOST_OVERTAKEN = 4
+_MAX_OVERTAKEN = 4
 """So many copies overtake another on its stream at the most, however quickly they follow each other."""
 
-_MOST_MISTAKEN = 4
+_MAX_MISTAKEN = 4
 """So much news in a row on one stream may have been copies that did not say the same as the others."""
 
 LOG_SIZE = 256
 """At least so many events are kept, and fewer than twice as many."""
 
 
-_LONGEST_KEPT = 1000
+_MAX_KEPT_LENGTH = 1000
 
 
 def text_key(text: str) -> Hashable:
     """A text as a part of a key; of a long one a digest is kept, so that the log stays small."""
-    return text if len(text) < _LONGEST_KEPT else sha256(text.encode()).digest()
+    return text if len(text) < _MAX_KEPT_LENGTH else sha256(text.encode()).digest()
 
 
 class Timed(Protocol):
@@ -119,7 +119,7 @@ class BroadcastLog(Generic[Told]):
                 cursor.latest = entry
                 return entry.told
         number = self._find(stream_id, cursor, key, ts_ns, may_be_late)
-        if number is None and may_be_late and 0 < cursor.news <= _MOST_MISTAKEN:
+        if number is None and may_be_late and 0 < cursor.news <= _MAX_MISTAKEN:
             number = self._next(stream_id, key, ts_ns, cursor.passed, cursor.place)
             if number is not None:
                 # So the news since then was none, or not to all.
@@ -162,7 +162,7 @@ class BroadcastLog(Generic[Told]):
         overtaking = 0
         for number in range(place - 1, max(cursor.born - self._first, 0) - 1, -1):
             entry = entries[number]
-            if entry.ts_ns < ts_ns - self._overtaken_ns or overtaking > _MOST_OVERTAKEN:
+            if entry.ts_ns < ts_ns - self._overtaken_ns or overtaking > _MAX_OVERTAKEN:
                 break
             if stream_id in entry.witnesses:
                 overtaking += 1

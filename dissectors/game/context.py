@@ -30,15 +30,15 @@ from kiebitz.dissectors.model import (
 SNAPSHOT_EVERY = 200
 """Events between two snapshots: what a jump to any moment has to replay at the most."""
 
-_MOST_GAMES_ON = 256
+_MAX_GAMES_ON = 256
 
-_LONGEST_LABEL = 200
+_MAX_LABEL_LENGTH = 200
 _CUT_LABEL = 60
 
 
 def label(name: str) -> str:
     """A name as it stands in events and in the state, again and again: one that is very long is cut short."""
-    return name if len(name) <= _LONGEST_LABEL else f"{name[:_CUT_LABEL]}…"
+    return name if len(name) <= _MAX_LABEL_LENGTH else f"{name[:_CUT_LABEL]}…"
 
 
 class GameContext:
@@ -52,27 +52,27 @@ class GameContext:
         self._findings = findings
         self._seq = 0
         self._changes: list[Change] = []
-        self._remarked: set[str] = set()
+        self._noted: set[str] = set()
         self.games_on: dict[int, Game] = {}
         """The games that are on, by number: the latest of them, if some are never ended."""
         self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
         """Whether something has come in a direction of a stream that may yet become a message."""
-        self.neighbours: Sequence[GameContext] = ()
+        self.peers: Sequence[GameContext] = ()
         """Those of all tables of the same protocol in this session, this one among them."""
 
-    def put(self, value: Any, *path: str) -> None:
+    def set_state(self, value: Any, *path: str) -> None:
         """Change the state at `path`; the change belongs to the next event. None takes the path away."""
         # The state gets its own object: what is put into it later must not alter this change.
         if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append((list(path), value))
 
-    def put_under(self, above: Sequence[str], part: State, path: Sequence[str], value: Any) -> None:
+    def set_part(self, above: Sequence[str], part: State, path: Sequence[str], value: Any) -> None:
         """The same for a `part` of the state, which stands at the path `above`: the way to it is not gone."""
         if set_at(part, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append(([*above, *path], value))
 
     def part_of(self, game: Game) -> tuple[tuple[str, str], State]:
-        """Where a game's part of the state is, and that part itself: `put_under` changes it."""
+        """Where a game's part of the state is, and that part itself: `set_part` changes it."""
         place = "games", str(game.id)
         return place, self.state.setdefault(place[0], {}).setdefault(place[1], {})
 
@@ -111,7 +111,7 @@ class GameContext:
         game = Game(self._ids.game, self.info.id, self.info.protocol, label, ts_ns)
         self._findings.games.append(game)
         self.games_on[game.id] = game
-        if len(self.games_on) > _MOST_GAMES_ON:
+        if len(self.games_on) > _MAX_GAMES_ON:
             del self.games_on[next(iter(self.games_on))]
         return game
 
@@ -187,17 +187,17 @@ class GameContext:
             )
         )
 
-    def remark_dialect(self, message: Message, row: MessageType) -> None:
+    def note_dialect(self, message: Message, row: MessageType) -> None:
         """Note, once per table, that a row of the grammar differs from the specification."""
         if row.deviation is not None:
-            self.remark(message, row.deviation, row.clause)
+            self.note_once(message, row.deviation, row.clause)
 
-    def remark(
+    def note_once(
         self, message: Message, deviation: str, clause: str, at: tuple[int, int] | None = None
     ) -> None:
         """Note, once per table, how a server or its clients differ from the specification."""
-        if deviation not in self._remarked:
-            self._remarked.add(deviation)
+        if deviation not in self._noted:
+            self._noted.add(deviation)
             self.diagnose(
                 message,
                 "note",

@@ -20,8 +20,8 @@ class GameTable(ABC):
         self.context = context
 
     @abstractmethod
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
-        """Take the next message, whose bytes are `frame`; `sound` says that its row allows it.
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
+        """Take the next message, whose bytes are `frame`; `valid` says that its row allows it.
 
         Sets its event and game, at once or before it is no longer among the `undecided`.
         """

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import FieldType, Handle, Mismatch, nearest_word
+from kiebitz.dissectors.grammar.grammar import FieldType, IdentifierKind, Mismatch, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.suggestions import suggesting
 
-_SHOWN = 40
+_MAX_QUOTED = 40
 """So much of a wrong value is quoted (characters)."""
 
 
@@ -23,14 +23,15 @@ def is_version(text: str) -> bool:
 
 
 class Text(FieldType):
-    """Any text that the framing lets through; a name, if it has a `handle`. Usual ones are its `words`."""
+    """Any text that the framing allows; a name, if it has an `identifier`. Its usual values are its
+    `words`."""
 
     title = "text"
     is_free_text = True
 
-    def __init__(self, handle: Handle | None = None, words: tuple[str, ...] = ()) -> None:
+    def __init__(self, identifier: IdentifierKind | None = None, words: tuple[str, ...] = ()) -> None:
         self.words = words
-        self.handle = handle
+        self.identifier = identifier
 
     def decode(self, text: str) -> str:
         return text
@@ -62,18 +63,20 @@ class Word(Text):
 
 
 class Number(FieldType):
-    """A whole number, 0 or more; the number of something, if it has a `handle`."""
+    """A whole number, 0 or more; the number of something, if it has an `identifier`."""
 
     title = "whole number"
     wrong_texts = OF_NUMBERS
 
-    def __init__(self, handle: Handle | None = None) -> None:
-        self.handle = handle
+    def __init__(self, identifier: IdentifierKind | None = None) -> None:
+        self.identifier = identifier
 
     def decode(self, text: str) -> int:
         # At most 15 digits: a number that every reader of the database can hold.
         if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise Mismatch(0, len(text), f'"{text[:_SHOWN]}" is not a number', "a whole number", "bad-number")
+            raise Mismatch(
+                0, len(text), f'"{text[:_MAX_QUOTED]}" is not a number', "a whole number", "bad-number"
+            )
         return int(text)
 
     def encode(self, value: Any) -> str:
@@ -82,5 +85,5 @@ class Number(FieldType):
 
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
     """What to raise for a text that is none of `words`, with the one that it was probably meant to be."""
-    problem = f'"{text[:_SHOWN]}" is not known here' if text else "there is nothing here"
+    problem = f'"{text[:_MAX_QUOTED]}" is not known here' if text else "there is nothing here"
     return Mismatch(0, len(text), suggesting(problem, nearest_word(text, words)), expected)

@@ -180,7 +180,7 @@ class LineFramer(ByteFramer):
 SHORT = 512
 """Of pieces that have no more bytes it is remembered where messages end: a server says the same to all."""
 
-MOST_SHORT = 4096
+MAX_SHORT = 4096
 """Of so many short pieces at the most: those that came last."""
 
 GOES_ON = -1

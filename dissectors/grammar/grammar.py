@@ -24,8 +24,8 @@ from kiebitz.dissectors.suggestions import suggested
 UNREADABLE = "unreadable"
 """The name of a message in which no message type could be made out; its diagnostic says why."""
 
-Follows = Literal["before", "after"]
-"""From what an event follows that only one player was told: from what was told last, or is told next."""
+ImpliedBy = Literal["before", "after"]
+"""The event that implies one that only one player was told: the last one before it, or the next one."""
 
 _MEANT = 40
 """So much of a text (characters) is compared with the words that may have been meant."""
@@ -55,97 +55,112 @@ class Mismatch(Exception):
         self.code = code
 
 
-class Handle(msgspec.Struct, frozen=True):
-    """A kind of value by which a protocol names something: a token, a player's number, a lobby.
+class IdentifierKind(msgspec.Struct, frozen=True):
+    """A kind of identifier: a token, a player's number, a lobby.
 
-    Another playing of the same game has other such values in the same places. One that is `per_stream` names
-    something in one conversation only; one that is `of_player` names a player, one that is `of_server` the
-    address of a server, `ip:port`. A number that is `lasting` names the same player in other games, too.
-    Values that are `nobody` stand where nothing is named; null does, too.
+    Another session of the same game has other values in its place. A `per_stream` identifier holds on one
+    connection only. `of_player` identifies a player, `of_server` the address of a server, `ip:port`; a
+    `global_` number identifies the same player in other games, too. `null_values` identify nothing, as null.
     """
 
     title: str
     per_stream: bool = False
     of_player: bool = False
     of_server: bool = False
-    lasting: bool = False
-    nobody: tuple[Any, ...] = ()
+    global_: bool = False
+    null_values: tuple[Any, ...] = ()
 
     def renamed(self, value: Any, rename: Rename) -> Any:
-        """Another name in place of this one, or the same value if it names nothing."""
-        return value if value is None or value in self.nobody else rename(self, value)
+        """Return the value that replaces an identifier, or the same value if it identifies nothing."""
+        return value if value is None or value in self.null_values else rename(self, value)
 
 
 class KeysOf(msgspec.Struct, frozen=True):
-    """In the place of a handle: only where the value is an object its keys are such handles."""
+    """An object whose keys are identifiers; a value that is no object is none."""
 
-    handle: Handle
-
-
-Handles = Mapping[str, Handle | KeysOf]
-"""What the values under a key name, at whatever depth: in a list each part does, in an object each key."""
+    kind: IdentifierKind
 
 
-Rename = Callable[[Handle, Any], Any]
-"""Gives the value to stand in place of one that names something."""
+IdentifierKinds = Mapping[str, IdentifierKind | KeysOf]
+"""The kinds of identifiers by key, at any depth: each item of a list is one, and each key of an object."""
+
+
+Rename = Callable[[IdentifierKind, Any], Any]
+"""Returns the value that replaces an identifier."""
 
 Replace = Callable[[str], str]
-"""Gives the text to stand in place of one that may tell who somebody is."""
+"""Returns the text that replaces one that may be personal."""
 
 
 class FieldType(ABC):
-    """How a field's text and its JSON value belong together."""
+    """The relation between a field's text and its JSON value."""
 
     title: str
-    """What a person reads in the reference, such as "dice, higher die first"."""
+    """Description in the reference, such as "dice, higher die first"."""
 
-    handle: Handle | None = None
-    """What a value names, if it names something that has another name in another playing."""
+    identifier: IdentifierKind | None = None
+    """Kind of identifier that a value is, if it is one."""
 
     is_free_text = False
-    """Whether a value is any text that its sender likes, so that it may tell who somebody is."""
+    """True if a value is text of its sender's choice, which may be personal."""
 
     words: tuple[str, ...] = ()
-    """The fixed words that a value can be; of a free text, those that say nothing of anybody."""
+    """The fixed words that a value can be; of free text, the words that are not personal."""
 
     wrong_texts: Sequence[Wrong] = OF_ANY
-    """What may be put in the place of a value to see what a program makes of it."""
+    """Candidates for invalid texts; `decode` decides which of them are."""
+
+    parts: Sequence[FieldType] = ()
+    """Types of the parts of a value, if it has any; `with_parts` then applies a function to each part."""
 
     @abstractmethod
     def decode(self, text: str) -> Any:
-        """The JSON value of `text`. Raises Mismatch."""
+        """Return the JSON value of `text`; raise Mismatch if it is not valid."""
 
     @abstractmethod
     def encode(self, value: Any) -> str:
-        """The text of a value; `decode` gives the value back."""
+        """Return the text of a value, which decodes to it again."""
 
     def remark(self, text: str) -> str | None:
-        """What is unusual but harmless about a text that decodes, or None."""
+        """Return what is unusual but harmless about a valid text, or None."""
         return None
 
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        """Return a value with `change`, called with its type, applied to each of its `parts`."""
+        return value
+
     def renamed(self, value: Any, rename: Rename) -> Any:
-        """A value of this type with another name wherever it has one; types with parts look into them."""
-        return value if self.handle is None else self.handle.renamed(value, rename)
+        """Return a value with every identifier replaced by `rename`."""
+        if self.parts:
+            return self.with_parts(value, lambda kind, part: kind.renamed(part, rename))
+        return value if self.identifier is None else self.identifier.renamed(value, rename)
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
-        """A value of this type that names nobody: `replace` gives another text for one that is free, and
-        `rename` another name. Types with parts that are free texts look into them."""
+        """Return a value with free text replaced by `replace`, and identifiers by `rename`."""
+        if self.parts:
+            return self.with_parts(value, lambda kind, part: kind.anonymized(part, replace, rename))
         if self.is_free_text and isinstance(value, str):
             return value if value in self.words else replace(value)
         return self.renamed(value, rename)
 
     def all_words(self) -> Iterator[str]:
-        """The fixed words of a value, and of what is in it; types with parts look into them."""
+        """Yield the fixed words of a value and of its parts."""
         yield from self.words
+        for part in self.parts:
+            yield from part.all_words()
 
-    def handles(self) -> Iterator[Handle]:
-        """What values can name; types with parts say what these do."""
-        if self.handle is not None:
-            yield self.handle
+    def identifiers(self) -> Iterator[IdentifierKind]:
+        """Yield the kinds of identifiers in a value."""
+        if self.identifier is not None:
+            yield self.identifier
+        for part in self.parts:
+            yield from part.identifiers()
 
     def wrong_values(self) -> Iterator[Wrong]:
-        """The ways in which a value can be wrong: of `wrong_texts` those that `decode` refuses, and the odd
-        ones. Types with parts say how these can be wrong."""
+        """Yield invalid values: the `wrong_texts` that `decode` rejects, and odd ones that it accepts.
+
+        Types with parts add what is invalid in these.
+        """
         for wrong in self.wrong_texts:
             if not isinstance(wrong.text, str) or self._refuses(wrong.text):
                 yield wrong
@@ -161,69 +176,111 @@ class FieldType(ABC):
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A field of a message. A *fresh* value is made up by the server and differs in every game played.
+    """A field of a message.
 
-    An `optional` field may be left out.
+    A `generated` value is made up by the server and differs in every game. An `optional` field may be absent.
     """
 
     name: str
     type: FieldType
-    gloss: str
-    fresh: bool = False
+    description: str
+    generated: bool = False
     optional: bool = False
 
 
-class MessageType(msgspec.Struct, frozen=True, dict=True):
-    """A row of a grammar.
-
-    `answers` names the messages that this one replies to; `broadcast` says that the server sends a copy to
-    each client; `deviation` tells in a sentence how the row differs from the specification, None if it does
-    not, and makes a note once per table. `brief` says in a listing what a message is about, with fields in
-    braces; the gloss, where it is None. A `heartbeat` comes when the clock says so and tells nothing.
-    """
+class _MessageHead(msgspec.Struct, frozen=True, dict=True):
+    """The attributes of a message type that may be given by position."""
 
     name: str
     direction: Direction
     fields: tuple[Field, ...]
-    gloss: str
+    description: str
+
+
+class MessageType(_MessageHead, frozen=True, kw_only=True):
+    """A row of a grammar.
+
+    Attributes:
+        clause: Heading or number of the specification's clause.
+        answers: Names of the messages that this one replies to.
+        broadcast: True if the server sends a copy to each client.
+        deviation: Sentence that says how the row differs from the specification; noted once per table.
+        summary: Text for listings, with fields in braces; if None, the description.
+        heartbeat: True if it is sent at fixed times and has no meaning in the game.
+    """
+
     clause: str
     answers: tuple[str, ...] = ()
     broadcast: bool = False
     deviation: str | None = None
-    brief: str | None = None
+    summary: str | None = None
     heartbeat: bool = False
 
     @cached_property
-    def is_fresh(self) -> bool:
-        """Whether no two messages of this type are the same."""
-        return any(field.fresh for field in self.fields)
+    def is_generated(self) -> bool:
+        """True if no two messages of this type are the same."""
+        return any(field.generated for field in self.fields)
+
+    def matches(self, fields: Mapping[str, Any]) -> bool:
+        """Return True if a message of this name with these fields can be of this row."""
+        return {field.name for field in self.fields} >= {*fields}
+
+    def renamed(self, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
+        """Return the fields with every identifier replaced by `rename`."""
+        return self.with_each(fields, lambda kind, value: kind.renamed(value, rename))
+
+    def anonymized(self, fields: Mapping[str, Any], replace: Replace, rename: Rename) -> dict[str, Any]:
+        """Return the fields with everything personal replaced; see `FieldType.anonymized`."""
+        return self.with_each(fields, lambda kind, value: kind.anonymized(value, replace, rename))
+
+    def with_each(self, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
+        """Return the fields with `change` applied to each."""
+        types = {field.name: field.type for field in self.fields}
+        return {name: change(types[name], value) for name, value in fields.items()}
+
+    def identifiers(self, fields: Mapping[str, Any]) -> list[tuple[IdentifierKind, Any]]:
+        """Return the identifiers in the fields, with their kinds, in order."""
+        found: list[tuple[IdentifierKind, Any]] = []
+
+        def note(kind: IdentifierKind, value: Any) -> Any:
+            found.append((kind, value))
+            return value
+
+        self.renamed(fields, note)
+        return found
 
 
-class EventKind(msgspec.Struct, frozen=True):
-    """A kind of event: its data fields, a sentence with them in braces, and who could know of it.
-
-    A `secret` event is known only to its actor. The field `ending` may say how a connection ended.
-
-    The messages named in `own` tell it on its actor's own connection; of a kind that `introduces`, the first
-    does. One that `restores` shows that the server took the client for an earlier player of that name. A
-    player that sees an event was told the parts of the state in `tells` whole: paths with dots, in which
-    `{game}` is the event's game and any other name in braces a field of its data, each value of a list.
-
-    Some follow from what was told `before`, or `after`, in the same game: whoever was told that knows it.
-    A `spoken` one may have been said to one client alone; `to` in its data names it, if it is known.
-    """
+class _EventHead(msgspec.Struct, frozen=True):
+    """The attributes of an event kind that may be given by position."""
 
     kind: str
     fields: tuple[str, ...]
     sentence: str
+
+
+class EventKind(_EventHead, frozen=True, kw_only=True):
+    """A kind of event: its data fields, a sentence with them in braces, and who could observe it.
+
+    Attributes:
+        secret: True if only its actor knows of it.
+        ending: Field that may say how a connection ended.
+        reported_by: Messages that report it on its actor's own connection.
+        identifies: True if the first of these messages on a connection identifies its player.
+        restores: True if the server has accepted the client as an earlier player of that name.
+        tells: Parts of the state that the message contains completely: paths with dots, in which `{game}` is
+            the event's game and another name in braces a field of its data, each value of a list.
+        implied_by: Position of the event of the same game from which it follows; who observed that, knows it.
+        directed: True if it may have been said to one client alone, which `to` in its data names if known.
+    """
+
     secret: bool = False
     ending: str | None = None
-    own: tuple[str, ...] = ()
-    introduces: bool = False
+    reported_by: tuple[str, ...] = ()
+    identifies: bool = False
     restores: bool = False
     tells: tuple[str, ...] = ()
-    follows: Follows | None = None
-    spoken: bool = False
+    implied_by: ImpliedBy | None = None
+    directed: bool = False
 
     def told_paths(self, game: int | None, data: Mapping[str, Any]) -> Iterator[list[str]]:
         """Yield the paths in `tells` for an event of this game with this data."""
@@ -300,47 +357,55 @@ class Flaw(msgspec.Struct, frozen=True):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """What a frame says. `row` is None where no message type could be made out.
+    """A decoded frame; `row` is None if its message type is unknown.
 
-    `sound` says that the message is one that its row allows: its flaws are notes or warnings, if it has any.
+    A `valid` message conforms to its row: its flaws, if any, are notes or warnings.
     """
 
     row: MessageType | None
     fields: dict[str, Any]
     fields_json: str
-    sound: bool
+    valid: bool
     flaws: tuple[Flaw, ...] = ()
 
 
 class Grammar:
-    """The rows, event kinds and rules of one protocol; `foreign` if its messages' names need a gloss.
+    """The rows, event kinds and rules of one protocol.
 
-    `data_handles` says what the values in the data of its events name, and under `actor` who acts;
-    `state_handles` the same of its table's state. Where an event has two values that name the same player,
-    his number and his name or two of his names, `aliases` leads from the one's key to the newer one's.
-    `mixed` are the values, in fields or data, that are a list or an object in one message and not in another
-    of the same name: `Spieler.Rohstoffe`, where lists around them add nothing.
-    `more_words` are those of its wording that no row has: markup, and other spellings.
+    Args:
+        protocol: Name in the database and in filters, one word in small letters.
+        title: Name for people.
+        rows: Message types; several of one name are dialects.
+        events: Kinds of events that the game table reports.
+        rules: Checks of the game table.
+        foreign: True if message names are not English, so that listings add a gloss.
+        data_identifiers: Kinds of the identifiers in the data of events by key, and of `actor`.
+        state_identifiers: The same for the state.
+        aliases: Pairs of keys of identifiers of the same player: number and name, or old and new name.
+        variable_shape: Paths of values in fields or data that are a list or an object in some messages only,
+            such as `Spieler.Rohstoffe`; lists around them add nothing.
+        more_words: Words of the protocol that no row contains: markup, other spellings.
     """
 
     def __init__(
         self,
         protocol: str,
         title: str,
+        *,
         rows: Iterable[MessageType],
-        events: Iterable[EventKind],
-        foreign: bool = False,
-        data_handles: Handles = MappingProxyType({}),
-        state_handles: Handles = MappingProxyType({}),
-        aliases: Mapping[str, str] = MappingProxyType({}),
+        events: Iterable[EventKind] = (),
         rules: Iterable[Rule] = (),
-        mixed: Collection[str] = (),
+        foreign: bool = False,
+        data_identifiers: IdentifierKinds = MappingProxyType({}),
+        state_identifiers: IdentifierKinds = MappingProxyType({}),
+        aliases: Mapping[str, str] = MappingProxyType({}),
+        variable_shape: Collection[str] = (),
         more_words: Iterable[str] = (),
     ) -> None:
         self.foreign = foreign
-        self.mixed = frozenset(mixed)
-        self.data_handles = data_handles
-        self.state_handles = state_handles
+        self.variable_shape = frozenset(variable_shape)
+        self.data_identifiers = data_identifiers
+        self.state_identifiers = state_identifiers
         self.aliases = aliases
         self._more_words = tuple(more_words)
         self.protocol = protocol
@@ -354,8 +419,12 @@ class Grammar:
             self._by_name[key] = (*self._by_name.get(key, ()), row)
 
     def rows_named(self, direction: Direction, name: str) -> tuple[MessageType, ...]:
-        """The rows (dialects) of a message name in one direction; empty if there is none."""
+        """Return the rows (dialects) of a message name in one direction; empty if there is none."""
         return self._by_name.get((direction, name), ())
+
+    def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
+        """Return the first row of a message name that has these fields."""
+        return next((row for row in self.rows_named(direction, name) if row.matches(fields)), None)
 
     def row_with(self, name: str, direction: Direction, fields: Collection[str]) -> MessageType:
         """The row of a message that has exactly these fields, but for optional ones. Raises ValueError if

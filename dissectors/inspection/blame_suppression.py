@@ -18,10 +18,10 @@ from kiebitz.dissectors.model import Action, Altered, Direction, Findings, Game,
 WRITTEN: frozenset[Action] = frozenset({"change", "insert", "double"})
 """After these, what was passed on is no peer's writing."""
 
-_MOST_PASSED_ON = 1024
+_MAX_PASSED_ON = 1024
 """So many stretches of altered bytes are remembered, all streams together."""
 
-_MOST_GAMES = 1024
+_MAX_GAMES = 1024
 
 _NO_ACCUSATION = " (after Kiebitz has altered a message)"
 _LED_TO = ("sequence", "rule", "state")
@@ -69,7 +69,7 @@ class Aftermath:
             self._clean_ns = game.started_ns
             return
         self._games[game.id] = game
-        if len(self._games) > _MOST_GAMES:
+        if len(self._games) > _MAX_GAMES:
             del self._games[next(iter(self._games))]
 
     def shows_at(self, ts_ns: int) -> bool:
@@ -91,7 +91,7 @@ class PassedOn:
         way = (item.stream.id, item.direction)
         self._stretches.setdefault(way, deque()).append((item.offset, item.offset + item.length, item.action))
         self._order.append(way)
-        if len(self._order) > _MOST_PASSED_ON:
+        if len(self._order) > _MAX_PASSED_ON:
             oldest = self._order.popleft()
             stretches = self._stretches[oldest]
             stretches.popleft()

@@ -52,7 +52,7 @@ UNDECIDED_HEAD = 64 << 10
 UNDECIDED_BYTES = 8 << 20
 """How many bytes wait for all servers together: a capture may hold much that is no game."""
 
-MOST_SERVERS = 1024
+MAX_SERVERS = 1024
 """So many servers are remembered that nobody is speaking to; the one longest left alone is forgotten."""
 
 CUT_OFF = "cut-off"
@@ -246,7 +246,7 @@ class Inspector:
     def _left_alone(self, stream: Stream) -> None:
         """The last stream of a server is over: it is remembered for a while, in case another one comes."""
         self._idle[stream.transport, stream.server] = None
-        if len(self._idle) <= MOST_SERVERS:
+        if len(self._idle) <= MAX_SERVERS:
             return
         key, _ = self._idle.popitem(last=False)
         server = self._servers.pop(key)
@@ -327,8 +327,8 @@ class Inspector:
         server.table = dissector.table(info, self._ids, self._findings)
         context = server.table.context
         context.is_unfinished = self._is_unfinished
-        context.neighbours = neighbours = self._contexts.setdefault(dissector.protocol, [])
-        neighbours.append(context)
+        context.peers = peers = self._contexts.setdefault(dissector.protocol, [])
+        peers.append(context)
         self._own_doing.met((stream.transport, stream.server), context.info.protocol, self._tables)
         for conversation in self._conversations.values():
             if conversation.server is server:
@@ -557,7 +557,7 @@ class Inspector:
                 conversation.habits.add(habit)
             self._report(message, flaw, data)
         if row is not None:
-            table.message(message, row, decoded.sound, data)
+            table.message(message, row, decoded.valid, data)
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Not if it is something that real peers pass over.
             table.unreadable(conversation.stream, direction)
@@ -584,7 +584,7 @@ class Inspector:
             return unreadable(flaw)
         if frame.cut == "end" and ended in ("closed", "reset"):
             assert server.dissector is not None
-            return server.dissector.truncated(frame.data, direction)
+            return server.dissector.codec.truncated(frame.data, direction)
         # The capture, not the sender, has left out the rest; a gap has its own diagnostic.
         return unreadable()
 
@@ -611,7 +611,7 @@ class Inspector:
 
 def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:
     """Whether a datagram says what has led to a wrong guess before."""
-    row = dissector.decode(data, direction).row if server.disproved else None
+    row = dissector.codec.decode(data, direction).row if server.disproved else None
     return row is not None and (direction, row.name) in server.disproved
 
 

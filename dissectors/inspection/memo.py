@@ -10,33 +10,32 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Direction
 
-MOST_FRAMES = 4096
+MAX_FRAMES = 4096
 """How many decoded frames of a protocol's direction are `lately` at the most."""
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """How many bytes these frames have; what they say takes a multiple of that."""
 
-LONGEST_FRAME = 4096
+MAX_FRAME_LENGTH = 4096
 """Frames longer than this (bytes) are not remembered."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class Lately(dict[Key, Value]):
-    """What was worked out of things lately; when it is of too many, all is forgotten."""
+class BoundedDict(dict[Key, Value]):
+    """A cache of at most `max_entries`, of inputs of at most `max_length`; when it is full, it is emptied."""
 
-    def __init__(self, most: int, longest: int) -> None:
-        """Of at most so many things, none of them longer than this (bytes or characters)."""
+    def __init__(self, max_entries: int, max_length: int) -> None:
         super().__init__()
-        self._most = most
-        self._longest = longest
+        self._max_entries = max_entries
+        self._max_length = max_length
 
     def keep(self, key: Key, value: Value, length: int) -> None:
-        """Remember what was worked out of a thing of this length, unless that is too long."""
-        if length > self._longest:
+        """Store the value for an input of this length, unless that is too long."""
+        if length > self._max_length:
             return
-        if len(self) >= self._most:
+        if len(self) >= self._max_entries:
             self.clear()
         self[key] = value
 
@@ -50,7 +49,7 @@ class Memo(msgspec.Struct, eq=False):
 
     lately: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
     before: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
-    room: int = MOST_BYTES
+    room: int = MAX_BYTES
 
 
 def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
@@ -59,11 +58,11 @@ def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction
     if found is None:
         found = memo.before.get(frame)
         if found is None:
-            found = dissector.decode(frame, direction)
-            if len(frame) > LONGEST_FRAME or (found.row is not None and found.row.is_fresh):
+            found = dissector.codec.decode(frame, direction)
+            if len(frame) > MAX_FRAME_LENGTH or (found.row is not None and found.row.is_generated):
                 return found
-        if len(memo.lately) >= MOST_FRAMES or memo.room < len(frame):
-            memo.before, memo.lately, memo.room = memo.lately, {}, MOST_BYTES
+        if len(memo.lately) >= MAX_FRAMES or memo.room < len(frame):
+            memo.before, memo.lately, memo.room = memo.lately, {}, MAX_BYTES
         memo.lately[frame] = found
         memo.room -= len(frame)
     return found

@@ -19,14 +19,14 @@ PROOF = 5
 ENOUGH = 16
 """After so many messages in which nothing can be read a guess may be taken back."""
 
-MOST_HELD = 64
+MAX_HELD = 64
 """So many accusations that come after the guess are held: if it is not taken back by then, it is right."""
 
 _WEIGHT = 1024
 """Of so many bytes in one frame each counts as a message more: a byte stream may be one long frame."""
 
 _LOOKED_AT = 64 << 10
-_MOST_STREAMS = 256
+_MAX_STREAMS = 256
 
 
 class Guess:
@@ -53,10 +53,10 @@ class Guess:
         """What a frame says; one that came before the guess does not count against it."""
         if stream.id not in self.streams:
             self.streams[stream.id] = stream
-            if len(self.streams) > _MOST_STREAMS:
+            if len(self.streams) > _MAX_STREAMS:
                 del self.streams[next(iter(self.streams))]
         if decoded.row is not None:
-            if decoded.sound:
+            if decoded.valid:
                 self._sound += 1
                 self.names.add((direction, decoded.row.name))
             else:
@@ -84,7 +84,7 @@ class Guess:
     @property
     def is_proven(self) -> bool:
         """Whether it is right, whatever comes, or nothing else can be waited for."""
-        return len(self.names) >= PROOF or self._held_since >= MOST_HELD
+        return len(self.names) >= PROOF or self._held_since >= MAX_HELD
 
     @property
     def is_unlikely(self) -> bool:

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing.message_reader import Ear, Heard
@@ -26,7 +27,7 @@ MOST_PLACES = 6
 def only_answers(dissector: Dissector, plays: Direction) -> bool:
     """Whether all that this side says, but for how it comes in, answers a message of the other."""
     rows = [row for row in dissector.grammar.rows if row.direction == plays and row.deviation is None]
-    asked = [row for row in rows if row.name not in dissector.introductions]
+    asked = [row for row in rows if row.name not in dissector.identity.login_messages]
     return plays == "c2s" and bool(asked) and all(row.answers for row in asked)
 
 
@@ -76,7 +77,7 @@ class AnsweringWay(WayOfRecord):
         last: dict[int, Line] = {}
         for line in (step for step in script.steps if isinstance(step, Line) and step.whole):
             role = line.role.number
-            decoded = self._dissector.decode(line.data, line.direction)
+            decoded = self._dissector.codec.decode(line.data, line.direction)
             if decoded.row is None or decoded.row.heartbeat:
                 continue
             if line.direction == "s2c":
@@ -125,7 +126,7 @@ class AnsweringWay(WayOfRecord):
             return False
         if self._at_start:
             return self._early is not None and said.line in self._openings[said.line.role.number][:1]
-        return self._fits(self._dissector.decode(said.data, "c2s"))
+        return self._fits(self._dissector.codec.decode(said.data, "c2s"))
 
     def _at(self, said: Say) -> Place:
         line = said.line
@@ -184,7 +185,7 @@ class AnsweringWay(WayOfRecord):
         for message in self._ears[connection].hear(data):
             if message.row.heartbeat:
                 for answer in self._dissector.grammar.heartbeats_to(message.row.name, "c2s"):
-                    replies.append(Say(connection, self._dissector.encode(answer, "c2s", {})))
+                    replies.append(Say(connection, self._dissector.codec.encode(answer, "c2s", {})))
             else:
                 self._compare(connection, message)
                 self._answer(connection, message)
@@ -208,7 +209,7 @@ class AnsweringWay(WayOfRecord):
         expected = self.place.expected
         if expected is None:
             return
-        recorded = self._dissector.decode(expected.data, "s2c")
+        recorded = self._dissector.codec.decode(expected.data, "s2c")
         if recorded.row is not live.row:
             return
         is_others = expected.role is not self._roles[connection]
@@ -216,30 +217,30 @@ class AnsweringWay(WayOfRecord):
         self._is_as_usual = is_others or named == expected_named
 
     def _players(self, row: MessageType, fields: dict[str, Any]) -> list[str]:
-        named = self._dissector.names(row, fields)
-        return sorted(str(name) for handle, name in named if handle.of_player)
+        named = row.identifiers(fields)
+        return sorted(str(name) for identifier, name in named if identifier.of_player)
 
     def _answer(self, connection: int, live: Heard) -> None:
         """Answer a question as in the record, with today's names."""
         pairs = self._answers.get(live.row.name, [])
         role = self._roles[connection]
         own = [pair for pair in pairs if pair[1].role is role] or pairs
-        fitting = [pair for pair in pairs if self._fits(self._dissector.decode(pair[1].data, "c2s"))]
+        fitting = [pair for pair in pairs if self._fits(self._dissector.codec.decode(pair[1].data, "c2s"))]
         pairs = [pair for pair in fitting if pair[1].role is role] or fitting or own
         if not pairs:
             return
         key = (connection, live.row.name)
         turn = self._turns[key] = self._turns.get(key, -1) + 1
         question, answer = pairs[turn % len(pairs)]
-        asked = self._dissector.decode(question.data, "s2c")
-        told = self._dissector.decode(answer.data, "c2s")
+        asked = self._dissector.codec.decode(question.data, "s2c")
+        told = self._dissector.codec.decode(answer.data, "c2s")
         if asked.row is None or told.row is None:
             return
         try:
             if asked.row is live.row:
                 self._bindings.take(self._dissector, live.row, asked.fields, live.fields, role.number)
             fields = self._bindings.told(self._dissector, told.row, told.fields, role.number)
-            data = self._dissector.rewrite(answer.data, "c2s", fields)
+            data = self._dissector.codec.rewrite(answer.data, "c2s", fields)
         except UNWRITABLE:
             return
         self._due.append(Say(connection, data, 0, True, answer))

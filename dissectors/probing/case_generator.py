@@ -39,7 +39,7 @@ def cases_of(dissector: Dissector, role: Role) -> tuple[Case, ...]:
 
 def breaking(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
     """By rule of a protocol's table the cases that break it, or why there are none."""
-    reactions = dissector.reactions
+    reactions = dissector.conformance.reactions
     cases = [case.name for role in ROLES for case in cases_of(dissector, role)]
     found: dict[str, tuple[str, ...] | str] = {}
     for rule in dissector.grammar.rules:
@@ -65,7 +65,7 @@ class _Maker:
         self._spoiler = Spoiler(dissector, self._direction)
         self._rows = [row for row in dissector.grammar.rows if row.direction == self._direction]
         self._transport: Transport = dissector.transport
-        self._reactions = dissector.reactions
+        self._reactions = dissector.conformance.reactions
         # A field of every message, such as the version, is no message's own.
         first = self._rows[0].fields if len(self._rows) > 1 else ()
         self._everywhere = [each for each in first if all(each in row.fields for row in self._rows)]
@@ -163,7 +163,7 @@ class _Maker:
     def _of_forms(self, row: MessageType, label: str) -> Iterator[Case]:
         for form in forms_of(row, self._dissector, self._role):
             yield self._message_case(row, f"{label}/{form.kind}", form.sentence, form.make, form)
-        if row.name not in self._dissector.introductions:
+        if row.name not in self._dissector.identity.login_messages:
             yield self._message_case(row, f"{label}/first", "before anything else", acts.whole, at_start=True)
 
     def _of_spellings(self, row: MessageType, label: str) -> Iterator[Case]:
@@ -223,12 +223,16 @@ class _Maker:
                 name = f"{around}{as_name(wrong.part)}/{wrong.kind}"
             yield case(name, wrong.title, partial(spoiler.with_text, of, wrong))
         # Nobody is sent to another server than the one that is given.
-        for handle in dict.fromkeys(each for each in of.type.handles() if not each.of_server):
+        for identifier in dict.fromkeys(each for each in of.type.identifiers() if not each.of_server):
             for is_others in (True, False) if not out_of_range else (True,):
                 whose = "others" if is_others else "nobodys"
-                sentence = f"another's {handle.title}" if is_others else f"a {handle.title} that there is not"
-                make = acts.made(partial(spoiler.naming, of, handle, is_others))
-                name = f"{at_field}/{whose}-{as_name(handle.title)}"
+                sentence = (
+                    f"another's {identifier.title}"
+                    if is_others
+                    else f"a {identifier.title} that there is not"
+                )
+                make = acts.made(partial(spoiler.naming, of, identifier, is_others))
+                name = f"{at_field}/{whose}-{as_name(identifier.title)}"
                 yield self._message_case(row, name, sentence, make, of=of)
 
     def _dialect(self, row: MessageType) -> Case:

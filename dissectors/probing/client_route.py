@@ -83,7 +83,7 @@ class PlayersWay(PlayedWay):
         if aim is None or self._has_acted:
             return None
         # The others are to come in as players do.
-        is_for_all = aim.name not in self._dissector.introductions
+        is_for_all = aim.name not in self._dissector.identity.login_messages
         return aim if is_for_all or seat is self._seats[-1] else None
 
     def _may_call(self) -> bool:
@@ -136,7 +136,7 @@ class PlayersWay(PlayedWay):
     def _is_company(self) -> bool:
         """Whether there are others enough: all, where a server may wait for all before it answers."""
         aim = self._goal.aim
-        needs_all = aim is None or aim.name is None or aim.name in self._dissector.introductions
+        needs_all = aim is None or aim.name is None or aim.name in self._dissector.identity.login_messages
         here = sum(seat.connection is not None for seat in self._seats)
         return here >= (len(self._seats) if needs_all else min(2, len(self._seats)))
 

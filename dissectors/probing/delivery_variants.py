@@ -52,7 +52,7 @@ def forms_of(row: MessageType, dissector: Dissector, role: Role) -> Sequence[For
     """What can be done with a message to a program of a role."""
     forms = [Form("whole", "as it is", acts.whole, harmless=True)]
     forms += _IN_A_STREAM if dissector.transport == "tcp" else _IN_DATAGRAMS
-    patience = dissector.patience.get(row.name)
+    patience = dissector.conformance.timeouts.get(row.name)
     if row.answers and dissector.transport == "tcp":
         forms.append(Form("never", "it is not sent", acts.never))
     if row.answers and patience is not None:

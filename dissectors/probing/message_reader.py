@@ -12,7 +12,7 @@ from kiebitz.dissectors.model import Direction
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """A sound message: its bytes, and what they say."""
+    """A valid message: its bytes, and what they say."""
 
     frame: bytes
     row: MessageType
@@ -29,13 +29,13 @@ class Ear:
         self._came = 0
 
     def hear(self, data: bytes) -> list[Heard]:
-        """The messages that come to an end with these bytes; what is not sound is left out."""
+        """The messages that come to an end with these bytes; what is not valid is left out."""
         frames = [*self._framer.feed(self._came, data), *self._framer.settle()]
         self._came += len(data)
         found = []
         for frame in frames:
-            decoded = self._dissector.decode(frame.data, self._hears)
-            if decoded.row is not None and decoded.sound:
+            decoded = self._dissector.codec.decode(frame.data, self._hears)
+            if decoded.row is not None and decoded.valid:
                 found.append(Heard(frame.data, decoded.row, decoded.fields))
         return found
 

@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from kiebitz.dissectors.conformance.expectations import Breach, NotHere, Situation, Spelling
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Handle, MessageType, Mismatch, to_json
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, IdentifierKind, MessageType, Mismatch, to_json
 from kiebitz.dissectors.grammar.invalid_values import NOBODY, Wrong
 from kiebitz.dissectors.grammar.patching import Place, replaced
 from kiebitz.dissectors.model import Direction
@@ -72,22 +73,22 @@ class Spoiler:
         middle = place[0] + (place[1] + 1) // 2
         return self._spoilt(frame, frame[:middle] + _NO_UTF_8 + frame[middle:], must_be_flawed=False)
 
-    def naming(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
+    def naming(self, field: Field, identifier: IdentifierKind, is_others: bool, at: Situation) -> bytes:
         """With the name of somebody or something else: another player's, or nobody's. Raises NotHere."""
         frame, decoded, row = self._with_field(field, at.frame)
-        known = at.others.get(handle, ())
+        known = at.others.get(identifier, ())
 
-        def renamed(named: Handle, value: Any) -> Any:
-            if named is not handle:
+        def renamed(named: IdentifierKind, value: Any) -> Any:
+            if named is not identifier:
                 return value
             if not is_others:
                 return _nobodys(value)
             return next((other for other in known if other != value and type(other) is type(value)), value)
 
         before = {field.name: decoded.fields[field.name]}
-        after = self._dissector.renamed(row, before, renamed)
+        after = row.renamed(before, renamed)
         if to_json(before) == to_json(after):
-            raise NotHere(f"no other {handle.title} is known")
+            raise NotHere(f"no other {identifier.title} is known")
         return self._rewritten(frame, {**decoded.fields, **after})
 
     # Messages.
@@ -102,7 +103,7 @@ class Spoiler:
         if breach.says is None:
             return self._rewritten(at.frame, fields)
         try:
-            return self._dissector.encode(breach.says, self._direction, fields)
+            return self._dissector.codec.encode(breach.says, self._direction, fields)
         except UNWRITABLE as error:
             raise NotHere(f"such a message cannot be written: {error}") from error
 
@@ -120,11 +121,11 @@ class Spoiler:
                 if field.name in known or not field.optional
             }
             try:
-                written = self._dissector.encode(row.name, row.direction, fields)
+                written = self._dissector.codec.encode(row.name, row.direction, fields)
             except UNWRITABLE:
                 continue
-            again = self._dissector.decode(written, self._direction)
-            if again.row is row and again.sound:
+            again = self._dissector.codec.decode(written, self._direction)
+            if again.row is row and again.valid:
                 return written
         raise NotHere("no message of this dialect can be made of it")
 
@@ -132,8 +133,8 @@ class Spoiler:
         """The same message in another spelling, which says the same. Raises NotHere."""
         decoded, _ = self._read(frame)
         written = spelling.frame(frame)
-        again = self._dissector.decode(written, self._direction)
-        if written == frame or again.fields_json != decoded.fields_json or not again.sound:
+        again = self._dissector.codec.decode(written, self._direction)
+        if written == frame or again.fields_json != decoded.fields_json or not again.valid:
             raise NotHere("it has nothing that would be written otherwise")
         return written
 
@@ -154,7 +155,7 @@ class Spoiler:
         """With a name that no message has. Raises NotHere."""
         _, row = self._read(frame)
         written = frame.replace(row.name.encode(), NOBODY.upper().encode())
-        if self._dissector.decode(written, self._direction).row is not None:
+        if self._dissector.codec.decode(written, self._direction).row is not None:
             raise NotHere("its name does not stand in it as it is")
         return self._spoilt(frame, written, must_be_flawed=False)
 
@@ -175,34 +176,34 @@ class Spoiler:
         for made_up in (*words[:1], NOBODY, 1, True):
             with suppress(NotHere, *UNWRITABLE):
                 fields = {**decoded.fields, field.name: made_up}
-                written = self._dissector.encode(row.name, self._direction, fields)
+                written = self._dissector.codec.encode(row.name, self._direction, fields)
                 again, _ = self._read(written)
                 if again.row is row and field.name in again.fields:
                     return written, again, row
         raise NotHere(f"there is no {field.name} in it")
 
     def _read(self, frame: bytes) -> tuple[Decoded, MessageType]:
-        decoded = self._dissector.decode(frame, self._direction)
-        if decoded.row is None or not decoded.sound:
+        decoded = self._dissector.codec.decode(frame, self._direction)
+        if decoded.row is None or not decoded.valid:
             raise NotHere("the message is not sound as it is")
         return decoded, decoded.row
 
     def _rewritten(self, frame: bytes, fields: Mapping[str, Any]) -> bytes:
         try:
-            written = self._dissector.rewrite(frame, self._direction, fields)
+            written = self._dissector.codec.rewrite(frame, self._direction, fields)
         except UNWRITABLE as error:
             raise NotHere(f"such a message cannot be written: {error}") from error
         return self._spoilt(frame, written, must_be_flawed=False)
 
     def _spoilt(self, frame: bytes, written: bytes, must_be_flawed: bool) -> bytes:
         """What was written, if it says something else than the frame, or not as well."""
-        before, after = (self._dissector.decode(each, self._direction) for each in (frame, written))
+        before, after = (self._dissector.codec.decode(each, self._direction) for each in (frame, written))
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
-        if must_be_flawed and after.sound and not is_dialect:
+        if must_be_flawed and after.valid and not is_dialect:
             raise NotHere("it is sound all the same")
         says_the_same = after.row is before.row and after.fields_json == before.fields_json
-        if says_the_same and after.sound and _codes(after) <= _codes(before):
+        if says_the_same and after.valid and _codes(after) <= _codes(before):
             raise NotHere("it says the same")
         return written
 

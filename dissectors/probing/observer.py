@@ -14,7 +14,7 @@ from kiebitz.dissectors.conformance.expectations import Situation
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.framing import Frame, Framer
-from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Handle
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, IdentifierKind
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Item, Stream
 from kiebitz.dissectors.probing.routes import Place
 from kiebitz.dissectors.probing.verdict import Said
@@ -33,7 +33,7 @@ class Witness:
         self._streams: dict[int, Stream] = {}
         self._names: dict[int, str] = {}
         """By stream what its client calls itself."""
-        self._named: dict[int, dict[Handle, dict[Any, None]]] = {}
+        self._named: dict[int, dict[IdentifierKind, dict[Any, None]]] = {}
         """By stream what stands in its messages' names."""
         self._tables: dict[int, str] = {}
         self._states: dict[str, State] = {}
@@ -75,14 +75,14 @@ class Witness:
         return self._framers[key]
 
     def _read(self, stream: int, direction: Direction, frame: Frame) -> None:
-        decoded = self._dissector.decode(frame.data, direction)
+        decoded = self._dissector.codec.decode(frame.data, direction)
         row = decoded.row
-        if row is not None and decoded.sound:
+        if row is not None and decoded.valid:
             named = self._named.setdefault(stream, {})
-            for handle, value in self._dissector.names(row, decoded.fields):
+            for identifier, value in row.identifiers(decoded.fields):
                 if value is not None:
-                    named.setdefault(handle, {})[value] = None
-            called = self._dissector.introduced(row.name, direction, decoded.fields)
+                    named.setdefault(identifier, {})[value] = None
+            called = self._dissector.identity.introduced(row.name, direction, decoded.fields)
             if called is not None:
                 self._names.setdefault(stream, called)
         if self._since and direction == self._hears and len(self._said.get(stream, ())) < MOST_SAID:
@@ -99,12 +99,12 @@ class Witness:
 
     def situation(self, place: Place) -> Situation:
         """What a case may need at a place."""
-        others: dict[Handle, list[Any]] = {}
-        for stream, handles in self._named.items():
+        others: dict[IdentifierKind, list[Any]] = {}
+        for stream, identifiers in self._named.items():
             if stream == place.connection:
                 continue
-            for handle, values in handles.items():
-                others.setdefault(handle, []).extend(values)
+            for identifier, values in identifiers.items():
+                others.setdefault(identifier, []).extend(values)
         # Over UDP a conversation begins with the first that is said in it.
         known = self._streams.get(place.connection) or next(iter(self._streams.values()), None)
         state = {} if known is None else self._states.get(known.server, {})
@@ -125,5 +125,5 @@ class Witness:
 
     def decode(self, data: bytes) -> Said:
         """What a message of the peer's says."""
-        decoded = self._dissector.decode(data, self._hears)
+        decoded = self._dissector.codec.decode(data, self._hears)
         return Said(UNREADABLE if decoded.row is None else decoded.row.name, decoded.fields)

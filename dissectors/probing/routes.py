@@ -205,7 +205,7 @@ class RecordedWay(WayOfRecord):
                 here.discard(number)
             elif step.direction == self._plays and step.whole and not self._is_heartbeat(step):
                 place = begun.setdefault(number, (step.number, len(here) > 1))
-                if not fits(self._dissectors[step.role.protocol].decode(step.data, step.direction)):
+                if not fits(self._dissectors[step.role.protocol].codec.decode(step.data, step.direction)):
                     continue
                 if not self._at_start:
                     found.append((step.number, len(here) > 1))

@@ -15,7 +15,8 @@ import msgspec
 
 from kiebitz.dissectors.conformance import bots as play
 from kiebitz.dissectors.conformance.bots import Aim
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.probing.baseline import Habits
@@ -179,12 +180,12 @@ class PlayedWay(Way):
         if aim is None or self._has_acted or not aim.is_met(said):
             return False
         # What comes before a game has no place in it.
-        return aim.name is not None or said.name not in self._dissector.introductions
+        return aim.name is not None or said.name not in self._dissector.identity.login_messages
 
     def _place(self, sent: Say, upcoming: play.Act | None, role: Role) -> Place:
         """The place of a message; `upcoming` is what is said after it without waiting for the peer."""
         self._held = sent
-        self._row = self._dissector.decode(sent.data, self._plays).row
+        self._row = self._dissector.codec.decode(sent.data, self._plays).row
         following = self._written(upcoming) if isinstance(upcoming, play.Say) else None
         self._skipped = upcoming if following is not None else None
         waits = following is None
@@ -251,7 +252,7 @@ class PlayedWay(Way):
                 continue
             self._heard_at = self._clock()
             called = self._called(connection)
-            named = [name for handle, name in self._dissector.names(row, message.fields) if handle.of_player]
+            named = [name for identifier, name in row.identifiers(message.fields) if identifier.of_player]
             if self._has_acted:
                 if self._goes_on(row, called in named):
                     self._answered.add(connection)
@@ -290,7 +291,7 @@ class PlayedWay(Way):
 
     @abstractmethod
     def _hear(self, connection: int, name: str, fields: dict[str, Any]) -> None:
-        """The peer has said something sound."""
+        """The peer has said something valid."""
 
     def overdue(self, listened: Listen) -> Reaction:
         return Reaction()

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from kiebitz.dissectors.conformance.expectations import NotHere, Spelling
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing.actions import line_end, other_line_ends
 from kiebitz.dissectors.probing.message_reader import Heard
@@ -34,8 +35,8 @@ class Manner:
             return
         self._heard[row.name] += 1
         with suppress(*UNWRITABLE):
-            plain = self._dissector.encode(row.name, row.direction, message.fields)
-            for spelling in self._dissector.reactions.spellings:
+            plain = self._dissector.codec.encode(row.name, row.direction, message.fields)
+            for spelling in self._dissector.conformance.reactions.spellings:
                 if spelling.level == "open" and spelling.frame(plain) != plain:
                     # Who writes so already has nothing more to be spelt so.
                     self._is_used[spelling.word] = spelling.frame(frame) == frame
@@ -45,8 +46,8 @@ class Manner:
 
     def written(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """A message as this peer would write it. Raises ValueError where no row has these fields."""
-        frame = self._dissector.encode(name, direction, fields)
-        for spelling in self._dissector.reactions.spellings:
+        frame = self._dissector.codec.encode(name, direction, fields)
+        for spelling in self._dissector.conformance.reactions.spellings:
             if self._is_used.get(spelling.word):
                 frame = self._spelt(spelling, frame, direction)
         return other_line_ends(frame) if self._has_other_ends else frame
@@ -55,7 +56,7 @@ class Manner:
         """The frame in a spelling, if it says the same then."""
         with suppress(*UNWRITABLE):
             written = spelling.frame(frame)
-            before, after = (self._dissector.decode(each, direction) for each in (frame, written))
-            if after.sound and after.fields_json == before.fields_json and after.row is before.row:
+            before, after = (self._dissector.codec.decode(each, direction) for each in (frame, written))
+            if after.valid and after.fields_json == before.fields_json and after.row is before.row:
                 return written
         return frame

@@ -149,7 +149,7 @@ class Cues:
         if recorded.row is None or live.row is None:
             # Of what is too long only the beginning is kept.
             return len(line.data) == heard.length and line.data.startswith(heard.data)
-        if recorded.row is not live.row or recorded.sound != live.sound:
+        if recorded.row is not live.row or recorded.valid != live.valid:
             return False
         match = self._bindings.fits if anew else self._bindings.is_same
         return match(self.dissector, live.row, recorded.fields, live.fields, self.role.number)
@@ -162,6 +162,6 @@ class Cues:
         found = self._decoded.get(line.number)
         if found is None:
             is_read = line.name != UNREADABLE
-            found = self.dissector.decode(line.data, line.direction) if is_read else unreadable()
+            found = self.dissector.codec.decode(line.data, line.direction) if is_read else unreadable()
             self._decoded[line.number] = found
         return found

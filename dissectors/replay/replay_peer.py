@@ -216,11 +216,11 @@ class Part:
         """A line with the live names in it; a name that is not bound yet is bound to itself."""
         played = self._played[line.role.number]
         dissector = played.cues.dissector
-        decoded = dissector.decode(line.data, line.direction)
+        decoded = dissector.codec.decode(line.data, line.direction)
         if decoded.row is None or not line.whole:
             return line.data
         fields = self._bindings.told(dissector, decoded.row, decoded.fields, played.role.number)
-        return dissector.rewrite(line.data, line.direction, fields)
+        return dissector.codec.rewrite(line.data, line.direction, fields)
 
     def awaits(self, line: Line) -> bool:
         """Whether a line of the peer's is yet to come."""
@@ -325,7 +325,7 @@ class Part:
             heard = Heard(decoded, frame.data, frame.offset, frame.size)
             if decoded.row is not None and decoded.row.heartbeat:
                 for answer in talk.dissector.grammar.heartbeats_to(decoded.row.name, self._plays):
-                    replies.append(Say(connection, talk.dissector.encode(answer, self._plays, {})))
+                    replies.append(Say(connection, talk.dissector.codec.encode(answer, self._plays, {})))
                 continue
             played = talk.played or self._choose(connection, heard)
             # A client more than the record has is nobody's concern.
@@ -335,8 +335,8 @@ class Part:
 
     def _decode(self, talk: _Talk, frame: Frame) -> Decoded:
         if frame.cut is None:
-            return talk.dissector.decode(frame.data, self._hears)
-        return talk.dissector.truncated(frame.data, self._hears) if frame.cut == "end" else _TOO_LONG
+            return talk.dissector.codec.decode(frame.data, self._hears)
+        return talk.dissector.codec.truncated(frame.data, self._hears) if frame.cut == "end" else _TOO_LONG
 
     def _choose(self, connection: int, heard: Heard) -> _Played | None:
         """The role of a client who speaks for the first time; None for one more than the record has.

@@ -176,7 +176,7 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Me
         offset, length, game, event = place
         fields = msgspec.json.decode(told, type=dict[str, Any])
         dissector = None if protocol is None else dissector_of(protocol)
-        gloss = None if dissector is None else dissector.gloss(name, direction, fields)
+        gloss = None if dissector is None else dissector.presentation.gloss(name, direction, fields)
         message = Message(
             *(number, number, time, ts_ns, stream, direction, client, player, server, name, gloss, fields),
             *(offset, length, game, event, None),

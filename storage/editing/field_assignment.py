@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.dissector import UNWRITABLE
 from kiebitz.dissectors.escaping import json_text
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import (
     FieldType,
     MessageType,

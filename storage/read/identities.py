@@ -174,7 +174,7 @@ class Identities:
             (kind.kind, name): kind
             for dissector in self._dissectors()
             for kind in dissector.grammar.events.values()
-            for name in kind.own
+            for name in kind.reported_by
         }
         if not kinds:
             return
@@ -192,7 +192,7 @@ class Identities:
         )
         for kind, name, event, ts_ns, table, stream, actor in rows.fetchall():
             found = kinds[kind, name]
-            yield _Evidence(event, ts_ns, table, actor, stream, None, found.introduces, found.restores)
+            yield _Evidence(event, ts_ns, table, actor, stream, None, found.identifies, found.restores)
 
     def _read_renamings(self) -> Iterator[_Evidence]:
         kinds = {
@@ -277,10 +277,10 @@ class Identities:
         """What the claims of one player have in common."""
         protocol = self.timeline.table(claim.table).protocol
         dissector = dissector_of(protocol)
-        if dissector is None or dissector.identity == "connection":
+        if dissector is None or dissector.identity.same_player == "connection":
             return id(claim)
         client, _ = self._stream(claim.stream)
-        table = claim.table if dissector.identity == "address" else None
+        table = claim.table if dissector.identity.same_player == "address" else None
         return protocol, table, claim.name, client.rpartition(":")[0]
 
     def _is_only_bearer(self, player: Player, table: int, name: str, event: int) -> bool:
@@ -291,7 +291,7 @@ class Identities:
         if last is not None and last not in player.claims:
             return last.name_at(event) != name
         dissector = dissector_of(self.timeline.table(table).protocol)
-        if dissector is not None and dissector.identity == "address":
+        if dissector is not None and dissector.identity.same_player == "address":
             # There a name belongs to the connection that took it last.
             return True
         for _, _, claim in takings:

@@ -507,7 +507,7 @@ def message_record(
         player,
         server,
         row.name,
-        dissector.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
+        dissector.presentation.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
         row.fields,
         row.offset,
         row.length,

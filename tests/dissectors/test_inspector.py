@@ -24,7 +24,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
-from kiebitz.dissectors.inspection.inspector import MOST_SERVERS, UNDECIDED_ITEMS, Inspector
+from kiebitz.dissectors.inspection.inspector import MAX_SERVERS, UNDECIDED_ITEMS, Inspector
 from kiebitz.dissectors.model import (
     Chunk,
     End,
@@ -154,16 +154,16 @@ def test_servers_that_nobody_speaks_to_are_forgotten_at_some_time() -> None:
         return [table.server for table in inspector.drain().tables]
 
     assert register("127.0.0.1:1", ends=False) == ["127.0.0.1:1"]
-    for port in range(2, MOST_SERVERS + 3):
+    for port in range(2, MAX_SERVERS + 3):
         assert register(f"127.0.0.1:{port}") == [f"127.0.0.1:{port}"]
-    assert register(f"127.0.0.1:{MOST_SERVERS}") == []
+    assert register(f"127.0.0.1:{MAX_SERVERS}") == []
     assert register("127.0.0.1:1") == []
     assert register("127.0.0.1:2") == ["127.0.0.1:2"]
 
 
 def test_a_server_that_is_forgotten_before_it_was_recognised_loses_nothing() -> None:
     inspector = Inspector(BUILT_IN, Ids())
-    for number in range(1, MOST_SERVERS + 2):
+    for number in range(1, MAX_SERVERS + 2):
         stream = Stream(number, "udp", "127.0.0.1:5", f"127.0.0.1:{number}", 0)
         inspector.feed(Chunk(stream, "c2s", 0, 0, b"REGISTER"))
         inspector.feed(End(stream, 0, "idle"))

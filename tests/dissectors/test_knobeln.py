@@ -33,28 +33,28 @@ def inspect(*items: Item) -> Findings:
 
 
 def told(found: Findings) -> list[str]:
-    return [KNOBELN.describe(event) for event in found.events]
+    return [KNOBELN.presentation.describe(event) for event in found.events]
 
 
 @each_case
 def test_a_datagram_decodes_to_what_it_says(case: Case) -> None:
-    decoded = KNOBELN.decode(case.data, case.direction)
+    decoded = KNOBELN.codec.decode(case.data, case.direction)
     assert (decoded.row.name if decoded.row else None) == case.name
     assert decoded.fields == case.fields
     assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
-    assert decoded.sound == (case in SOUND)
+    assert decoded.valid == (case in SOUND)
     assert all(flaw.expected and flaw.clause for flaw in decoded.flaws)
 
 
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data))
 def test_what_conforming_peers_send_encodes_to_the_same_bytes(case: Case) -> None:
     assert case.name is not None
-    assert KNOBELN.encode(case.name, case.direction, case.fields) == case.data
+    assert KNOBELN.codec.encode(case.name, case.direction, case.fields) == case.data
 
 
 def test_fields_that_no_row_has_cannot_be_encoded() -> None:
     with pytest.raises(ValueError, match="WURF has no row with the fields name"):
-        KNOBELN.encode("WURF", "s2c", {"name": "alice"})
+        KNOBELN.codec.encode("WURF", "s2c", {"name": "alice"})
 
 
 def test_decode_after_encode_is_the_identity() -> None:
@@ -63,12 +63,12 @@ def test_decode_after_encode_is_the_identity() -> None:
 
 def test_another_player_can_be_put_in() -> None:
     frame = b"WURF alice 3"
-    decoded = KNOBELN.decode(frame, "s2c")
+    decoded = KNOBELN.codec.decode(frame, "s2c")
     assert decoded.row is not None
-    fields = KNOBELN.renamed(decoded.row, decoded.fields, lambda handle, name: f"{handle.title}-{name}")
+    fields = decoded.row.renamed(decoded.fields, lambda handle, name: f"{handle.title}-{name}")
     assert fields == {"name": "player-alice", "zahl": 3}
-    assert KNOBELN.rewrite(frame, "s2c", fields) == b"WURF player-alice 3"
-    assert KNOBELN.rewrite(frame, "s2c", decoded.fields) == frame
+    assert KNOBELN.codec.rewrite(frame, "s2c", fields) == b"WURF player-alice 3"
+    assert KNOBELN.codec.rewrite(frame, "s2c", decoded.fields) == frame
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

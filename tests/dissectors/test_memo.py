@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.framing import MOST_SHORT, SHORT
+from kiebitz.dissectors.grammar.framing import MAX_SHORT, SHORT
 from kiebitz.dissectors.inspection import memo as remembered
-from kiebitz.dissectors.inspection.memo import LONGEST_FRAME, MOST_BYTES, MOST_FRAMES, Memo, decoded
+from kiebitz.dissectors.inspection.memo import MAX_BYTES, MAX_FRAME_LENGTH, MAX_FRAMES, Memo, decoded
 from kiebitz.dissectors.protocols.catan import framer as catan_framer
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.cgml import framer as cgml_framer
@@ -34,21 +34,21 @@ def test_a_copy_is_decoded_once() -> None:
 def test_one_that_is_fresh_or_long_is_not_remembered() -> None:
     memo = Memo()
     decoded(memo, MAEXCHEN, b"YOUR TURN;0f7d0b8e", "s2c")
-    decoded(memo, MAEXCHEN, rolled(1, LONGEST_FRAME), "s2c")
+    decoded(memo, MAEXCHEN, rolled(1, MAX_FRAME_LENGTH), "s2c")
     assert not memo.lately
 
 
 @pytest.mark.parametrize(
     ("name_length", "most"),
-    [(6, MOST_FRAMES), (2000, MOST_BYTES // len(rolled(0, 2000)))],
+    [(6, MAX_FRAMES), (2000, MAX_BYTES // len(rolled(0, 2000)))],
     ids=["short", "long"],
 )
 def test_so_many_and_so_many_bytes_are_remembered(
     name_length: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if most == MOST_FRAMES:
+    if most == MAX_FRAMES:
         most = 64
-        monkeypatch.setattr(remembered, "MOST_FRAMES", most)
+        monkeypatch.setattr(remembered, "MAX_FRAMES", most)
     memo = Memo()
     kept = decoded(memo, MAEXCHEN, rolled(0, name_length), "s2c")
     for number in range(1, 3 * most):
@@ -77,13 +77,13 @@ def test_so_many_short_pieces_are_remembered_and_none_that_is_long(
 ) -> None:
     framer, offset = dissector.framer("s2c"), 0
     ends.cache_clear()
-    for number in range(MOST_SHORT + 10):
+    for number in range(MAX_SHORT + 10):
         piece = message % (SHORT if number % 2 else 6, number)
         (frame,) = framer.feed(offset, piece)
         assert (frame.offset, frame.data) == (offset, piece)
         offset += len(piece)
-    assert ends.cache_info().currsize == MOST_SHORT // 2 + 5
-    for number in range(2 * MOST_SHORT):
+    assert ends.cache_info().currsize == MAX_SHORT // 2 + 5
+    for number in range(2 * MAX_SHORT):
         framer.feed(offset, piece := message % (5, number))
         offset += len(piece)
-    assert ends.cache_info().currsize == MOST_SHORT
+    assert ends.cache_info().currsize == MAX_SHORT

@@ -73,7 +73,7 @@ def registered() -> Talk:
 
 
 def told(found: Findings) -> list[str]:
-    return [NOUGHTS.describe(event) for event in found.events]
+    return [NOUGHTS.presentation.describe(event) for event in found.events]
 
 
 def test_its_rows_of_statistics_count_what_players_did() -> None:
@@ -89,11 +89,11 @@ def test_its_rows_of_statistics_count_what_players_did() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data))
 def test_a_line_decodes_to_what_it_says(case: Case) -> None:
-    decoded = NOUGHTS.decode(case.data, case.direction)
+    decoded = NOUGHTS.codec.decode(case.data, case.direction)
     assert (decoded.row.name if decoded.row else None) == case.name
     assert decoded.fields == case.fields
     assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
-    assert decoded.sound == (case in SOUND)
+    assert decoded.valid == (case in SOUND)
     assert all(flaw.expected and flaw.clause for flaw in decoded.flaws)
 
 
@@ -107,7 +107,9 @@ def test_decode_after_encode_is_the_identity() -> None:
 
 
 def test_another_player_can_be_put_in_and_the_line_end_stays() -> None:
-    assert NOUGHTS.rewrite(b"MARK alice 5\n", "s2c", {"name": "carol", "square": "5"}) == b"MARK carol 5\n"
+    assert (
+        NOUGHTS.codec.rewrite(b"MARK alice 5\n", "s2c", {"name": "carol", "square": "5"}) == b"MARK carol 5\n"
+    )
 
 
 def test_a_game_is_told_once_from_both_conversations() -> None:

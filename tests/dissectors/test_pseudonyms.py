@@ -99,8 +99,8 @@ def test_addresses_have_stand_ins_of_their_length(addresses: list[str]) -> None:
 
 
 def test_however_many_addresses_come_each_has_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "_LONGEST_IPV4", len("0.1.1.1"))
-    monkeypatch.setattr(addresses, "_MOST", 100)
+    monkeypatch.setattr(addresses, "_MAX_IPV4_LENGTH", len("0.1.1.1"))
+    monkeypatch.setattr(addresses, "_MAX_ADDRESSES", 100)
     found = addresses.Addresses()
     made_up = [".".join(str(number)) for number in range(1000, 4000)]
     others = [found.stand_in(one) for one in made_up]
@@ -128,7 +128,7 @@ def test_each_case_says_the_same_and_has_the_same_flaws(dissector: Dissector) ->
     for case in CASES[dissector]:
         other = anonymized(case.data, case.direction, dissector, found)
         assert len(other) == len(case.data)
-        before, after = (dissector.decode(frame, case.direction) for frame in (case.data, other))
+        before, after = (dissector.codec.decode(frame, case.direction) for frame in (case.data, other))
         if not any(spoilt in case.data for spoilt in OTHER_FLAWS):
             assert after.row == before.row
             assert [(flaw.severity, flaw.code, flaw.place(other)) for flaw in after.flaws] == [

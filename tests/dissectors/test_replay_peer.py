@@ -54,7 +54,7 @@ def script(said: list[Said], ends: bool = False) -> Script:
             roles[role.number] = role
             steps.append(Opening(role, number * 1_000_000))
         data = text.encode()
-        row = DISSECTORS[role.protocol].decode(data, direction).row
+        row = DISSECTORS[role.protocol].codec.decode(data, direction).row
         assert row is not None
         steps.append(Line(role, number * 1_000_000, direction, number, row.name, data, True, None))
     if ends:

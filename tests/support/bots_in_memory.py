@@ -20,8 +20,8 @@ class Seated(Program):
     def __init__(
         self, dissector: Dissector, name: str, seed: int, games: int = 0, aim: Aim | None = None
     ) -> None:
-        assert dissector.player is not None
-        self.simple: Player = dissector.player(name, seed, games)
+        assert dissector.conformance.player is not None
+        self.simple: Player = dissector.conformance.player(name, seed, games)
         self.transport = dissector.transport
         self.said: Counter[str] = Counter()
         self.place: Say | None = None

@@ -32,10 +32,10 @@ _SETTLING_S = 0.01
 _DECISION_S = 0.1
 """So long others may think about an offer."""
 
-_MOST_ACTS = 4
+_MAX_ACTS = 4
 """In a turn; then it ends the turn."""
 
-_MOST_REFUSALS = 20
+_MAX_REFUSALS = 20
 """One after another: then it asks for nothing more."""
 
 _SPOTS = 6
@@ -153,7 +153,7 @@ class CatanPlayer(Player):
             self._refusals = 0
         else:
             self._refusals += 1
-            self._acts = _MOST_ACTS
+            self._acts = _MAX_ACTS
             if asked is not None and asked.name in ("Spieler", "Spiel starten"):
                 self._colour = None
             if asked is not None and asked.name == "Handel anbieten":
@@ -169,7 +169,7 @@ class CatanPlayer(Player):
 
     def _go_on(self) -> None:
         """Do what is expected, if that was not asked for already."""
-        if self._asked is not None or self._turns or self._refusals > _MOST_REFUSALS:
+        if self._asked is not None or self._turns or self._refusals > _MAX_REFUSALS:
             return
         if self._status == SPIEL_STARTEN:
             self._start()
@@ -224,7 +224,7 @@ class CatanPlayer(Player):
         island.in_setup = False
         self._acts += 1
         end = Say("Zug beenden", {})
-        if self._acts > _MOST_ACTS:
+        if self._acts > _MAX_ACTS:
             self._ask(end)
             return
         kinds = [ways for ways in self._possible(island) if ways]

@@ -143,7 +143,7 @@ DEMANDS = (
 )
 
 
-def _respelt(write: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
+def _rewritten(write: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
     """The message read and written again; what is no JSON stays."""
 
     def respell(frame: bytes) -> bytes:
@@ -189,16 +189,21 @@ SPELLINGS = (
     Spelling(
         "other-order",
         "with its attributes the other way round",
-        _respelt(lambda value: msgspec.json.encode(_reversed(value))),
+        _rewritten(lambda value: msgspec.json.encode(_reversed(value))),
         "must",
         _GROUNDS,
         _UTF_8,
     ),
-    Spelling("blanks", "with blanks between its parts", _respelt(_blanks), "must", _GROUNDS, _UTF_8),
+    Spelling("blanks", "with blanks between its parts", _rewritten(_blanks), "must", _GROUNDS, _UTF_8),
     Spelling(
-        "escapes", "with each letter outside ASCII as an escape", _respelt(_escaped), "must", _GROUNDS, _UTF_8
+        "escapes",
+        "with each letter outside ASCII as an escape",
+        _rewritten(_escaped),
+        "must",
+        _GROUNDS,
+        _UTF_8,
     ),
-    Spelling("many-lines", "on several lines", _respelt(_on_many_lines), "should", _GROUNDS, _TOLERANT),
+    Spelling("many-lines", "on several lines", _rewritten(_on_many_lines), "should", _GROUNDS, _TOLERANT),
     Spelling(
         "no-line-feed",
         "without the line feed behind it",

@@ -37,7 +37,7 @@ Fields = Mapping[str, Any]
 Counts = Mapping[str, int]
 
 POINTS = 10
-_MOST_TURNS = 200
+_MAX_TURNS = 200
 """Then the game is over, and who has most points has won."""
 
 _ARMY = 3
@@ -223,7 +223,7 @@ class HostedGame:
         self.turn, self._played = player, False
         self.owners[player].new.clear()
         self._turns += 1
-        if self._turns > _MOST_TURNS:
+        if self._turns > _MAX_TURNS:
             self.winner = max(self.owners, key=self.points)
         else:
             self._host.statuses[player] = WÜRFELN

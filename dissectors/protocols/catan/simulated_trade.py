@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Fields = Mapping[str, Any]
 
-_MOST_OFFERS = 8
+_MAX_OFFERS = 8
 
 
 class _Offer(NamedTuple):
@@ -55,7 +55,7 @@ class Market:
         """Offer something to the others. Raises Refused."""
         self._game.may(player, HANDELN_ODER_BAUEN)
         self._game.afford(player, fields["Angebot"])
-        require(len(self._offers) < _MOST_OFFERS, "Zu viele Angebote")
+        require(len(self._offers) < _MAX_OFFERS, "Zu viele Angebote")
         self._trades += 1
         self._offers[self._trades] = _Offer(fields["Angebot"], fields["Nachfrage"], set())
         self._host.tell("Handelsangebot", **{"Spieler": player, "Handel id": self._trades, **fields})

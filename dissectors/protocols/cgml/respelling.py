@@ -17,8 +17,8 @@ from kiebitz.dissectors.protocols.cgml.places import Standing, attribute_place, 
 from kiebitz.dissectors.protocols.cgml.values import Compound, Shape, as_xml
 
 
-def respelt(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
-    """The message with other values; see `Dissector.respelt`.
+def patched(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+    """The message with other values; see `Dissector.patch`.
 
     Raises ValueError, too, where there are other elements than before, or another version.
     """

@@ -1,14 +1,17 @@
-"""Mäxchen as the inspector sees it."""
+"""Mäxchen: the dissector."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.framing import DatagramFramer
+from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.queries import QUERIES
@@ -22,33 +25,38 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.statistics import Statistic
 
 
-class Maexchen(Dissector):
-    """The dice game of bluffing."""
+class MaexchenPresentation(Presentation):
+    """Sentences, scores and statistics of Mäxchen."""
 
-    grammar = GRAMMAR
     queries = QUERIES
-    transport = "udp"
-    default_ports = frozenset({9000})
-    # The server refuses a name that another IP address has.
-    identity = "address"
-    introductions = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
-    # The questions and their answers: the server's clock runs from its question on.
-    patience = MappingProxyType(
-        dict.fromkeys(
-            ("ROUND STARTING", "JOIN", "YOUR TURN", "ROLL", "SEE", "ROLLED", "ANNOUNCE"),
-            ANSWER_WINDOW_NS / 1e9,
-        )
-    )
-    codec = MaexchenCodec()
-    framer_class = DatagramFramer
-    table_class = MaexchenTable
 
     phrases = MappingProxyType({"dice": dice_words, "reason": reason_words})
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.protocols.maexchen.statistics import STATISTICS
+
+        return STATISTICS
+
+    def scores(self, state: State) -> dict[str, int]:
+        return dict(state.get("scores", {}))
 
     def template(self, event: Event) -> str:
         if event.kind == "rejected" and event.data.get("reason") is None:
             return "{name} is refused"
         return super().template(event)
+
+
+class MaexchenConformance(Conformance):
+    """Reactions and bots of Mäxchen."""
+
+    # The questions and their answers: the server's clock runs from its question on.
+    timeouts = MappingProxyType(
+        dict.fromkeys(
+            ("ROUND STARTING", "JOIN", "YOUR TURN", "ROLL", "SEE", "ROLLED", "ANNOUNCE"),
+            ANSWER_WINDOW_NS / 1e9,
+        )
+    )
 
     @property
     def reactions(self) -> Reactions:
@@ -68,14 +76,20 @@ class Maexchen(Dissector):
 
         return MaexchenHost
 
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        from kiebitz.dissectors.protocols.maexchen.statistics import STATISTICS
 
-        return STATISTICS
-
-    def scores(self, state: State) -> dict[str, int]:
-        return dict(state.get("scores", {}))
-
-
-MAEXCHEN = Maexchen()
+MAEXCHEN = Dissector(
+    grammar=GRAMMAR,
+    transport="udp",
+    codec=MaexchenCodec(),
+    framer=DatagramFramer,
+    table=MaexchenTable,
+    default_ports={9000},
+    presentation=MaexchenPresentation(GRAMMAR),
+    identity=Identity(
+        GRAMMAR,
+        login_messages=("REGISTER", "REGISTER_SPECTATOR"),
+        # The server refuses a name that another IP address has.
+        same_player="address",
+    ),
+    conformance=MaexchenConformance(),
+)

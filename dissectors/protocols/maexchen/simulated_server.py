@@ -15,7 +15,7 @@ _WINDOW_S = 1.0
 """So long an answer is waited for: longer than real servers do, as programs under test may be slow."""
 
 _PAUSE_S = 0.05
-_MOST_TURNS = 40
+_MAX_TURNS = 40
 """A round ends by then: each announcement beats the one before, and there are 21."""
 
 
@@ -152,7 +152,7 @@ class MaexchenHost(Host):
     def _turns_of(self, players: list[str]) -> Generator[None, _Answer | None, _Loss]:
         announced: tuple[str, str] | None = None
         actual = ""
-        for turn in range(_MOST_TURNS):
+        for turn in range(_MAX_TURNS):
             name = players[turn % len(players)]
             answer = yield from self._ask(name, "YOUR TURN", self._token(name, "ROLL", "SEE"))
             if answer is None:

@@ -114,7 +114,7 @@ def _in_percent(frame: bytes) -> bytes:
     codec = OkeyCodec()
     for direction in DIRECTIONS:
         decoded = codec.decode(frame, direction)
-        if decoded.row is not None and decoded.sound:
+        if decoded.row is not None and decoded.valid:
             return codec.encode(decoded.row.name, direction, decoded.fields, PERCENT_PAD)
     return frame
 

@@ -14,7 +14,7 @@ _PACK += ["0:BLACK", "0:BLACK"]
 _WINNING = [*(f"{number}:RED" for number in range(1, 8)), *(f"{number}:BLUE" for number in range(1, 8))]
 
 _PING_S = 1.0
-_MOST_LOBBIES = 64
+_MAX_LOBBIES = 64
 
 
 class OkeyHost(Host):
@@ -95,7 +95,7 @@ class OkeyHost(Host):
 
     def _join(self, connection: int, number: int) -> None:
         lobby = self._lobbies.get(number)
-        if lobby is None and len(self._lobbies) < _MOST_LOBBIES:
+        if lobby is None and len(self._lobbies) < _MAX_LOBBIES:
             lobby = self._lobbies[number] = _Lobby(self, number)
         may = lobby is not None and connection not in self._at and lobby.is_open
         if may and lobby is not None:

@@ -232,8 +232,8 @@ class Engine:
         """Note what a client calls itself, and what messages look like."""
         dissector = passage.server.dissector
         assert dissector is not None
-        if way.direction == "c2s" and message.name in dissector.introductions:
-            name = dissector.introduced(message.name, "c2s", message.fields)
+        if way.direction == "c2s" and message.name in dissector.identity.login_messages:
+            name = dissector.identity.introduced(message.name, "c2s", message.fields)
             if name is not None:
                 self._names[passage.stream.id] = name
         if self._keeps_latest and len(data) <= _LATEST_BYTES:

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.escaping import json_text
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, shortened, to_json
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.hooks import LONGEST_DELAY_S, Message, Stream
@@ -104,7 +105,7 @@ def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is
     try:
         if message.is_new:
             return _new(dissector, message, is_forced)
-        decoded = decoded or dissector.decode(message.data, message.direction)
+        decoded = decoded or dissector.codec.decode(message.data, message.direction)
         if decoded.row is None:
             if message.fields:
                 raise AssignmentError("this message could not be read: it can be dropped, but not edited")
@@ -129,7 +130,7 @@ def _new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
             target = target_of(dissector, message.name, message.direction, {})
             for values in target.readings(wanted):
                 with suppress(*UNWRITABLE):
-                    return dissector.encode(message.name, message.direction, values)
+                    return dissector.codec.encode(message.name, message.direction, values)
         raise
 
 
@@ -153,7 +154,7 @@ def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced:
         if is_forced:
             for values in target.readings(wanted):
                 with suppress(*UNWRITABLE):
-                    return dissector.codec.respelt(message.data, decoded.row, decoded.fields, values)
+                    return dissector.codec.patch(message.data, decoded.row, decoded.fields, values)
         raise
 
 

@@ -153,5 +153,5 @@ def with_findings(game: InPlay, timeline: Timeline, conditions: Conditions) -> I
         numbers = kind.setdefault(name or OF_NO_MESSAGE, {}).setdefault(flaw.text, [])
         if flaw.message_id is not None:
             numbers.append(flaw.message_id)
-    takes_part = side == "server" or not said <= conditions.dissector.introductions
+    takes_part = side == "server" or not said <= conditions.dissector.identity.login_messages
     return msgspec.structs.replace(game, said=said, flaws=flaws, lapses=lapses, takes_part=takes_part)

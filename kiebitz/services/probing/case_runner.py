@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import HEARS, NotHere
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.grammar import IdentifierKind
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.actions import Act, By, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.case import Case, as_name
@@ -212,7 +212,9 @@ class Trial(Stage):
     def _wait_s(self) -> float:
         """How long an answer is waited for. Where none is sent, the specification may say so."""
         name = self._case.message
-        patience = self._conditions.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
+        patience = (
+            self._conditions.dissector.conformance.timeouts.get(name or "", 0.0) if not self._senders else 0.0
+        )
         return max(self._conditions.wait_s, 2 * patience)
 
     def _is_clear(self, place: Place) -> bool:
@@ -261,11 +263,11 @@ class Trial(Stage):
         return [other for other in place.others if other not in used and not self._way.has_left(other)]
 
     @property
-    def _spoilt(self) -> set[Handle]:
+    def _spoilt(self) -> set[IdentifierKind]:
         """What the field names that the case spoils."""
         fields = () if self._case.of is None else self._case.of.fields
         spoilt = (field for field in fields if field.name == self._case.field)
-        return {handle for field in spoilt for handle in field.type.handles()}
+        return {handle for field in spoilt for handle in field.type.identifiers()}
 
     def _renames(self) -> bool:
         """Whether the case changes what a player is called."""
@@ -284,7 +286,7 @@ class Trial(Stage):
             said.name
             for said in self._conditions.dissector.grammar.rows
             if said.direction == OPPOSITE[HEARS[self._case.role]]
-            and any(spoilt & {*field.type.handles()} for field in said.fields)
+            and any(spoilt & {*field.type.identifiers()} for field in said.fields)
         }
 
     def _is_refused(self) -> bool:
@@ -370,7 +372,7 @@ class Trial(Stage):
             return False
         beats = {each.name for each in about.grammar.rows if each.heartbeat}
         told = (said for said in self._witness.said(*innocent) if said.message not in beats)
-        is_waited_for = as_name(row.name) in about.reactions.waits_for.split()
+        is_waited_for = as_name(row.name) in about.conformance.reactions.waits_for.split()
         return is_waited_for and next(told, None) is None
 
     async def _newcomer(self, place: Place) -> bool | None:

@@ -176,7 +176,7 @@ class Stage:
         is_answered = await self._hear(connection, habits.welcomes)
         habits.greets = bool(self._names_said(connection))
         # What is no answer to it may come by chance.
-        decoded = [self._conditions.dissector.decode(data, "c2s") for data in opening[:1]]
+        decoded = [self._conditions.dissector.codec.decode(data, "c2s") for data in opening[:1]]
         rows = [each.row for each in decoded if each.row is not None]
         habits.answers_newcomers = is_answered and any(map(habits.is_answered, rows))
 

@@ -52,25 +52,25 @@ def way_of_game(conditions: Conditions, seed: int) -> Way:
 def _may_be_played(conditions: Conditions, goal: Goal) -> bool:
     about = conditions.dissector
     if conditions.side == "server":
-        return about.player is not None
+        return about.conformance.player is not None
     # A host says something first only if it is the protocol's way.
-    return about.player is not None and about.host is not None and not goal.early
+    return about.conformance.player is not None and about.conformance.host is not None and not goal.early
 
 
 def _played(conditions: Conditions, goal: Goal, seed: int, games: int) -> Way:
     about, address, habits = conditions.dissector, conditions.address, conditions.habits
     if conditions.side == "server":
-        players = [_player(conditions, name, seed, games) for name in _NAMES[: about.seats]]
+        players = [_player(conditions, name, seed, games) for name in _NAMES[: about.conformance.seats]]
         stranger = _player(conditions, _STRANGER, seed, 0)
         return PlayersWay(about, players, stranger, address, goal, habits, time.monotonic)
-    assert about.host is not None
-    others = [_player(conditions, name, seed, 0) for name in _NAMES[1 : about.seats]]
-    company = Company(about.host(about.seats, seed, games), others)
+    assert about.conformance.host is not None
+    others = [_player(conditions, name, seed, 0) for name in _NAMES[1 : about.conformance.seats]]
+    company = Company(about.conformance.host(about.conformance.seats, seed, games), others)
     return HostWay(about, company, address, goal, habits, time.monotonic)
 
 
 def _player(conditions: Conditions, name: str, seed: int, games: int) -> Player:
-    make = conditions.dissector.player
+    make = conditions.dissector.conformance.player
     assert make is not None
     return make(name, seed + len(name) + ord(name[0]), games)
 

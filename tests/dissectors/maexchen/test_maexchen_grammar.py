@@ -52,16 +52,16 @@ def messages(row: MessageType) -> st.SearchStrategy[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data[:40]))
 def test_a_datagram_decodes_to_what_it_says(case: Case) -> None:
-    decoded = MAEXCHEN.decode(case.data, case.direction)
+    decoded = MAEXCHEN.codec.decode(case.data, case.direction)
     assert (decoded.row.name if decoded.row else None) == case.name
     assert decoded.fields == case.fields
     assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
-    assert decoded.sound == (case not in FLAWED)
+    assert decoded.valid == (case not in FLAWED)
 
 
 @pytest.mark.parametrize("case", FLAWED, ids=lambda case: repr(case.data[:40]))
 def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None:
-    (flaw,) = MAEXCHEN.decode(case.data, case.direction).flaws
+    (flaw,) = MAEXCHEN.codec.decode(case.data, case.direction).flaws
     assert flaw.severity == "error"
     assert flaw.expected
     assert flaw.clause
@@ -70,20 +70,20 @@ def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None
 @pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:40]))
 def test_what_conforming_peers_send_encodes_to_the_same_bytes(case: Case) -> None:
     assert case.name is not None
-    assert MAEXCHEN.encode(case.name, case.direction, case.fields) == case.data
+    assert MAEXCHEN.codec.encode(case.name, case.direction, case.fields) == case.data
 
 
 def test_fields_that_no_row_has_cannot_be_encoded() -> None:
     with pytest.raises(ValueError, match="ROLL"):
-        MAEXCHEN.encode("ROLL", "c2s", {"dice": "1,1"})
+        MAEXCHEN.codec.encode("ROLL", "c2s", {"dice": "1,1"})
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.name}-{len(row.fields)}")
 @given(data=st.data())
 def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
     fields = data.draw(messages(row))
-    decoded = MAEXCHEN.decode(MAEXCHEN.encode(row.name, row.direction, fields), row.direction)
-    assert decoded.sound
+    decoded = MAEXCHEN.codec.decode(MAEXCHEN.codec.encode(row.name, row.direction, fields), row.direction)
+    assert decoded.valid
     assert decoded.row is not None
     assert decoded.row.name == row.name
     assert decoded.fields == fields
@@ -100,7 +100,7 @@ def test_every_row_has_a_case(row: MessageType) -> None:
 @given(st.binary(max_size=80), st.sampled_from(["c2s", "s2c"]))
 def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
     for frame in (data, b"ANNOUNCE;" + data, b"SCORE;" + data, b"ROUND STARTED;" + data):
-        decoded = MAEXCHEN.decode(frame, direction)
+        decoded = MAEXCHEN.codec.decode(frame, direction)
         assert decoded.row is not None or decoded.flaws
         for flaw in decoded.flaws:
             assert 0 <= flaw.offset <= flaw.offset + flaw.length <= len(frame)
@@ -170,4 +170,4 @@ def test_the_order_of_the_rolls() -> None:
 def test_each_clause_and_gloss_is_written() -> None:
     for row in GRAMMAR.rows:
         assert row.clause
-        assert row.gloss
+        assert row.description

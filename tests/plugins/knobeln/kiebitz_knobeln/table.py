@@ -19,8 +19,8 @@ class KnobelnTable(GameTable):
         self._asking: dict[int, str] = {}
         """Stream -> the name that was asked for there, until it is taken in."""
 
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
-        if not sound:
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
+        if not valid:
             return
         if row.name == "HALLO":
             self._asking[message.stream.id] = label(message.fields["name"])
@@ -36,13 +36,13 @@ class KnobelnTable(GameTable):
     def _joined(self, message: Message) -> None:
         name = self._asking.pop(message.stream.id, None)
         if name is not None:
-            self.context.put({}, "players", name)
+            self.context.set_state({}, "players", name)
             self.context.emit_of(message, "joined", name, {"name": name}, None)
 
     def _rolled(self, message: Message) -> None:
         name, zahl = label(message.fields["name"]), message.fields["zahl"]
         key = ("rolled", name, zahl)
         if not self._log.is_copy(message, key):  # the first copy: news
-            self.context.put(zahl, "rolls", name)
+            self.context.set_state(zahl, "rolls", name)
             event = self.context.emit_of(message, "rolled", name, {"name": name, "zahl": zahl}, None)
             self._log.add(message.stream.id, key, event)

@@ -24,8 +24,8 @@ class NoughtsTable(GameTable):
         self._players: list[str] = []
         """Who has the turn, then the other; nobody, where that is not known."""
 
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
-        if not sound:
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
+        if not valid:
             return
         # A key is made of the message alone: each copy must have the same.
         key = (row.name, *message.fields.values())
@@ -40,7 +40,7 @@ class NoughtsTable(GameTable):
     def missing(self, stream: Stream, direction: Direction) -> None:
         if direction == "s2c" and self._game is not None:
             self._players = []
-            self.context.put({"unknown": ["turn", "squares"]}, "games", str(self._game.id))
+            self.context.set_state({"unknown": ["turn", "squares"]}, "games", str(self._game.id))
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._log.forget(stream.id)
@@ -55,7 +55,7 @@ class NoughtsTable(GameTable):
                 self._asking[stream.id] = fields["name"]
             case "WELCOME" if stream.id in self._asking:
                 player = self._names[stream.id] = self._asking.pop(stream.id)
-                self.context.put({}, "players", player)
+                self.context.set_state({}, "players", player)
                 return self.context.emit("joined", now, player, {"name": player}, None)
             case "BYE":
                 return self._leaves(stream, now)
@@ -86,18 +86,18 @@ class NoughtsTable(GameTable):
         self._show(self._game)
 
     def _show(self, game: Game) -> None:
-        self.context.put({"turn": self._players[0], "squares": [*self._squares]}, "games", str(game.id))
+        self.context.set_state({"turn": self._players[0], "squares": [*self._squares]}, "games", str(game.id))
 
     def _end(self, winner: str | None, now: int) -> None:
         if self._game is not None:
             self._game.ended_ns, self._game.result = now, {"winner": winner}
             self.context.changed_game(self._game)
-            self.context.put(None, "games", str(self._game.id))
+            self.context.set_state(None, "games", str(self._game.id))
         self._game, self._players = None, []
 
     def _leaves(self, stream: Stream, now: int) -> Event | None:
         name = self._names.pop(stream.id, None)
         if name is None:
             return None
-        self.context.put(None, "players", name)
+        self.context.set_state(None, "players", name)
         return self.context.emit("left", now, name, {"name": name}, None)
