@@ -242,7 +242,7 @@ class Groups(GameContext):
     # What is told.
 
     def emit(
-        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
+        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None = None
     ) -> Event:
         """Make an event, and add the names of the players in its data."""
         players = [data[key] for key in _ONE if data.get(key) is not None]

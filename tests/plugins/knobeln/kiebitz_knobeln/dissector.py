@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
-from kiebitz.dissectors.grammar.framing import DatagramFramer
+from kiebitz.protocol import DatagramFramer, DelimitedCodec, Dissector
 from kiebitz_knobeln.grammar import GRAMMAR
 from kiebitz_knobeln.table import KnobelnTable
 

@@ -5,8 +5,7 @@ A message is one datagram in UTF-8: its name, then its fields, with a blank betw
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.fields import Number, Text
-from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, IdentifierKind, MessageType
+from kiebitz.protocol import EventKind, Field, Grammar, IdentifierKind, MessageType, Number, Text
 
 PLAYER = IdentifierKind("player", of_player=True)
 NAME = Field("name", Text(PLAYER), "player")

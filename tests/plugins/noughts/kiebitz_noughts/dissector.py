@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
-from kiebitz.dissectors.grammar.framing import LineFramer
-from kiebitz.dissectors.identity import Identity
-from kiebitz.dissectors.presentation import Presentation
-from kiebitz.dissectors.statistics import Counts, actions
+from kiebitz.protocol import Counts, DelimitedCodec, Dissector, Identity, LineFramer, Presentation, actions
 from kiebitz_noughts.grammar import GRAMMAR
 from kiebitz_noughts.table import NoughtsTable
 

@@ -5,8 +5,7 @@ A message is a line in UTF-8: its name, then its fields, with a blank between th
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.fields import Text, Word
-from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, IdentifierKind, MessageType, Rule
+from kiebitz.protocol import EventKind, Field, Grammar, IdentifierKind, MessageType, Rule, Text, Word
 
 PLAYER = IdentifierKind("player", of_player=True)
 NAME = Field("name", Text(PLAYER), "player")
