@@ -23,7 +23,7 @@ from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
 DOCS = ROOT / "docs"
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 DATABASE = (DOCS / "database.md").read_text()
-LONGEST = {"README.md": 200, "ARCHITECTURE.md": 300}
+LONGEST = {"README.md": 150, "ARCHITECTURE.md": 120}
 
 
 @pytest.fixture(scope="module")
