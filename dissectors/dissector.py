@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
-from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.framing import Framer
@@ -13,6 +13,9 @@ from kiebitz.dissectors.grammar.grammar import Decoded, Grammar
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Findings, Ids, TableInfo, Transport
 from kiebitz.dissectors.presentation import Presentation
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.conformance.conformance import Conformance
 
 Likeness = Literal["certain", "similar"]
 """Confidence that a frame belongs to a protocol: it is a valid message, or a malformed one."""
@@ -30,7 +33,7 @@ class Dissector:
         default_ports: Default ports of its servers; a server is recognised at any port.
         presentation: Sentences, names, scores and statistics.
         identity: Players and visibility of events.
-        conformance: Expected reactions, bots and timeouts for `kiebitz probe`.
+        conformance: Factory for expected reactions, bots and timeouts for `kiebitz probe`.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class Dissector:
         default_ports: Collection[int] = (),
         presentation: Presentation | None = None,
         identity: Identity | None = None,
-        conformance: Conformance | None = None,
+        conformance: Callable[[], Conformance] | None = None,
     ) -> None:
         self.grammar = grammar
         self.protocol = grammar.protocol
@@ -55,7 +58,15 @@ class Dissector:
         self.default_ports = frozenset(default_ports)
         self.presentation = presentation or Presentation(grammar)
         self.identity = identity or Identity(grammar)
-        self.conformance = conformance or Conformance()
+        self._make_conformance = conformance
+
+    @cached_property
+    def conformance(self) -> Conformance:
+        """Expected reactions, bots and timeouts."""
+        # Most commands do without.
+        from kiebitz.dissectors.conformance.conformance import Conformance
+
+        return (self._make_conformance or Conformance)()
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         """Return how likely the first bytes of a direction belong to this protocol.

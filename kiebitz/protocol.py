@@ -1,12 +1,11 @@
 """The names that a protocol's author needs; see docs/writing-a-protocol.md.
 
-Bots and expected reactions for `kiebitz probe` are in `kiebitz.dissectors.conformance`, checks for a protocol
+Expected reactions and bots for `kiebitz probe` are in `kiebitz.dissectors.conformance`, checks for a protocol
 in `kiebitz.dissectors.testing`.
 """
 
 from __future__ import annotations
 
-from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.dissector import Dissector, Likeness
 from kiebitz.dissectors.game.broadcast_dedup import EventLog
 from kiebitz.dissectors.game.context import GameContext, label
@@ -15,21 +14,10 @@ from kiebitz.dissectors.game.table import GameTable, SimpleTable
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
 from kiebitz.dissectors.grammar.framing import ByteFramer, DatagramFramer, Frame, Framer, LineFramer
-from kiebitz.dissectors.grammar.grammar import (
-    Decoded,
-    EventKind,
-    Field,
-    FieldType,
-    Flaw,
-    Grammar,
-    IdentifierKind,
-    KeysOf,
-    MessageType,
-    Mismatch,
-    Rule,
-)
+from kiebitz.dissectors.grammar.grammar import Decoded, EventKind, Field, Flaw, Grammar, MessageType, Rule
 from kiebitz.dissectors.grammar.sentences import coded, each
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event, Findings, Game, Ids, Message, Stream, TableInfo
@@ -40,7 +28,6 @@ from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, 
 __all__ = [
     "ByteFramer",
     "Codec",
-    "Conformance",
     "Counts",
     "Course",
     "DatagramFramer",

@@ -112,11 +112,11 @@ def _message(dissector: Dissector, row: MessageType) -> Iterator[Line]:
     for field in row.fields:
         # A production stands below, once for all messages.
         title = [field.type.title] if field.type.title not in dissector.codec.productions else []
-        handle = field.type.identifier
+        identifier = field.type.identifier
         remarks = [
             *title,
             *(["new in every game"] if field.generated else []),
-            *([f"another {handle.title} in another game"] if handle and not field.generated else []),
+            *([f"another {identifier.title} in another game"] if identifier and not field.generated else []),
             *(["may be left out"] if field.optional else []),
         ]
         remark = f" ({'; '.join(remarks)})" if remarks else ""

@@ -14,7 +14,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 
 from kiebitz.dissectors.anonymizing.addresses import Addresses
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 
 MAX_WORDS = 1 << 17
 """So many words are remembered; then the oldest is forgotten, as peers can send any number of them."""

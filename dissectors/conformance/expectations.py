@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.grammar import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.model import Direction
 
 Role = Literal["server", "client"]

@@ -100,10 +100,10 @@ class Hearing:
         self._log: BroadcastLog[_Told] = BroadcastLog(doubled=False, overtaken_ns=overtaken_ns)
         self._waiting: deque[Observation] = deque()
         self._bytes = 0
-        """How many bytes the waiting messages have."""
+        """Size of the waiting messages in bytes."""
 
     def hear(self, message: Message, row: MessageType, frame: bytes, to_all: Hashable = None) -> None:
-        """Take the next message; one that is `to_all` is a copy of whatever has the same version."""
+        """Add the next message; with `to_all`, it is a copy of the message with an equal key."""
         if len(frame) > MAX_KEPT_LENGTH:
             frame = b""
         if self._waiting:
@@ -114,7 +114,7 @@ class Hearing:
             self._hear_copy(message, row, frame, to_all)
 
     def _news(self, observation: Observation) -> None:
-        """Take what was told first, unless it has to wait."""
+        """Pass on a new observation, unless it has to wait."""
         if self._waiting or observation.awaits:
             self._waiting.append(observation)
             self._bytes += observation.message.length
@@ -155,33 +155,33 @@ class Hearing:
         self._settle(message.ts_ns)
 
     def has(self, version: Hashable, message: Message) -> bool:
-        """Whether this would be a copy of something that others were told since its stream began."""
+        """Return True if this would be a copy of a message to others since its stream began."""
         stream = message.stream
         return self._log.has(stream.id, version, message.ts_ns, stream.opened_ns)
 
     def silence(self, stream_id: int) -> None:
-        """Nothing more can be expected of a stream: it is over, or something of it is missing."""
+        """Expect no more copies on a stream, which has ended or has a gap."""
         for observation in self._waiting:
             observation.awaits.discard(stream_id)
         self._settle(None)
 
     def forget(self, stream_id: int) -> None:
-        """A stream is over."""
+        """Handle the end of a stream."""
         self.silence(stream_id)
         self._log.forget(stream_id)
 
     def clear(self) -> None:
-        """Nobody is there any more who could hear copies of what was told."""
+        """Forget all messages: no client is left that could get copies."""
         self._log.clear()
 
     def finish(self) -> None:
-        """Nothing more comes at all."""
+        """Pass on all waiting observations."""
         for observation in self._waiting:
             observation.awaits.clear()
         self._settle(None)
 
     def first_waiting(self) -> int | None:
-        """The id of the first message that still waits."""
+        """Return the id of the first message that still waits."""
         return self._waiting[0].messages[0].id if self._waiting else None
 
     def _settle(self, now_ns: int | None) -> None:

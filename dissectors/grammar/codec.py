@@ -1,4 +1,4 @@
-"""What turns frames into messages and back: the half of a protocol that reads and writes."""
+"""Codecs: from frames to messages and back."""
 
 from __future__ import annotations
 
@@ -93,14 +93,15 @@ class Codec(ABC):
         return whole(frame, decoded, notation or "message")
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        """Where the text of a field stands in a valid frame; None where there is none, or where that is not
-        known. It is as the anatomy has it."""
+        """Return the place of a field's text in a valid frame by its anatomy, None if it is not known."""
         piece = next((each for each in self.anatomy(frame, row.direction) if each.path == (name,)), None)
         return None if piece is None else (piece.offset, piece.length)
 
     def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        """The same with all that belongs to the field alone, such as the delimiter before it: without that,
-        the field is left out, and with that twice, it is doubled."""
+        """Return the place of a field with all that belongs to it alone, such as the delimiter before it.
+
+        Without these bytes, the field is left out; with them twice, it is doubled.
+        """
         before: Piece | None = None
         for piece in self.anatomy(frame, row.direction):
             if piece.path == (name,):
@@ -111,12 +112,14 @@ class Codec(ABC):
         return None
 
     def twice(self, whole: bytes) -> bytes:
-        """What stands in a `whole_place`, doubled."""
+        """Return the bytes of a `whole_place`, doubled."""
         return whole * 2
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
-        """Any text, be it wrong, as it is written in a field of such a frame. Half a surrogate pair stands
-        for a byte that is no UTF-8 (`surrogateescape`)."""
+        """Return any text, valid or not, as it is written in a field of such a frame.
+
+        Half a surrogate pair represents a byte that is not UTF-8 (`surrogateescape`).
+        """
         return text.encode("utf-8", "surrogateescape")
 
     def notation(self, row: MessageType) -> str | None:

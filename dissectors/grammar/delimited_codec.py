@@ -15,14 +15,13 @@ import msgspec
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    FieldType,
     Flaw,
     Grammar,
     MessageType,
-    Mismatch,
     count_of_fields,
     sender_of,
     to_json,

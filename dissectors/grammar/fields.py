@@ -6,19 +6,20 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import FieldType, IdentifierKind, Mismatch, nearest_word
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.grammar import nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.suggestions import suggesting
 
 _MAX_QUOTED = 40
-"""So much of a wrong value is quoted (characters)."""
+"""Maximum length of a quoted invalid value, in characters."""
 
 
 _VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
 
 
 def is_version(text: str) -> bool:
-    """Whether a text is a version in numbers, such as `1.0`: nobody is known by one."""
+    """Return True if a text is a version number such as `1.0`, which is not personal."""
     return _VERSION.fullmatch(text) is not None
 
 
@@ -84,6 +85,6 @@ class Number(FieldType):
 
 
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
-    """What to raise for a text that is none of `words`, with the one that it was probably meant to be."""
+    """Return the error for a text that is none of `words`, with the closest one as a suggestion."""
     problem = f'"{text[:_MAX_QUOTED]}" is not known here' if text else "there is nothing here"
     return Mismatch(0, len(text), suggesting(problem, nearest_word(text, words)), expected)

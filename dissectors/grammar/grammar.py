@@ -7,8 +7,7 @@ row with the same name, never a second grammar.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import product
@@ -17,162 +16,30 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.invalid_values import OF_ANY, Wrong
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, IdentifierKinds, Rename, Replace
 from kiebitz.dissectors.model import Blame, Direction, Group, Severity
 from kiebitz.dissectors.suggestions import suggested
 
 UNREADABLE = "unreadable"
-"""The name of a message in which no message type could be made out; its diagnostic says why."""
+"""Name of a message whose type is unknown; its diagnostic says why."""
 
 ImpliedBy = Literal["before", "after"]
 """The event that implies one that only one player was told: the last one before it, or the next one."""
 
 _MEANT = 40
-"""So much of a text (characters) is compared with the words that may have been meant."""
+"""Maximum length of a text that is compared with known words, in characters."""
 
 _JSON = msgspec.json.Encoder(order="sorted")
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON text with sorted keys."""
+    """Return compact JSON text with sorted keys."""
     return _JSON.encode(value).decode()
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of so many characters at the most, with an ellipsis in place of what is left out."""
+    """Return a text of at most `most` characters, with an ellipsis for the rest."""
     return text if len(text) <= most else f"{text[:most]}…"
-
-
-class Mismatch(Exception):
-    """A text is no value of a field type: characters `start` to `end` are wrong."""
-
-    def __init__(self, start: int, end: int, problem: str, expected: str, code: str = "bad-field") -> None:
-        super().__init__(problem)
-        self.start = start
-        self.end = end
-        self.problem = problem
-        self.expected = expected
-        self.code = code
-
-
-class IdentifierKind(msgspec.Struct, frozen=True):
-    """A kind of identifier: a token, a player's number, a lobby.
-
-    Another session of the same game has other values in its place. A `per_stream` identifier holds on one
-    connection only. `of_player` identifies a player, `of_server` the address of a server, `ip:port`; a
-    `global_` number identifies the same player in other games, too. `null_values` identify nothing, as null.
-    """
-
-    title: str
-    per_stream: bool = False
-    of_player: bool = False
-    of_server: bool = False
-    global_: bool = False
-    null_values: tuple[Any, ...] = ()
-
-    def renamed(self, value: Any, rename: Rename) -> Any:
-        """Return the value that replaces an identifier, or the same value if it identifies nothing."""
-        return value if value is None or value in self.null_values else rename(self, value)
-
-
-class KeysOf(msgspec.Struct, frozen=True):
-    """An object whose keys are identifiers; a value that is no object is none."""
-
-    kind: IdentifierKind
-
-
-IdentifierKinds = Mapping[str, IdentifierKind | KeysOf]
-"""The kinds of identifiers by key, at any depth: each item of a list is one, and each key of an object."""
-
-
-Rename = Callable[[IdentifierKind, Any], Any]
-"""Returns the value that replaces an identifier."""
-
-Replace = Callable[[str], str]
-"""Returns the text that replaces one that may be personal."""
-
-
-class FieldType(ABC):
-    """The relation between a field's text and its JSON value."""
-
-    title: str
-    """Description in the reference, such as "dice, higher die first"."""
-
-    identifier: IdentifierKind | None = None
-    """Kind of identifier that a value is, if it is one."""
-
-    is_free_text = False
-    """True if a value is text of its sender's choice, which may be personal."""
-
-    words: tuple[str, ...] = ()
-    """The fixed words that a value can be; of free text, the words that are not personal."""
-
-    wrong_texts: Sequence[Wrong] = OF_ANY
-    """Candidates for invalid texts; `decode` decides which of them are."""
-
-    parts: Sequence[FieldType] = ()
-    """Types of the parts of a value, if it has any; `with_parts` then applies a function to each part."""
-
-    @abstractmethod
-    def decode(self, text: str) -> Any:
-        """Return the JSON value of `text`; raise Mismatch if it is not valid."""
-
-    @abstractmethod
-    def encode(self, value: Any) -> str:
-        """Return the text of a value, which decodes to it again."""
-
-    def remark(self, text: str) -> str | None:
-        """Return what is unusual but harmless about a valid text, or None."""
-        return None
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
-        """Return a value with `change`, called with its type, applied to each of its `parts`."""
-        return value
-
-    def renamed(self, value: Any, rename: Rename) -> Any:
-        """Return a value with every identifier replaced by `rename`."""
-        if self.parts:
-            return self.with_parts(value, lambda kind, part: kind.renamed(part, rename))
-        return value if self.identifier is None else self.identifier.renamed(value, rename)
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
-        """Return a value with free text replaced by `replace`, and identifiers by `rename`."""
-        if self.parts:
-            return self.with_parts(value, lambda kind, part: kind.anonymized(part, replace, rename))
-        if self.is_free_text and isinstance(value, str):
-            return value if value in self.words else replace(value)
-        return self.renamed(value, rename)
-
-    def all_words(self) -> Iterator[str]:
-        """Yield the fixed words of a value and of its parts."""
-        yield from self.words
-        for part in self.parts:
-            yield from part.all_words()
-
-    def identifiers(self) -> Iterator[IdentifierKind]:
-        """Yield the kinds of identifiers in a value."""
-        if self.identifier is not None:
-            yield self.identifier
-        for part in self.parts:
-            yield from part.identifiers()
-
-    def wrong_values(self) -> Iterator[Wrong]:
-        """Yield invalid values: the `wrong_texts` that `decode` rejects, and odd ones that it accepts.
-
-        Types with parts add what is invalid in these.
-        """
-        for wrong in self.wrong_texts:
-            if not isinstance(wrong.text, str) or self._refuses(wrong.text):
-                yield wrong
-            elif wrong.odd:
-                yield wrong._replace(allowed=True)
-
-    def _refuses(self, text: str) -> bool:
-        try:
-            self.decode(text)
-        except Mismatch:
-            return True
-        return False
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -189,7 +56,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class _MessageHead(msgspec.Struct, frozen=True, dict=True):
-    """The attributes of a message type that may be given by position."""
+    """Attributes of a message type that may be given by position."""
 
     name: str
     direction: Direction
@@ -251,7 +118,7 @@ class MessageType(_MessageHead, frozen=True, kw_only=True):
 
 
 class _EventHead(msgspec.Struct, frozen=True):
-    """The attributes of an event kind that may be given by position."""
+    """Attributes of an event kind that may be given by position."""
 
     kind: str
     fields: tuple[str, ...]
@@ -300,11 +167,11 @@ def _step_values(step: str, game: int | None, data: Mapping[str, Any]) -> list[s
 
 
 OWN_CLAUSE = "{clause}"
-"""In the clause of a rule: that of the row whose message breaks it."""
+"""In the clause of a rule: the clause of the row whose message violates it."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A check of a table: what it reports of a message that breaks it.
+    """A check of a table, and what it reports about a message that violates it.
 
     `key` is the diagnostic's code; where a code has several rows, a word after a slash tells them apart.
     `message` is the name of the message that breaks it, None if several can. `text`, `expected` and `clause`
@@ -324,15 +191,15 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """The code of its diagnostics."""
+        """Code of its diagnostics."""
         return self.key.partition("/")[0]
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """Something wrong in a frame; `offset` and `length` are bytes from the start of the frame.
+    """An error in a frame; `offset` and `length` are bytes from the start of the frame.
 
-    One that is a `habit` of its sender is told only the first time in a direction of a stream; so where it
-    takes work to find its place, `locate` does it, given the frame, when it is told.
+    A `habit` of its sender is reported only once per direction of a stream. If its place takes work to find,
+    `locate` does so when it is reported, given the frame.
     """
 
     severity: Severity
@@ -348,11 +215,11 @@ class Flaw(msgspec.Struct, frozen=True):
 
     @property
     def suggestion(self) -> str | None:
-        """What was probably meant."""
+        """The probable intention."""
         return suggested(self.group, self.text)
 
     def place(self, frame: bytes) -> tuple[int, int]:
-        """Offset and length in the frame."""
+        """Return its offset and length in the frame."""
         return self.locate(frame) if self.locate is not None else (self.offset, self.length)
 
 
@@ -427,8 +294,10 @@ class Grammar:
         return next((row for row in self.rows_named(direction, name) if row.matches(fields)), None)
 
     def row_with(self, name: str, direction: Direction, fields: Collection[str]) -> MessageType:
-        """The row of a message that has exactly these fields, but for optional ones. Raises ValueError if
-        there is none."""
+        """Return the row of a message with exactly these fields, optional ones aside.
+
+        Raises ValueError if there is none.
+        """
         for row in self.rows_named(direction, name):
             left_out = {field.name: field for field in row.fields}
             if all(left_out.pop(key, None) for key in fields) and all(f.optional for f in left_out.values()):
@@ -437,7 +306,7 @@ class Grammar:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """What is the protocol's own wording: the names of messages and fields, and the words of values."""
+        """The words of the protocol: names of messages and fields, and fixed words of values."""
         fields = [field for row in self.rows for field in row.fields]
         return frozenset(
             [row.name for row in self.rows]
@@ -447,11 +316,11 @@ class Grammar:
         )
 
     def names(self, direction: Direction) -> list[str]:
-        """The message names of a direction in the order of the grammar."""
+        """Return the message names of a direction in the order of the grammar."""
         return list(dict.fromkeys(row.name for row in self.rows if row.direction == direction))
 
     def heartbeats_to(self, asked: str, direction: Direction) -> list[str]:
-        """The names of the heartbeats of a direction that answer a message of the other one."""
+        """Return the names of the heartbeats of a direction that answer a message of the other one."""
         return [
             row.name
             for row in self.rows
@@ -459,17 +328,17 @@ class Grammar:
         ]
 
     def nearest(self, name: str, direction: Direction) -> str | None:
-        """The known message name that `name` was probably meant to be, or None."""
+        """Return the known message name closest to `name`, None if none is close."""
         return nearest_word(name.strip(), self.names(direction))
 
 
 def unreadable(*flaws: Flaw) -> Decoded:
-    """A frame in which no message type can be made out."""
+    """Return a decoded frame whose message type is unknown."""
     return Decoded(None, {}, "{}", False, flaws)
 
 
 def nearest_word(text: str, words: Iterable[str]) -> str | None:
-    """The word that `text` was probably meant to be: the same but for case and blanks, or close to it."""
+    """Return the word that equals `text` but for case and blanks, or that is close to it."""
     folded = {word.casefold(): word for word in words}
     meant = text[:_MEANT].strip().casefold()
     if meant in folded:
@@ -479,15 +348,15 @@ def nearest_word(text: str, words: Iterable[str]) -> str | None:
 
 
 def count_of_fields(count: int) -> str:
-    """`no field`, `1 field`, `2 fields`."""
+    """Return `no field`, `1 field` or `2 fields`."""
     return "no field" if count == 0 else f"{count} field{'s' if count > 1 else ''}"
 
 
 def sender_of(direction: Direction) -> str:
-    """Who sends what goes in a direction, in words."""
+    """Return the words for the sender of a direction."""
     return "a client" if direction == "c2s" else "a server"
 
 
 def blame_of(direction: Direction) -> Blame:
-    """Who sent the bytes of a direction."""
+    """Return the sender of a direction."""
     return "client" if direction == "c2s" else "server"

@@ -8,7 +8,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import IdentifierKind, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, KeysOf
 from kiebitz.dissectors.model import LOST
 
 CALLED = "called"

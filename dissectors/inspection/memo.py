@@ -1,4 +1,4 @@
-"""What is worked out once, as it comes again: most of what a server says it says to each client."""
+"""Caches of decoded frames: most messages of a server are sent to each client."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Direction
 
 MAX_FRAMES = 4096
-"""How many decoded frames of a protocol's direction are `lately` at the most."""
+"""Maximum number of recent decoded frames of one direction of a protocol."""
 
 MAX_BYTES = 1 << 20
-"""How many bytes these frames have; what they say takes a multiple of that."""
+"""Maximum size of these frames in bytes; decoded, they take a multiple of it."""
 
 MAX_FRAME_LENGTH = 4096
-"""Frames longer than this (bytes) are not remembered."""
+"""Maximum length of a cached frame in bytes."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -41,10 +41,10 @@ class BoundedDict(dict[Key, Value]):
 
 
 class Memo(msgspec.Struct, eq=False):
-    """What frames of one direction of one protocol say: those that came `lately`, and those `before`.
+    """The cached frames of one direction of one protocol: recent ones (`lately`) and older ones (`before`).
 
-    When there are too many, those that did not come again lately are forgotten. `room` is how many bytes more
-    may come lately.
+    If there are too many, older ones that did not recur are forgotten. `room` is the number of bytes left for
+    recent ones.
     """
 
     lately: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
@@ -53,7 +53,7 @@ class Memo(msgspec.Struct, eq=False):
 
 
 def decoded(memo: Memo, dissector: Dissector, frame: bytes, direction: Direction) -> Decoded:
-    """What a frame says, by the memo if it is there; else it may be from now on."""
+    """Return a decoded frame from the cache, or decode it and cache it."""
     found = memo.lately.get(frame)
     if found is None:
         found = memo.before.get(frame)

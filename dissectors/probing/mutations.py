@@ -13,7 +13,8 @@ from typing import Any
 from kiebitz.dissectors.conformance.expectations import Breach, NotHere, Situation, Spelling
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, IdentifierKind, MessageType, Mismatch, to_json
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, to_json
 from kiebitz.dissectors.grammar.invalid_values import NOBODY, Wrong
 from kiebitz.dissectors.grammar.patching import Place, replaced
 from kiebitz.dissectors.model import Direction

@@ -13,8 +13,9 @@ from typing import Any
 from kiebitz.dissectors.conformance.expectations import Situation
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.framing import Frame, Framer
-from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, IdentifierKind
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Item, Stream
 from kiebitz.dissectors.probing.routes import Place
 from kiebitz.dissectors.probing.verdict import Said

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import IdentifierKind, MessageType
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.grammar import MessageType
 
 Fields = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ player has does not matter; of those that are nobody's the number does.
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.grammar import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.matching import shared_numbers

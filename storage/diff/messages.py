@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import IdentifierKind, to_json
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff.loader import Side, TableSide, condition

@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Grammar, IdentifierKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.model import ENDINGS
 from kiebitz.storage.diff.players import Cast

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.grammar import IdentifierKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 
 Path = tuple[str, ...]
 

@@ -17,14 +17,8 @@ import msgspec
 
 from kiebitz.dissectors.escaping import json_text
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
-from kiebitz.dissectors.grammar.grammar import (
-    FieldType,
-    MessageType,
-    Mismatch,
-    nearest_word,
-    shortened,
-    to_json,
-)
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.grammar import MessageType, nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.patching import Path, value_at
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.editing.assignment_parser import Assignment, AssignmentError

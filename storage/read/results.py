@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import IdentifierKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.sentences import named
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.timeline import GameRow, Timeline

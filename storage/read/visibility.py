@@ -18,7 +18,8 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
-from kiebitz.dissectors.grammar.grammar import IdentifierKind, ImpliedBy, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, KeysOf
+from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Change, Event
 from kiebitz.dissectors.presentation import said_to

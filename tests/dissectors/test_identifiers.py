@@ -16,7 +16,8 @@ from one_direction import is_one_frame
 from strength import a_few, few_captures
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import Decoded, IdentifierKind, Rename
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, Rename
+from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.patching import Path, differences
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE

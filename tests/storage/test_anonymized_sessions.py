@@ -20,7 +20,7 @@ from pyarrow import parquet
 from strength import GAMES, a_few, few_captures
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.grammar.grammar import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.storage.database.schema import TABLES
 from kiebitz.storage.read.timeline import Timeline

@@ -11,7 +11,7 @@ from stored import stored
 from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.grammar.grammar import IdentifierKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 
 BEFORE, BEHIND = "Žluťásek ", "-ö"
 """Around a name. ISO-8859-2, Windows-1252 and UTF-8 write the Ž and the ö in different bytes."""

@@ -13,7 +13,8 @@ from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.conformance.expectations import HEARS, Role, Situation
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.grammar.grammar import Decoded, IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Findings, Ids, Stream
 from kiebitz.dissectors.registry import dissector_of

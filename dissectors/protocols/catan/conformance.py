@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
     Breach,
     Demand,
@@ -19,6 +20,8 @@ from kiebitz.dissectors.conformance.expectations import (
     Situation,
     Spelling,
 )
+from kiebitz.dissectors.protocols.catan.bot import CatanPlayer
+from kiebitz.dissectors.protocols.catan.simulated_server import CatanHost
 from kiebitz.dissectors.protocols.catan.words import in_ascii
 
 _GROUNDS, _HINTS = "2 Grundlagen", "4 Hinweise zu JSON"
@@ -309,33 +312,38 @@ BREACHES = (
 
 _UNSENT = "it is broken by what is not sent, and no client can know that it was to come"
 
-REACTIONS = Reactions(
-    DEMANDS,
-    SPELLINGS,
-    BREACHES,
-    broken_by={
-        "out-of-turn/asked": "Würfeln/from-other Zug_beenden/from-other Bauen/from-other",
-        "not-now": "Würfeln/twice",
-        "bad-place/asked": "Bauen/Ort/apart",
-        "no-trade/asked": "*/Handel_id/nobodys-trade",
-        "bad-place/robber": "Räuber_versetzt/Ort/far-away",
-        "bad-place": "Bauvorgang/Ort/apart",
-        "card-not-allowed": "Ritter_ausspielen/twice Monopol/twice Erfindung/twice",
-        "unexplained-gain": "Ertrag/twice",
-        "unexplained-cost": "Kosten/twice",
-        "below-zero": "Kosten/Rohstoffe.count/huge",
-        "trade-rate": "Kosten/rule/wrong-cost",
-        "no-trade": "Handel_ausgeführt/twice",
-    },
-    unreachable={
-        "untold-discard": _UNSENT,
-        "missing-yield": _UNSENT,
-        "missing-cost": _UNSENT,
-        "no-start-yield": _UNSENT,
-        "out-of-turn/build": "what another player builds must stand beside their roads: another flaw",
-        "road-through": "it needs a place on the board that is worked out from all that is built",
-        "too-many-pieces": "it needs a player who has built all of one kind",
-    },
-    # 7.5: all are told that a connection is lost, whoever's turn it is.
-    waits_for="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
+CONFORMANCE = Conformance(
+    reactions=Reactions(
+        DEMANDS,
+        SPELLINGS,
+        BREACHES,
+        broken_by={
+            "out-of-turn/asked": "Würfeln/from-other Zug_beenden/from-other Bauen/from-other",
+            "not-now": "Würfeln/twice",
+            "bad-place/asked": "Bauen/Ort/apart",
+            "no-trade/asked": "*/Handel_id/nobodys-trade",
+            "bad-place/robber": "Räuber_versetzt/Ort/far-away",
+            "bad-place": "Bauvorgang/Ort/apart",
+            "card-not-allowed": "Ritter_ausspielen/twice Monopol/twice Erfindung/twice",
+            "unexplained-gain": "Ertrag/twice",
+            "unexplained-cost": "Kosten/twice",
+            "below-zero": "Kosten/Rohstoffe.count/huge",
+            "trade-rate": "Kosten/rule/wrong-cost",
+            "no-trade": "Handel_ausgeführt/twice",
+        },
+        unreachable={
+            "untold-discard": _UNSENT,
+            "missing-yield": _UNSENT,
+            "missing-cost": _UNSENT,
+            "no-start-yield": _UNSENT,
+            "out-of-turn/build": "what another player builds must stand beside their roads: another flaw",
+            "road-through": "it needs a place on the board that is worked out from all that is built",
+            "too-many-pieces": "it needs a player who has built all of one kind",
+        },
+        # 7.5: all are told that a connection is lost, whoever's turn it is.
+        waits_for="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
+    ),
+    player=CatanPlayer,
+    host=CatanHost,
+    seats=3,
 )

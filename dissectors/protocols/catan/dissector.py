@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.sentences import each
@@ -20,8 +19,7 @@ from kiebitz.dissectors.protocols.catan.queries import QUERIES
 from kiebitz.dissectors.protocols.catan.table import CatanTable
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 _CARD_TARGETS = {
@@ -104,28 +102,10 @@ class CatanPresentation(Presentation):
         return super().words(value)
 
 
-class CatanConformance(Conformance):
-    """Reactions and bots of Catan."""
+def _conformance() -> Conformance:
+    from kiebitz.dissectors.protocols.catan.conformance import CONFORMANCE
 
-    seats = 3
-
-    @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.catan.conformance import REACTIONS
-
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.catan.bot import CatanPlayer
-
-        return CatanPlayer
-
-    @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.catan.simulated_server import CatanHost
-
-        return CatanHost
+    return CONFORMANCE
 
 
 class Catan(Dissector):
@@ -145,5 +125,5 @@ CATAN = Catan(
     table=CatanTable,
     presentation=CatanPresentation(GRAMMAR),
     identity=Identity(GRAMMAR, login_messages=("Spieler",)),
-    conformance=CatanConformance(),
+    conformance=_conformance,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.grammar import EventKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.grammar import EventKind
 from kiebitz.dissectors.protocols.catan.identifiers import NAME, PLAYER, TRADE
 
 EVENTS = (

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
-from kiebitz.dissectors.grammar.grammar import Field, FieldType, Grammar, MessageType
+from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocols.catan.events import ALIASES, DATA_IDENTIFIERS, EVENTS, STATE_IDENTIFIERS
 from kiebitz.dissectors.protocols.catan.objects import (

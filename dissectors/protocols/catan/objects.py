@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kiebitz.dissectors.grammar.field_type import Rename, Replace
 from kiebitz.dissectors.grammar.fields import is_version
-from kiebitz.dissectors.grammar.grammar import Field, Rename, Replace
+from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.protocols.catan.identifiers import NAME, NIEMAND, PLAYER, TRADE
 from kiebitz.dissectors.protocols.catan.values import (

@@ -14,16 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import (
-    Field,
-    FieldType,
-    IdentifierKind,
-    Mismatch,
-    count_of_fields,
-    nearest_word,
-    shortened,
-    to_json,
-)
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.invalid_values import LONG, NOBODY, Wrong, other_case
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocols.catan.words import HIDDEN, spellings

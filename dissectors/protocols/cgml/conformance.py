@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
     Breach,
     Demand,
@@ -21,6 +22,7 @@ from kiebitz.dissectors.conformance.expectations import (
     Situation,
     Spelling,
 )
+from kiebitz.dissectors.protocols.cgml.bot import CgmlPlayer
 from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
     LADDER,
@@ -30,6 +32,7 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     Rules,
     has_trumps,
 )
+from kiebitz.dissectors.protocols.cgml.simulated_server import CgmlHost
 
 _RENONC = "4 Řídící zprávy: RENONC"
 _OF_RENONC = "Oznámení od Superhracího serveru hráčům a botům o porušení pravidel hry."
@@ -378,22 +381,27 @@ BREACHES = (
     Breach("told-otherwise/result", "result", "client", _other_word("licite", "B127", "127")),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
-    SPELLINGS,
-    BREACHES,
-    broken_by={
-        "unasked": "licite/early gametype/early flek/early playcard/early",
-        "unknown-group": "newgroup.accept/id/nobodys-group",
-        "dealt-twice": "dial.cards/twice",
-        "renonc/unsure": "playcard/rule/renonc",
-        "played-twice": "playcard.info/twice",
-    },
-    spares_others=False,
-    # 4 ABORT: the others are told of one who is gone.
-    waits_for="licite gametype flek playcard",
-    unreachable={
-        "wrong-player": "the talon goes to the client that it is sent to, and that is another one",
-        "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",
-    },
+CONFORMANCE = Conformance(
+    reactions=Reactions(
+        DEMANDS,
+        SPELLINGS,
+        BREACHES,
+        broken_by={
+            "unasked": "licite/early gametype/early flek/early playcard/early",
+            "unknown-group": "newgroup.accept/id/nobodys-group",
+            "dealt-twice": "dial.cards/twice",
+            "renonc/unsure": "playcard/rule/renonc",
+            "played-twice": "playcard.info/twice",
+        },
+        spares_others=False,
+        # 4 ABORT: the others are told of one who is gone.
+        waits_for="licite gametype flek playcard",
+        unreachable={
+            "wrong-player": "the talon goes to the client that it is sent to, and that is another one",
+            "wrong-server": "it needs two servers, and a probe speaks to the one that it is given",
+        },
+    ),
+    player=CgmlPlayer,
+    host=CgmlHost,
+    seats=3,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import Identity
@@ -20,8 +19,7 @@ from kiebitz.dissectors.protocols.cgml.table import CgmlTable
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 
@@ -81,28 +79,10 @@ class CgmlPresentation(Presentation):
         return template
 
 
-class CgmlConformance(Conformance):
-    """Reactions and bots of CGML."""
+def _conformance() -> Conformance:
+    from kiebitz.dissectors.protocols.cgml.conformance import CONFORMANCE
 
-    seats = 3
-
-    @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.cgml.conformance import REACTIONS
-
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.cgml.bot import CgmlPlayer
-
-        return CgmlPlayer
-
-    @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.cgml.simulated_server import CgmlHost
-
-        return CgmlHost
+    return CONFORMANCE
 
 
 class Cgml(Dissector):
@@ -132,5 +112,5 @@ CGML = Cgml(
         # A player is a number that its client bears everywhere, and connects anew for each group.
         same_player="number",
     ),
-    conformance=CgmlConformance(),
+    conformance=_conformance,
 )

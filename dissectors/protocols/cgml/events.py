@@ -5,7 +5,8 @@ A player is an id. `called` in an event's data has the names of its players as t
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.grammar import EventKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.grammar import EventKind
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.protocols.cgml.identifiers import ADDRESS, GROUP, NAME, PLAYER, URL
 

@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.grammar.field_type import FieldType, Rename, Replace
 from kiebitz.dissectors.grammar.fields import Number, Text, is_version
-from kiebitz.dissectors.grammar.grammar import Field, FieldType, Grammar, MessageType, Rename, Replace
+from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER, SEATS
 from kiebitz.dissectors.protocols.cgml.events import DATA_IDENTIFIERS, EVENTS, STATE_IDENTIFIERS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.grammar import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 
 PLAYER = IdentifierKind("player", of_player=True, global_=True)
 NAME = IdentifierKind("name", of_player=True, null_values=("",))

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Text
-from kiebitz.dissectors.grammar.grammar import FieldType
 from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, spelt_alike, value_at
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType
 from kiebitz.dissectors.protocols.cgml.layout import characters

@@ -10,14 +10,9 @@ from xml.etree.ElementTree import Element, fromstring
 
 import msgspec
 
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import Number, unknown_word
-from kiebitz.dissectors.grammar.grammar import (
-    Field,
-    FieldType,
-    IdentifierKind,
-    Mismatch,
-    nearest_word,
-)
+from kiebitz.dissectors.grammar.grammar import Field, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT

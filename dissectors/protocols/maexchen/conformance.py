@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
     Breach,
     Demand,
@@ -14,7 +15,10 @@ from kiebitz.dissectors.conformance.expectations import (
     Situation,
     Spelling,
 )
+from kiebitz.dissectors.protocols.maexchen.bot import MaexchenPlayer
+from kiebitz.dissectors.protocols.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.protocols.maexchen.rules import alone
+from kiebitz.dissectors.protocols.maexchen.simulated_server import MaexchenHost
 
 _JOINING, _PLAY = "Anmelden", "Ablauf einer Spielrunde"
 _IN_TIME = (
@@ -136,28 +140,38 @@ BREACHES = (
     Breach("other-dice/announced", "ANNOUNCED", "client", _other_dice),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
-    SPELLINGS,
-    BREACHES,
-    broken_by={
-        "name-taken": "REGISTER/name/others-player",
-        "not-registered": "JOIN/from-stranger ROLL/from-stranger SEE/from-stranger ANNOUNCE/from-stranger",
-        "not-registered/unseen": "JOIN/first ROLL/first SEE/first ANNOUNCE/first",
-        "used-token": "JOIN/doubled ROLL/doubled SEE/doubled ANNOUNCE/doubled",
-        "foreign-token": "*/token/others-token",
-        "wrong-token": "*/token/nobodys-token",
-        "unasked": "*/early",
-        "late": "*/late",
-        "no-answer": "JOIN/lost ROLL/lost SEE/lost ANNOUNCE/lost",
-        "out-of-turn": "YOUR_TURN/lost",
-        alone("wrong-verdict"): "PLAYER_LOST/rule/wrong-verdict",
-        alone("wrong-score"): "SCORE/rule/wrong-score",
-        alone("other-dice/shown"): "ACTUAL_DICE/rule/other-dice/shown",
-        alone("other-dice/announced"): "ANNOUNCED/rule/other-dice/announced",
-    },
-    unreachable={
-        "answer-ignored": "it is about what a server makes of an answer that came in time",
-        "restarted": "it is broken by starting a server anew, and not by a message",
-    },
+CONFORMANCE = Conformance(
+    reactions=Reactions(
+        DEMANDS,
+        SPELLINGS,
+        BREACHES,
+        broken_by={
+            "name-taken": "REGISTER/name/others-player",
+            "not-registered": " ".join(
+                f"{name}/from-stranger" for name in ("JOIN", "ROLL", "SEE", "ANNOUNCE")
+            ),
+            "not-registered/unseen": "JOIN/first ROLL/first SEE/first ANNOUNCE/first",
+            "used-token": "JOIN/doubled ROLL/doubled SEE/doubled ANNOUNCE/doubled",
+            "foreign-token": "*/token/others-token",
+            "wrong-token": "*/token/nobodys-token",
+            "unasked": "*/early",
+            "late": "*/late",
+            "no-answer": "JOIN/lost ROLL/lost SEE/lost ANNOUNCE/lost",
+            "out-of-turn": "YOUR_TURN/lost",
+            alone("wrong-verdict"): "PLAYER_LOST/rule/wrong-verdict",
+            alone("wrong-score"): "SCORE/rule/wrong-score",
+            alone("other-dice/shown"): "ACTUAL_DICE/rule/other-dice/shown",
+            alone("other-dice/announced"): "ANNOUNCED/rule/other-dice/announced",
+        },
+        unreachable={
+            "answer-ignored": "it is about what a server makes of an answer that came in time",
+            "restarted": "it is broken by starting a server anew, and not by a message",
+        },
+    ),
+    player=MaexchenPlayer,
+    host=MaexchenHost,
+    # The questions and their answers: the server's clock runs from its question on.
+    timeouts=dict.fromkeys(
+        ("ROUND STARTING", "JOIN", "YOUR TURN", "ROLL", "SEE", "ROLLED", "ANNOUNCE"), ANSWER_WINDOW_NS / 1e9
+    ),
 )

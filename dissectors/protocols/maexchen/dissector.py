@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.framing import DatagramFramer
@@ -15,13 +14,11 @@ from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.queries import QUERIES
-from kiebitz.dissectors.protocols.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.protocols.maexchen.table import MaexchenTable
 from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 
@@ -47,34 +44,10 @@ class MaexchenPresentation(Presentation):
         return super().template(event)
 
 
-class MaexchenConformance(Conformance):
-    """Reactions and bots of Mäxchen."""
+def _conformance() -> Conformance:
+    from kiebitz.dissectors.protocols.maexchen.conformance import CONFORMANCE
 
-    # The questions and their answers: the server's clock runs from its question on.
-    timeouts = MappingProxyType(
-        dict.fromkeys(
-            ("ROUND STARTING", "JOIN", "YOUR TURN", "ROLL", "SEE", "ROLLED", "ANNOUNCE"),
-            ANSWER_WINDOW_NS / 1e9,
-        )
-    )
-
-    @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.maexchen.conformance import REACTIONS
-
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.maexchen.bot import MaexchenPlayer
-
-        return MaexchenPlayer
-
-    @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.maexchen.simulated_server import MaexchenHost
-
-        return MaexchenHost
+    return CONFORMANCE
 
 
 MAEXCHEN = Dissector(
@@ -91,5 +64,5 @@ MAEXCHEN = Dissector(
         # The server refuses a name that another IP address has.
         same_player="address",
     ),
-    conformance=MaexchenConformance(),
+    conformance=_conformance,
 )

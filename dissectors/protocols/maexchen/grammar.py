@@ -10,20 +10,17 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kiebitz.dissectors.grammar.fields import Number, Text, Word
-from kiebitz.dissectors.grammar.grammar import (
-    EventKind,
-    Field,
+from kiebitz.dissectors.grammar.field_type import (
     FieldType,
-    Grammar,
     IdentifierKind,
     IdentifierKinds,
     KeysOf,
-    MessageType,
     Mismatch,
     Rename,
     Replace,
 )
+from kiebitz.dissectors.grammar.fields import Number, Text, Word
+from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, MessageType
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.protocols.maexchen.dice import written
 from kiebitz.dissectors.protocols.maexchen.rules import RULES

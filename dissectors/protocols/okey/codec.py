@@ -13,13 +13,12 @@ from typing import Any
 from kiebitz.dissectors.grammar.charset import read_text, windows_note
 from kiebitz.dissectors.grammar.delimited_codec import MAX_QUOTED, Parts, Reading, TextCodec
 from kiebitz.dissectors.grammar.dissection_tree import Pieces
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    FieldType,
     Flaw,
     MessageType,
-    Mismatch,
     nearest_word,
     sender_of,
     to_json,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
     Breach,
     Demand,
@@ -13,8 +14,11 @@ from kiebitz.dissectors.conformance.expectations import (
     Spelling,
 )
 from kiebitz.dissectors.model import DIRECTIONS
+from kiebitz.dissectors.protocols.okey.bot import OkeyPlayer
 from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
+from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.quoting import PERCENT_PAD
+from kiebitz.dissectors.protocols.okey.simulated_server import OkeyHost
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_joker, tiles
 
 _FORM = "Einige Eigenheiten unseres Protokolls"
@@ -225,23 +229,33 @@ BREACHES = (
     Breach("no-win", "+PUTT", "client", lambda fields, at: {"valid": True, "won": True}),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
-    SPELLINGS,
-    BREACHES,
-    broken_by={
-        "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
-        "outside-lobby/chat": "CATC.b+l/first",
-        "not-your-turn": "DRAW/from-other PUTT/from-other",
-        "must-draw/turn": "PUTT/from-other",
-        "unasked": "+JLOB/twice +DRAW/twice +PUTT/twice",
-        "unasked/acknowledged": "+STRT/twice +PWIN/twice +EMPT/twice",
-        "not-held/none": "PUTT/tile/empty",
-    },
-    unreachable={
-        "wrong-deal/second": "it shows beside the decks of other players, which no client is told",
-        "wrong-deal/pack": "it shows beside the decks of other players, which no client is told",
-    },
-    waits_for="DRAW PUTT",
-    silence_s=15,
+_SILENCE_S = 15.0
+"""Time in seconds without a message after which a connection is closed (Ping); real servers never do that."""
+
+CONFORMANCE = Conformance(
+    reactions=Reactions(
+        DEMANDS,
+        SPELLINGS,
+        BREACHES,
+        broken_by={
+            "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
+            "outside-lobby/chat": "CATC.b+l/first",
+            "not-your-turn": "DRAW/from-other PUTT/from-other",
+            "must-draw/turn": "PUTT/from-other",
+            "unasked": "+JLOB/twice +DRAW/twice +PUTT/twice",
+            "unasked/acknowledged": "+STRT/twice +PWIN/twice +EMPT/twice",
+            "not-held/none": "PUTT/tile/empty",
+        },
+        unreachable={
+            "wrong-deal/second": "it shows beside the decks of other players, which no client is told",
+            "wrong-deal/pack": "it shows beside the decks of other players, which no client is told",
+        },
+        waits_for="DRAW PUTT",
+        silence_s=_SILENCE_S,
+    ),
+    player=OkeyPlayer,
+    host=OkeyHost,
+    seats=4,
+    # A held message delays all that follow it, pings included.
+    timeouts=dict.fromkeys((row.name for row in GRAMMAR.rows), _SILENCE_S),
 )

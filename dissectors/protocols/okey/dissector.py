@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.dissector import Dissector, Likeness
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.identity import Identity
@@ -20,12 +19,8 @@ from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, stack_words, tile_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.statistics import Statistic
-
-_SILENCE_S = 15.0
-"""So long nothing may come before the connection is ended (Ping); real servers never do."""
 
 _LEAVES = {
     "LEFT": "{name} leaves the lobby",
@@ -93,30 +88,10 @@ class OkeyPresentation(Presentation):
         return super().words(value)
 
 
-class OkeyConformance(Conformance):
-    """Reactions and bots of Okey."""
+def _conformance() -> Conformance:
+    from kiebitz.dissectors.protocols.okey.conformance import CONFORMANCE
 
-    seats = 4
-    # What waits keeps all behind it from coming, pings among them.
-    timeouts = MappingProxyType(dict.fromkeys((row.name for row in GRAMMAR.rows), _SILENCE_S))
-
-    @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.okey.conformance import REACTIONS
-
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.okey.bot import OkeyPlayer
-
-        return OkeyPlayer
-
-    @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.okey.simulated_server import OkeyHost
-
-        return OkeyHost
+    return CONFORMANCE
 
 
 class OkeyIdentity(Identity):
@@ -153,5 +128,5 @@ OKEY = Okey(
     table=OkeyTable,
     presentation=OkeyPresentation(GRAMMAR),
     identity=OkeyIdentity(GRAMMAR, login_messages=("LOGI",)),
-    conformance=OkeyConformance(),
+    conformance=_conformance,
 )

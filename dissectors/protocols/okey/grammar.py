@@ -12,21 +12,17 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
-from kiebitz.dissectors.grammar.grammar import (
-    EventKind,
-    Field,
+from kiebitz.dissectors.grammar.field_type import (
     FieldType,
-    Grammar,
     IdentifierKind,
     IdentifierKinds,
     KeysOf,
-    MessageType,
     Mismatch,
     Rename,
     Replace,
-    nearest_word,
 )
+from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
+from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, MessageType, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
 from kiebitz.dissectors.protocols.okey.rules import RULES

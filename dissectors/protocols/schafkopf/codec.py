@@ -10,7 +10,8 @@ from typing import Any
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, Mismatch, to_json
+from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, to_json
 from kiebitz.dissectors.grammar.patching import Place, changed_fields
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.anatomy import anatomy

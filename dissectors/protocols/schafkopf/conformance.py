@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
     ROLES,
     Breach,
@@ -18,8 +19,10 @@ from kiebitz.dissectors.conformance.expectations import (
     Situation,
     Spelling,
 )
+from kiebitz.dissectors.protocols.schafkopf.bot import SchafkopfPlayer
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK, SEATS, mode
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY, LOST, TWICE_ENCODED
+from kiebitz.dissectors.protocols.schafkopf.simulated_server import SchafkopfHost
 
 _STRING = "String = {Zeichen}; Zeichen = UTF_8"
 _ANY_TEXT = "{0}/empty {0}/too-long {0}/outside-ascii"
@@ -277,25 +280,30 @@ BREACHES = (
     Breach("wrong-winner", "SIEGER", "client", _other_way),
 )
 
-REACTIONS = Reactions(
-    DEMANDS,
-    SPELLINGS,
-    BREACHES,
-    broken_by={
-        "out-of-order": "SPIELT/early GEKLOPFT/early BESTESSPIEL/early",
-        "out-of-turn": "MODEL/from-other",
-        "answered-twice": "ERSTE3/twice SPIELSTDU/twice KONTRA/twice",
-        "unasked": "ERSTE3/early SPIELSTDU/early KONTRA/early",
-        "not-in-hand/laid": "MODEL/rule/not-in-hand",
-        "hand-changed/dealt": "MODEL/rule/hand-changed",
-        "hand-changed/back": "MODEL/rule/card-twice/played",
-        "card-twice/held": "MODEL/rule/table-changed/seat",
-        "not-in-hand/shown": "MODEL/rule/table-changed/seat",
-        "wrong-player/refused": "SIEGER/rule/wrong-player",
-    },
-    unreachable={
-        "told-otherwise": "it shows beside what another player is told",
-        "suit-not-followed/earlier": "it shows by what is played later, when the rule was broken",
-    },
-    waits_for="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
+CONFORMANCE = Conformance(
+    reactions=Reactions(
+        DEMANDS,
+        SPELLINGS,
+        BREACHES,
+        broken_by={
+            "out-of-order": "SPIELT/early GEKLOPFT/early BESTESSPIEL/early",
+            "out-of-turn": "MODEL/from-other",
+            "answered-twice": "ERSTE3/twice SPIELSTDU/twice KONTRA/twice",
+            "unasked": "ERSTE3/early SPIELSTDU/early KONTRA/early",
+            "not-in-hand/laid": "MODEL/rule/not-in-hand",
+            "hand-changed/dealt": "MODEL/rule/hand-changed",
+            "hand-changed/back": "MODEL/rule/card-twice/played",
+            "card-twice/held": "MODEL/rule/table-changed/seat",
+            "not-in-hand/shown": "MODEL/rule/table-changed/seat",
+            "wrong-player/refused": "SIEGER/rule/wrong-player",
+        },
+        unreachable={
+            "told-otherwise": "it shows beside what another player is told",
+            "suit-not-followed/earlier": "it shows by what is played later, when the rule was broken",
+        },
+        waits_for="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
+    ),
+    player=SchafkopfPlayer,
+    host=SchafkopfHost,
+    seats=4,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import Identity
@@ -19,8 +18,7 @@ from kiebitz.dissectors.protocols.schafkopf.table import SchafkopfTable
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import HostMaker, PlayerMaker
-    from kiebitz.dissectors.conformance.expectations import Reactions
+    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.statistics import Statistic
 
 _ANSWERS = {
@@ -66,28 +64,10 @@ class SchafkopfPresentation(Presentation):
         return super().template(event)
 
 
-class SchafkopfConformance(Conformance):
-    """Reactions and bots of Schafkopf."""
+def _conformance() -> Conformance:
+    from kiebitz.dissectors.protocols.schafkopf.conformance import CONFORMANCE
 
-    seats = 4
-
-    @property
-    def reactions(self) -> Reactions:
-        from kiebitz.dissectors.protocols.schafkopf.conformance import REACTIONS
-
-        return REACTIONS
-
-    @property
-    def player(self) -> PlayerMaker:
-        from kiebitz.dissectors.protocols.schafkopf.bot import SchafkopfPlayer
-
-        return SchafkopfPlayer
-
-    @property
-    def host(self) -> HostMaker:
-        from kiebitz.dissectors.protocols.schafkopf.simulated_server import SchafkopfHost
-
-        return SchafkopfHost
+    return CONFORMANCE
 
 
 class Schafkopf(Dissector):
@@ -112,5 +92,5 @@ SCHAFKOPF = Schafkopf(
     default_ports={35555},
     presentation=SchafkopfPresentation(GRAMMAR),
     identity=Identity(GRAMMAR, login_messages=("NAME",)),
-    conformance=SchafkopfConformance(),
+    conformance=_conformance,
 )

@@ -15,19 +15,16 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
-from kiebitz.dissectors.grammar.fields import unknown_word
-from kiebitz.dissectors.grammar.grammar import (
-    EventKind,
-    Field,
+from kiebitz.dissectors.grammar.field_type import (
     FieldType,
-    Grammar,
     IdentifierKind,
     IdentifierKinds,
     KeysOf,
-    MessageType,
     Mismatch,
     Rename,
 )
+from kiebitz.dissectors.grammar.fields import unknown_word
+from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, MessageType
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 from kiebitz.dissectors.protocols.schafkopf.rules import RULES

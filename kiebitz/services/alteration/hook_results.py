@@ -13,7 +13,7 @@ from kiebitz.dissectors.escaping import json_text
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, shortened, to_json
 from kiebitz.dissectors.model import DIRECTIONS
-from kiebitz.hooks import LONGEST_DELAY_S, Message, Stream
+from kiebitz.hooks import MAX_DELAY_S, Message, Stream
 from kiebitz.services.alteration.hook_protocol import MOST_BYTES, MOST_MESSAGES, Ask, Outcome
 from kiebitz.storage.editing.assignment_parser import Assignment, AssignmentError
 from kiebitz.storage.editing.field_assignment import Target
@@ -55,7 +55,7 @@ def _check(message: Message) -> None:
         "direction": message.direction in DIRECTIONS,
         "stream": isinstance(message.stream, Stream),
         "data": isinstance(message.data, bytes),
-        "delay": isinstance(message.delay, int | float) and 0 <= message.delay <= LONGEST_DELAY_S,
+        "delay": isinstance(message.delay, int | float) and 0 <= message.delay <= MAX_DELAY_S,
     }
     for name, is_sound in sound.items():
         if not is_sound:

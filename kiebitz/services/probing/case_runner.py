@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import HEARS, NotHere
-from kiebitz.dissectors.grammar.grammar import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.actions import Act, By, Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.case import Case, as_name

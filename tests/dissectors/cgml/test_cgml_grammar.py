@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from one_direction import inspect
 from strength import times
 
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.grammar.grammar import Field, FieldType
+from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer

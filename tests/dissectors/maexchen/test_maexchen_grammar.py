@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from maexchen_cases import FLAWED, LOOSE, SOUND
 
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
-from kiebitz.dissectors.grammar.grammar import FieldType, MessageType
+from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Stream
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats

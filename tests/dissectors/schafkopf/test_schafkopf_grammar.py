@@ -15,8 +15,9 @@ from one_direction import inspect
 from schafkopf_cases import FLAWED, IGNORED, LOOSE, NO_PAKET, SOUND, UNKNOWN
 from strength import times
 
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.grammar.grammar import FieldType, MessageType
+from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings
 from kiebitz.dissectors.protocols.schafkopf.cards import PACK
 from kiebitz.dissectors.protocols.schafkopf.codec import card_place
