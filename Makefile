@@ -9,9 +9,9 @@ DEMO_DB = .demo/game.db
 # Else each of thousands of commands would compile its modules anew, which takes three times as long as its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest soak fuzz bench docs clean
+.PHONY: demo test test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest soak fuzz bench docs docs-serve man clean
 
-demo: .venv/installed
+demo: .venv/core-installed
 	@rm -rf .demo && mkdir -p .demo
 	@printf '\n-- A recorded round goes into a database --\n'
 	$(KIEBITZ) import $(ROUND) -w $(DEMO_DB)
@@ -71,16 +71,29 @@ test-oldest:
 docs: .venv/docs-installed
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
+# The site at http://127.0.0.1:8000, built again whenever a page changes; search works there.
+docs-serve: .venv/docs-installed
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs serve
+
+# A manual page for each command, in man/.
+man: .venv/docs-installed
+	.venv/bin/python docs/man_pages.py man
+
 .venv/docs-installed: .venv/installed
 	.venv/bin/python -m pip install --quiet --editable '.[docs]'
 	@touch $@
 
-# Nothing is compiled before it is imported: most of it never is.
-.venv/installed: pyproject.toml
+# The command alone: `make demo` needs no extra.
+.venv/core-installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --upgrade pip
+	.venv/bin/python -m pip install --quiet --no-compile --editable .
+	@touch $@
+
+# Nothing is compiled before it is imported: most of it never is.
+.venv/installed: .venv/core-installed
 	.venv/bin/python -m pip install --quiet --no-compile --editable '.[test]'
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .demo site *.egg-info
+	rm -rf .venv .venv-oldest .demo site build dist man *.egg-info

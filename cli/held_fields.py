@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.terminal.table import short_address
+from kiebitz.dissectors.editing.assignment_parser import AssignmentError, parse_assignments
+from kiebitz.dissectors.editing.message_encoding import edited, target_of
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.services.alteration.control_server import HeldMessage
-from kiebitz.storage.editing.assignment_parser import AssignmentError, parse_assignments
-from kiebitz.storage.editing.message_encoding import edited, target_of
 
 _MOST_SLOTS = 60
 """A message of more parts is edited by its fields as wholes."""

@@ -22,7 +22,7 @@ from kiebitz.storage.recording.recorder import Recorder
 
 # The filter language takes its time to load, and most recordings are shown without a filter.
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter, Predicate
+    from kiebitz.dissectors.filters import Filter, Predicate
 
 _PATIENCE_S = 1.0
 """So much computing time the filter may take for what is shown at once; recording comes first."""
@@ -85,7 +85,7 @@ class LiveView:
         """
         if wanted is None:
             return True
-        from kiebitz.storage.filters import FilterError, Row
+        from kiebitz.dissectors.filters import FilterError, Row
 
         begun = time.thread_time()
         session_id = self._recorder.session_id

@@ -133,7 +133,13 @@ class Kiebitz(click.Group):
 
 
 @click.group(cls=Kiebitz, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="kiebitz", message="%(prog)s %(version)s")
+@click.version_option(
+    None,
+    "-V",
+    "--version",
+    package_name="kiebitz",
+    message=f"%(prog)s %(version)s (Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version})",
+)
 def kiebitz() -> None:
     """Look over the players' shoulders: relay, record and inspect networked table games.
 
@@ -162,11 +168,12 @@ def run(arguments: Sequence[str]) -> int:
         status = kiebitz.main(list(arguments), "kiebitz", completion.VARIABLE, standalone_mode=False)
     except click.Abort:
         return INTERRUPTED
-    except click.exceptions.NoArgsIsHelpError as error:
-        for line in error.format_message().split("\n"):
-            tell(line)
-        return USAGE
     except click.UsageError as error:
+        # click has this class since 8.2; before, it prints the help itself.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            for line in error.format_message().split("\n"):
+                tell(line)
+            return USAGE
         warn(_of_usage(error), *_excerpt(error))
         if error.ctx is not None:
             tell(f"For help: {error.ctx.command_path} -h")
@@ -181,11 +188,21 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # A KeyboardInterrupt that comes while modules are loaded may get lost in them, and Ctrl-C with it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _restart_with_safe_path()
     open_standard_streams()
     status = run(sys.argv[1:])
     with suppress(BrokenPipeError):
         flush()
     sys.exit(FAILED if status == OK and has_output_failed() else status)
+
+
+def _restart_with_safe_path() -> None:
+    """Start again with -P where Python was started with -E, as pipx does.
+
+    Child processes would otherwise import modules from the current folder first: -E ignores PYTHONSAFEPATH.
+    """
+    if sys.flags.ignore_environment and not sys.flags.safe_path:
+        os.execv(sys.executable, [sys.executable, "-P", *sys.orig_argv[1:]])
 
 
 def _counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
@@ -197,7 +214,7 @@ def _counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
 
 def _behind(error: Exception) -> BaseException:
     """What a filter in a query has raised, if that is why the query failed; else the failure itself."""
-    filters = sys.modules.get("kiebitz.storage.filters")
+    filters = sys.modules.get("kiebitz.storage.filters.sql")
     return error if filters is None else cast(BaseException, filters.reason_of(error))
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Piece
@@ -45,7 +46,7 @@ try:
     from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st
 except ImportError as error:
-    raise ImportError("this needs hypothesis: pip install 'kiebitz[test]'") from error
+    raise ImportError(f"kiebitz.dissectors.testing needs hypothesis: {install_command('test')}") from error
 
 EXAMPLES = 200
 """So many sequences of items each check tries, if not said otherwise."""

@@ -20,10 +20,10 @@ from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as root
 from kiebitz.dissectors.conformance.expectations import ANY_REACTION, ROLES
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.filters import reference
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.case_generator import cases_of
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.storage.filters import reference
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

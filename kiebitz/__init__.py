@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kiebitz.api import import_capture as import_capture
     from kiebitz.api import open as open
     from kiebitz.dissectors.errors import KiebitzError as KiebitzError
+    from kiebitz.dissectors.statistics.results import TableStatistics as TableStatistics
     from kiebitz.storage.session.session import Alteration as Alteration
     from kiebitz.storage.session.session import Diagnostic as Diagnostic
     from kiebitz.storage.session.session import Event as Event
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
     from kiebitz.storage.session.session import Session as Session
     from kiebitz.storage.session.session import Stream as Stream
     from kiebitz.storage.session.session import Table as Table
-    from kiebitz.storage.statistics.results import TableStatistics as TableStatistics
 
 _WHERE = {
     "KiebitzError": "kiebitz.dissectors.errors",
-    "TableStatistics": "kiebitz.storage.statistics.results",
+    "TableStatistics": "kiebitz.dissectors.statistics.results",
     **dict.fromkeys(("open", "import_capture", "diff"), "kiebitz.api"),
     **dict.fromkeys(
         ("Session", "Stream", "Game", "Message", "Alteration", "Event", "Diagnostic", "Table"),

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from kiebitz.dissectors.extras import require_extra
 from kiebitz.proxy.alterer import Altering
 from kiebitz.proxy.journal.flush_timer import Flushing
 from kiebitz.proxy.journal.writer import JournalWriter
@@ -110,6 +111,7 @@ class Forwarder:
             listeners = len(tcp) + bool(mitmproxy)
             max_connections = _affordable(listeners, max_connections, len(udp), max_clients, on_notice)
             if mitmproxy:
+                require_extra("mitmproxy", str(mitmproxy[0]))
                 # It takes its time to load.
                 from kiebitz.proxy.mitmproxy.modes import MitmproxyRelay
 

@@ -15,10 +15,10 @@ from command import ROOT
 import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.dissectors.conformance.expectations import ROLES
+from kiebitz.dissectors.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
 from kiebitz.dissectors.probing.case_generator import cases_of
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.storage.database.schema import INDEXES, TABLES
-from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
 
 DOCS = ROOT / "docs"
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command import ROOT
 
-LAYERS = {"dissectors": 0, "proxy": 1, "storage": 1, "kiebitz": 2, "cli": 3}
+LAYERS = {"dissectors": 0, "proxy": 1, "storage": 2, "kiebitz": 3, "cli": 4}
 """A room imports only rooms of a lower layer, and itself."""
 
 MAX_FLAT = 14

@@ -11,10 +11,10 @@ from kiebitz.cli.terminal.console import Styled, terminal_columns
 from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reasons
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
+from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.services.evidence.excerpt import ROOM, looked_at
 from kiebitz.services.sessions import since
-from kiebitz.storage.database.session_numbering import Numbers
 from kiebitz.storage.read.message_queries import DiagnosticRow
 
 _NARROWEST = 20

@@ -33,7 +33,7 @@ from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.message_detail import InFull
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _MANY = 20
 """From more flaws on, a hint tells of --summary."""

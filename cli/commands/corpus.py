@@ -12,12 +12,12 @@ import click
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.dissectors.extras import require_extra
 from kiebitz.proxy.system.deferred_signals import held_signals
-from kiebitz.services.corpus.extra import need_extra
 
 if TYPE_CHECKING:
+    from kiebitz.dissectors.filters import Filter
     from kiebitz.storage.corpus.engine import Engine
-    from kiebitz.storage.filters import Filter
 
 # A corpus is read with an extra, which takes its time to load: so that happens where it is needed.
 
@@ -29,7 +29,7 @@ def corpus() -> None:
     """Ask thousands of captures one question.
 
     A corpus is a folder of Parquet, in which stands what is in many captures. They are added on all cores of
-    this machine, or on those of a Dask cluster; DuckDB answers. Needs pip install 'kiebitz[corpus]'.
+    this machine, or on those of a Dask cluster; DuckDB answers. Needs the extra [corpus].
 
     \b
     Example:
@@ -38,7 +38,7 @@ def corpus() -> None:
       kiebitz corpus check years
       kiebitz corpus query years 'select protocol, count(*) from games group by all'
     """
-    need_extra()
+    require_extra("corpus", "a corpus")
 
 
 @corpus.command("add")

@@ -20,7 +20,7 @@ from kiebitz.storage.diff import compare
 from kiebitz.storage.read.seek import END, Moment, MomentError, parse_moment
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 @click.command()

@@ -21,7 +21,7 @@ from kiebitz.storage.read.players import check_player, known_players
 from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 @click.command()

@@ -29,7 +29,7 @@ from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _PAGE = "html"
 _QUESTIONS = "datasette"

@@ -64,7 +64,7 @@ def help_command(ctx: click.Context, topic: str | None) -> None:
 
 
 def _filters() -> Iterator[Line]:
-    from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
+    from kiebitz.dissectors.filters.reference import EXAMPLES, FIELDS, NAMES, OPERATORS
 
     yield (Styled("Filters, as -Y takes them", bold=True),)
     yield ("A filter is a condition, or several. What meets it is listed, shown or compared.",)

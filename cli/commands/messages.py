@@ -29,7 +29,7 @@ from kiebitz.storage.read.recorded_bytes import Bytes
 from kiebitz.storage.session.session import Alteration, Message, Session
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 @click.command()

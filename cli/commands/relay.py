@@ -30,6 +30,7 @@ from kiebitz.proxy.relay.firewall_rules import Ports
 from kiebitz.proxy.relay.listeners import Listening
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from kiebitz.proxy.system.deferred_signals import Interrupted, held_signals
+from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.proxy.taps.nats_url import Place
 from kiebitz.services.publishing.companion import tapped
 from kiebitz.services.recording.notices import Notices
@@ -200,7 +201,7 @@ def relay(
       kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 -w game.db
     For players on wlan0 who are told nothing, rules first, then the relay:
       kiebitz relay -m transparent@9001 --print-rules -i wlan0 --port 9000
-      sudo kiebitz relay -m transparent@9001 -w game.db
+      sudo "$(command -v kiebitz)" relay -m transparent@9001 -w game.db
     """
     if keep_source and not any(isinstance(mode, Transparent) for mode in modes):
         raise click.UsageError("--keep-source goes with a transparent mode: add -m transparent@9001")
@@ -209,6 +210,7 @@ def relay(
         return
     if interfaces or ports:
         raise click.UsageError(f"{'-i' if interfaces else '--port'} goes with --print-rules")
+    continue_as_invoking_user()
     compile_wanted(wanted)
     rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):

@@ -11,6 +11,7 @@ import msgspec
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.listings.sessions import COLUMNS, session_row
 from kiebitz.cli.options.session import open_database
+from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.terminal.console import confirmed
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
@@ -33,7 +34,7 @@ _COUNTS = (
 )
 
 
-class _Utf8(click.ParamType[str]):
+class _Utf8(ParamType[str]):
     """Text that a database can hold."""
 
     name = "text"

@@ -21,6 +21,7 @@ from kiebitz.cli.options.recording import RecordingRoom, database_option, max_si
 from kiebitz.cli.options.taps import publish_options, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.proxy.capture.live import Sniffer
+from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.proxy.taps.nats_url import Place
 from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
@@ -35,10 +36,10 @@ from kiebitz.storage.recording.disk_space import spare
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 if TYPE_CHECKING:
+    from kiebitz.dissectors.filters import Filter
     from kiebitz.dissectors.inspection.inspector import DecodeAs
     from kiebitz.proxy.capture.pipe import CapturePipe
     from kiebitz.services.publishing.supervisor import TapProcess
-    from kiebitz.storage.filters import Filter
 
 _AT_ONCE = 1000
 """Packets taken before the next commit is thought of."""
@@ -107,6 +108,7 @@ def sniff(
             "-f is for an interface: what comes through a pipe is filtered where it is captured,"
             f" as in tcpdump -U -w - {bpf_filter!r} | kiebitz sniff -i -"
         )
+    continue_as_invoking_user()
     duration = ending.number if ending is not None else None
     forced = parse_decode_as(decode_as)
     filter_ = compile_wanted(wanted)

@@ -18,8 +18,8 @@ from kiebitz.services.standard_streams import warn
 from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
-    from kiebitz.storage.statistics.results import TableStatistics
+    from kiebitz.dissectors.filters import Filter
+    from kiebitz.dissectors.statistics.results import TableStatistics
 
 _LONG = 20_000
 """Of so many events it takes more than a moment."""

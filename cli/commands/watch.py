@@ -17,7 +17,7 @@ from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.seek import find_game
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 max_gap_option = click.option(
     "--max-gap",

@@ -15,7 +15,7 @@ from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.runs import missing
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bool:

@@ -29,7 +29,7 @@ from kiebitz.storage.corpus.reading import FlawInCorpus, FlawsOfCode, Origin
 from kiebitz.storage.corpus.runs import Missing
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _ORIGIN = (
     Column("capture"),

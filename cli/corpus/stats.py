@@ -17,7 +17,7 @@ from kiebitz.storage.corpus.statistics import ProtocolStatistics
 from kiebitz.storage.read.event_text import game_title
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from kiebitz.storage.read.message_queries import MessageRow, messages_numbered
 from kiebitz.storage.session.session import Alteration, Session
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _SHOWN_BYTES = 100
 _LONGEST = 200

@@ -13,6 +13,7 @@ from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.dissectors.diff.states import StateDifference, compare_states
 from kiebitz.dissectors.escaping import json_text, printable
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.grammar import shortened
@@ -21,7 +22,6 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import counted
 from kiebitz.storage.diff import Difference
 from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
-from kiebitz.storage.diff.states import StateDifference, compare_states
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.timeline import TableRow
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kiebitz.cli.render.text.seating import NARROWEST
 from kiebitz.cli.terminal.console import ellipsis
 from kiebitz.cli.terminal.screen import Console, RenderableType, Style, Text
-from kiebitz.storage.diff.align import align
+from kiebitz.dissectors.diff.align import align
 
 _SIGN = "*"
 _GAP = 3

@@ -13,14 +13,17 @@ try:
     from kiebitz.cli.mitm.view import ShowGames
 except ImportError as error:
     command = shutil.which("kiebitz")
-    place = f"{Path(command).with_name('mitmdump')}" if command else "in the folder of the command kiebitz"
+    folder = Path(command).resolve().parent if command else None
+    if folder is not None and (folder / "mitmdump").exists():
+        advice = f"use {folder / 'mitmdump'}, which was installed with Kiebitz"
+    else:
+        advice = "install Kiebitz with its extra mitmproxy, and use the mitmdump in its environment"
     # mitmproxy ends at an error while it starts.
     logging.error(
-        "Kiebitz cannot be imported by this mitmproxy, whose Python is %s (%s): "
-        "use the mitmdump that was installed with Kiebitz, %s",
+        "Kiebitz cannot be imported by this mitmproxy, whose Python is %s (%s): %s",
         sys.executable,
         error,
-        place,
+        advice,
     )
     addons = []
 else:

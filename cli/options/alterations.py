@@ -11,17 +11,17 @@ import msgspec
 
 from kiebitz.cli.options.messages import NoSuchMessageError, leading_number, message_numbered
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.model import OPPOSITE, Direction
-from kiebitz.dissectors.registry import dissector_of, not_installed
-from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.derived.item_edits import Splice
-from kiebitz.storage.editing.assignment_parser import (
+from kiebitz.dissectors.editing.assignment_parser import (
     Assignment,
     AssignmentError,
     parse_assignments,
     split_name,
 )
-from kiebitz.storage.editing.message_encoding import edited, made
+from kiebitz.dissectors.editing.item_edits import Splice
+from kiebitz.dissectors.editing.message_encoding import edited, made
+from kiebitz.dissectors.model import OPPOSITE, Direction
+from kiebitz.dissectors.registry import dissector_of, not_installed
+from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.message_queries import MessageRow, messages
 from kiebitz.storage.read.recorded_bytes import Bytes
 from kiebitz.storage.read.timeline import Timeline

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT
+from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.storage.database.schema import StorageError, sentence
 
 if TYPE_CHECKING:
@@ -76,10 +77,11 @@ def _new_list(path: str) -> int:
         descriptor = os.open(path, flags, 0o600)
         found = os.fstat(descriptor)
         is_empty = stat.S_ISREG(found.st_mode) and found.st_size == 0
-        if is_empty and found.st_uid == os.geteuid() and found.st_nlink == 1 and not found.st_mode & 0o077:
+        if is_empty and is_own_user(found.st_uid) and found.st_nlink == 1 and not found.st_mode & 0o077:
             with suppress(BlockingIOError):
                 # Held as long as this file is open, by whoever is about to write a list.
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                give_to_invoking_user(descriptor)
                 is_new = True
         if not is_new:
             os.close(descriptor)

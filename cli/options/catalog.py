@@ -16,13 +16,13 @@ from kiebitz.storage.read.filter_hints import paths_to, spoken
 
 # The filter language takes its time to load, and most commands are asked without a filter.
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 def _compiled(context: click.Context, parameter: click.Parameter, text: str | None) -> Filter | None:
     if text is None or context.resilient_parsing:
         return None
-    from kiebitz.storage.filters import FilterError, compile_filter
+    from kiebitz.dissectors.filters import FilterError, compile_filter
 
     try:
         return compile_wanted(text)

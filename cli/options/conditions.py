@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import click
 
+from kiebitz.cli.param_type import ParamType
+
 
 class Condition(NamedTuple):
     """What is limited, and to how much of it."""
@@ -16,7 +18,7 @@ class Condition(NamedTuple):
     number: float
 
 
-class ConditionType(click.ParamType[Condition]):
+class ConditionType(ParamType[Condition]):
     """Reads KIND:NUMBER; `units` has the unit of each kind, in capitals."""
 
     name = "condition"

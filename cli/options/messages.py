@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kiebitz.cli.param_type import ParamType
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.sessions import nearest_number
 from kiebitz.storage.read.message_queries import MessageRow, messages
@@ -19,7 +20,7 @@ class NoSuchMessageError(KiebitzError):
     """A session has no message of this number; the sentence says which numbers it has."""
 
 
-class MessageNumber(click.ParamType[int]):
+class MessageNumber(ParamType[int]):
     """Reads a message's number."""
 
     name = "message"

@@ -1,4 +1,4 @@
-"""Values of options that are read by a function, as a mode or a moment is."""
+"""An option type whose values are parsed by a function."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TypeVar
 
 import click
 
+from kiebitz.cli.param_type import ParamType
 from kiebitz.dissectors.errors import KiebitzError
 
 T = TypeVar("T")
 
 
-class Parsed(click.ParamType[T]):
+class Parsed(ParamType[T]):
     """Reads a value with `parse`, whose ValueError or KiebitzError says in a sentence what is wrong."""
 
     def __init__(self, name: str, parse: Callable[[str], T]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.terminal.console import show_lines
 from kiebitz.proxy.relay.firewall_rules import Ports, Sought, rules_for, written
 from kiebitz.proxy.relay.modes import Mode, Transparent
@@ -18,7 +19,7 @@ _INTERFACE = re.compile(r"[\w.@:+-]{1,15}", re.A)
 """What stands in a script is spelt so that no shell takes it for anything else."""
 
 
-class PortsType(click.ParamType[Ports]):
+class PortsType(ParamType[Ports]):
     """Reads `9000`, `udp/9000` and `7001-7003`."""
 
     name = "ports"
@@ -32,7 +33,7 @@ class PortsType(click.ParamType[Ports]):
         return Ports(first, last, TRANSPORTS.get(match[1] or ""))
 
 
-class InterfaceType(click.ParamType[str]):
+class InterfaceType(ParamType[str]):
     """Reads the name of a network interface, which need not be there yet."""
 
     name = "interface"

@@ -9,6 +9,7 @@ import click
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.options.outputs import DATABASE
+from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.status import FAILED
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.recording.disk_space import Room
@@ -32,7 +33,7 @@ _SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kmgt]b)", re.I | re.A)
 _LEAST = 10 * 10**6
 
 
-class SizeType(click.ParamType[int]):
+class SizeType(ParamType[int]):
     """Reads a size with its unit, of 1,000, as in 500MB or 2GB; gives bytes."""
 
     name = "size"

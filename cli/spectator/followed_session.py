@@ -23,7 +23,7 @@ from kiebitz.storage.read.timeline import TableRow, Timeline, sessions
 from kiebitz.storage.session.session import RESTART_S, Session
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _GLANCE_S = 1.0
 """How often it is looked whether the file is there, and whether somebody records into it."""

@@ -17,7 +17,7 @@ from kiebitz.services.sessions import since
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.seek import seen_state
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 
 if TYPE_CHECKING:
     # Drawings are loaded when one is drawn: a terminal has pictures.
@@ -33,10 +33,10 @@ _KNOWN = 500
 class Onlooker:
     """Looks at the tables of a session, over everybody's shoulder or over that of `player` alone."""
 
-    def __init__(self, timeline: Timeline, player: str | None, hearers: Hearers | None = None) -> None:
+    def __init__(self, timeline: Timeline, player: str | None, hearers: Visibility | None = None) -> None:
         self._timeline = timeline
         self._player = player
-        self._hearers = hearers or Hearers(timeline)
+        self._hearers = hearers or Visibility(timeline)
         self._known: dict[int, Event | None] = {}
         self._has_several = len(timeline.tables()) > 1
         self._names: dict[int, list[str]] = {}

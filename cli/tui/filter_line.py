@@ -17,7 +17,7 @@ from kiebitz.services.evidence.cells import cell_len
 from kiebitz.storage.read.conditions import compile_wanted, names_at_end
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _PAUSE_S = 0.2
 """So long after a key what is written is tried."""
@@ -121,7 +121,7 @@ class FilterLine(Vertical):
 
     def _try(self, text: str) -> bool:
         """Let what is written filter, if it still is what is written; whether it is a filter."""
-        from kiebitz.storage.filters import FilterError
+        from kiebitz.dissectors.filters import FilterError
 
         if text != self._input.value:
             return False

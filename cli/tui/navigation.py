@@ -16,7 +16,7 @@ from kiebitz.storage.read.message_queries import flaws_numbered
 from kiebitz.storage.read.timeline import TableRow
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _BEFORE_ALL = -1
 

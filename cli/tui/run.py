@@ -16,7 +16,7 @@ from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
     from kiebitz.cli.tui.navigation import Viewer
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 RECORDER_SAYS = "KIEBITZ_RECORDER_SAYS"

@@ -14,6 +14,7 @@ from typing import Self
 
 import click
 
+from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.spawn import start_command
 from kiebitz.proxy.relay.modes import parse_endpoint
 from kiebitz.services.standard_streams import warn
@@ -28,7 +29,7 @@ _PATIENCE_S = 3.0
 """So long the other process may take to end."""
 
 
-class _Place(click.ParamType[tuple[str, int]]):
+class _Place(ParamType[tuple[str, int]]):
     name = "place"
 
     def convert(

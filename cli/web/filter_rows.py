@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kiebitz.cli.web.reader import Reader
+from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo
-from kiebitz.storage.filters import Row
 from kiebitz.storage.read.message_queries import (
     FROM_ITS_BYTES,
     DiagnosticRow,

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar, get_args
 
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.filters import reason_of
+from kiebitz.storage.filters.sql import reason_of
 
 Found = TypeVar("Found")
 

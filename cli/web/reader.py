@@ -17,17 +17,17 @@ from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.drawn import Drawn
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.game.identities import Claim
 from kiebitz.dissectors.game.state import State
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.identities import Claim
 from kiebitz.storage.read.players import check_player, names_of_streams
 from kiebitz.storage.read.timeline import TableRow, Timeline, sessions
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.message_detail import InFull
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _MOST_ONLOOKERS = 50
 """So many players' views are kept at once."""
@@ -65,7 +65,7 @@ class View(msgspec.Struct, frozen=True):
 class Reader:
     """Reads a served session in the thread in which it was made. Raises StorageError, sqlite3.Error."""
 
-    _hearers: Hearers | None
+    _hearers: Visibility | None
     _in_full: InFull | None
 
     def __init__(self, served: Served, timeline: Timeline | None = None) -> None:
@@ -141,10 +141,10 @@ class Reader:
         return onlooker
 
     @property
-    def hearers(self) -> Hearers:
+    def hearers(self) -> Visibility:
         """Who was told what."""
         if self._hearers is None:
-            self._hearers = Hearers(self.timeline, self._inherited)
+            self._hearers = Visibility(self.timeline, self._inherited)
         return self._hearers
 
     @property

@@ -16,7 +16,7 @@ from kiebitz.services.wording import GRAVITY
 from kiebitz.storage.read.conditions import compile_wanted
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 Kind = Literal["number", "text", "names", "severity", "shape"]
 

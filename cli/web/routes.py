@@ -20,8 +20,8 @@ from kiebitz.cli.web.picture_cache import drawn_at
 from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.cli.web.request_params import Asked, BadQuestionError, Parameter
 from kiebitz.cli.web.timeline_overview import course
+from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import Severity
-from kiebitz.storage.filters import FilterError
 from kiebitz.storage.read.conditions import names_at_end
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.timeline import TableRow

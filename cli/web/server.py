@@ -50,10 +50,10 @@ from kiebitz.cli.web.request_params import (
 )
 from kiebitz.cli.web.routes import ADDRESSES, HELD, LIVE, SESSIONS, Address, session_info
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.faults import fault
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.filters import FilterError
 
 LIMIT_S = 5.0
 """So long a question may take."""

@@ -14,6 +14,7 @@ from functools import partial
 from typing import BinaryIO
 
 from kiebitz.proxy.system.deferred_signals import held_signals
+from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import output
 from kiebitz.storage.database.path_checks import why_not_ours
@@ -68,6 +69,7 @@ def make_folder(path: str) -> None:
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
+            give_to_invoking_user(path)
             return
         if not _is_trusted(os.lstat(path)):
             raise StorageError(f"{path}: this belongs to another user: name another folder")
@@ -131,7 +133,7 @@ def _inherited(path: str) -> int | None:
 
 
 def _is_trusted(file: os.stat_result) -> bool:
-    return file.st_uid in (os.geteuid(), 0)
+    return file.st_uid == 0 or is_own_user(file.st_uid)
 
 
 def _open_in_place(path: str) -> int:
@@ -176,6 +178,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
     try:
         with held_signals():
             descriptor, new = tempfile.mkstemp(".part", ".kiebitz-", os.path.dirname(path) or os.curdir)
+            give_to_invoking_user(descriptor)
             for number in _ENDING:
                 if signal.getsignal(number) is signal.SIG_DFL:
                     signal.signal(number, partial(_end, new))

@@ -14,10 +14,9 @@ from contextlib import closing, suppress
 from difflib import get_close_matches
 
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.storage.database.formats import format_of, tables_of
 from kiebitz.storage.database.integrity import damage
 from kiebitz.storage.database.opening import is_open, open_existing
-from kiebitz.storage.database.schema import StorageError, sentence
+from kiebitz.storage.database.schema import TABLES, StorageError, sentence
 from kiebitz.storage.read.timeline import SessionRow, Timeline, sessions
 
 _NO_SESSION = "there is no session in it yet"
@@ -86,8 +85,7 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
 def _opened(path: str) -> sqlite3.Connection:
     connection = open_existing(path)
     # The large tables are only looked at when a command has failed over them.
-    known = tables_of(format_of(connection))
-    found = damage(connection, {table: known[table] for table in ("sessions", "streams", "tables")})
+    found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
     if found is not None:
         connection.close()
         raise StorageError(f"{path}: this database is damaged: {found}")

@@ -11,7 +11,7 @@ import contextlib
 import difflib
 import errno
 import logging
-import os
+import shlex
 import socket
 import struct
 import sys
@@ -21,6 +21,7 @@ from typing import Any
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.proxy.system.sudo import own_command, sudo_command
 
 # The largest IP packet, 65,535 bytes, behind an Ethernet header with some VLAN tags.
 _MAX_PACKET = 65_535 + 64
@@ -37,6 +38,24 @@ _SO_RCVBUFFORCE = 33
 
 class SniffError(KiebitzError):
     """Capturing is not possible. The text is a sentence for the user: what, where, and what to do."""
+
+
+class MissingRights(SniffError):
+    """The user may not capture; the excerpt has complete commands that may."""
+
+    def __init__(self, interface: str) -> None:
+        super().__init__(
+            f"capturing on {interface} needs a right that this user does not have. Either command has it; "
+            "the files stay yours:"
+        )
+        self._interface = interface
+
+    def excerpt(self) -> list[str]:
+        return [
+            f"    {sudo_command()}",
+            f"    {shlex.join(['sudo', 'tcpdump', '-i', self._interface, '-U', '-w', '-'])}"
+            f" | {shlex.join([*own_command(), 'sniff', '-i', '-', '-w', 'game.db'])}",
+        ]
 
 
 class Sniffer:
@@ -67,7 +86,7 @@ class Sniffer:
         try:
             self._socket = open_socket(iface=interface, filter=bpf_filter)
         except PermissionError as error:
-            raise SniffError(_missing_rights(interface)) from error
+            raise MissingRights(interface) from error
         except OSError as error:
             if error.errno == errno.ENETDOWN:
                 raise SniffError(f"the network interface {interface} is down: bring it up first") from error
@@ -171,17 +190,10 @@ def _check_filter(interface: str, bpf_filter: str) -> None:
             "without a filter it is not needed"
         ) from error
     except PermissionError as error:
-        raise SniffError(_missing_rights(interface)) from error
+        raise MissingRights(interface) from error
     except (Scapy_Exception, OSError) as error:
         # scapy's text is the filter and, in parentheses, libpcap's message.
         reason = str(error).removeprefix(f"Failed to compile filter expression {bpf_filter!r} (")
         raise SniffError(
             f"the capture filter {bpf_filter!r} is not valid: {reason.removesuffix(')')}"
         ) from error
-
-
-def _missing_rights(interface: str) -> str:
-    return (
-        f"capturing on {interface} needs rights that this user does not have: run it with sudo, or give the "
-        f"right to Python once and for all: sudo setcap cap_net_raw+ep {os.path.realpath(sys.executable)}"
-    )

@@ -7,10 +7,14 @@ a reader above sees one kind of end only, and keeps what came whole before it.
 from __future__ import annotations
 
 import io
+import sys
 import zlib
 from typing import TYPE_CHECKING, Protocol
 
-import zstandard
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -27,7 +31,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 class Decoder(Protocol):
-    """What zlib's and zstandard's decompression objects have in common, for one member or frame."""
+    """What zlib's and zstd's decompression objects have in common, for one member or frame."""
 
     @property
     def eof(self) -> bool: ...
@@ -43,7 +47,7 @@ def _gzip_decoder() -> Decoder:
 
 
 def _zstd_decoder() -> Decoder:
-    return zstandard.ZstdDecompressor().decompressobj()
+    return zstd.ZstdDecompressor()
 
 
 _DECODERS = {"gzip": _gzip_decoder, "zstd": _zstd_decoder}
@@ -128,7 +132,7 @@ class DecompressedInput(io.RawIOBase):
         self._begun = True
         try:
             content = self._decoder.decompress(piece)
-        except (zlib.error, zstandard.ZstdError) as error:
+        except (zlib.error, zstd.ZstdError) as error:
             self.damage = f"the {self._kind} data is damaged near byte {self._taken} ({error})"
             return False
         self._taken += len(piece)

@@ -29,6 +29,7 @@ from kiebitz.proxy.relay.endpoints import (
 )
 from kiebitz.proxy.relay.listeners import MAX_DATAGRAM, OwnConnections, Refused, TcpGate, UdpGate, Way
 from kiebitz.proxy.relay.modes import Transparent
+from kiebitz.proxy.system.sudo import sudo_command
 
 OWN_MARK = 0x4B
 """On all that the relay sends to servers, so that rules can exempt it."""
@@ -50,7 +51,6 @@ _UNANSWERED = (
     " With --keep-source the server's answers must come by way of this machine, and the rules must exempt "
     "what the relay itself sends."
 )
-_RIGHTS = "run it as root, or give it CAP_NET_ADMIN"
 
 
 def transparent_gates(
@@ -68,12 +68,12 @@ def transparent_gates(
         )
     terms = _Terms(_may_be_transparent(), keep_source, own, on_notice)
     if keep_source and not terms.privileged:
-        raise RelayError(f"--keep-source needs the right to send from other addresses: {_RIGHTS}.")
+        raise RelayError(f"--keep-source needs the right to send from other addresses: run {sudo_command()}.")
     if not terms.privileged:
         on_notice(
             "rights",
             f"{mode}: without the right to be transparent there is no UDP and no TPROXY, only TCP that "
-            f"REDIRECT leads here. For the rest {_RIGHTS}.",
+            f"REDIRECT leads here. For the rest run {sudo_command()}.",
         )
     tcp: list[TcpGate] = []
     udp: list[UdpGate] = []

@@ -7,7 +7,6 @@ lost, and is sent again in its order. nats-py is imported here alone, and only w
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import os
 import re
@@ -58,12 +57,6 @@ _PING_EVERY_S = 2
 _LEAST_PAYLOAD = 1 << 20
 _NO_ANSWER = "it does not answer"
 BROKEN_OFF = "the connection has broken off"
-
-
-def check_installed() -> None:
-    """Raise TapError where nats-py is missing."""
-    if importlib.util.find_spec("nats") is None:
-        raise TapError("taps need nats-py, which is not installed: pip install 'kiebitz[taps]'")
 
 
 class Link:

@@ -11,16 +11,16 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Blame, Severity
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
-from kiebitz.storage.database.session_numbering import FROM_ONE
 from kiebitz.storage.read.message_queries import DiagnosticRow, FlawOfMessage
 from kiebitz.storage.read.timeline import SessionRow
 from kiebitz.storage.read.times import between
 from kiebitz.storage.session.session import Event, Game, Message
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter, Target
+    from kiebitz.dissectors.filters import Filter, Target
 
 
 class Origin(NamedTuple):
@@ -107,7 +107,7 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
         f" x.note, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
     )
     for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
-        row = SessionRow(number, name, kind, source, started, ended, version, False, note, None)
+        row = SessionRow(number, name, kind, source, started, ended, version, False, note, {})
         yield Origin(capture, source), row, counts
 
 
@@ -244,9 +244,10 @@ def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]
     """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
     if wanted is None:
         return "TRUE", []
-    from kiebitz.storage.filters import DUCKDB
+    from kiebitz.storage.filters.dialects import DUCKDB
+    from kiebitz.storage.filters.sql import to_sql
 
-    condition, parameters = wanted.sql(target, FROM_ONE, DUCKDB)
+    condition, parameters = to_sql(wanted, target, FROM_ONE, DUCKDB)
     return condition, [*parameters]
 
 

@@ -7,7 +7,7 @@ different days have no time in common.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,14 +15,14 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.statistics import Course, Read, Statistic, statistics_of
+from kiebitz.dissectors.statistics.accumulators import Accumulator, count, results_of
+from kiebitz.dissectors.statistics.results import Result
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.reading import sql_condition, told_if_damaged
 from kiebitz.storage.statistics.message_counts import messages_by_name
-from kiebitz.storage.statistics.results import Result
-from kiebitz.storage.statistics.tallies import Tally, count, results_of, tally_of
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _TOLD_EVERY = 1000
 """Events after which it is told how many are read."""
@@ -45,15 +45,15 @@ class _Protocol:
     def __init__(self, protocol: str) -> None:
         dissector = dissector_of(protocol)
         rows = () if dissector is None else statistics_of(dissector)
-        self._counted: list[tuple[Statistic, Tally[Any]]] = [
-            (row, tally_of(row)) for row in rows if not isinstance(row, Course)
+        self._counted: list[tuple[Statistic, Accumulator]] = [
+            (row, Accumulator(row)) for row in rows if not isinstance(row, Course)
         ]
-        self._readers: list[tuple[Read, Tally[Any]]] = []
+        self._readers: list[tuple[Read, Accumulator]] = []
         self._state: State = {}
 
     def begin(self) -> None:
         """The next events are of another table."""
-        self._readers = [(row.reads(), tally) for row, tally in self._counted]
+        self._readers = [(row.reads(), accumulator) for row, accumulator in self._counted]
         self._state = {}
 
     def take(self, event: Event, counts: bool) -> None:
@@ -64,7 +64,7 @@ class _Protocol:
 
     def results(self) -> list[Result]:
         """What it comes to, of which there is anything."""
-        return results_of(tally for _, tally in self._counted)
+        return results_of(accumulator for _, accumulator in self._counted)
 
 
 def counted(

@@ -1,9 +1,9 @@
-"""How a database is opened: to read it, to record into it, or to change what is in it.
+"""Opening of a database: to read it, to record into it, or to change it.
 
-It may come from anybody. Reading writes nothing. It takes plain tables with our columns, and looks at nothing
-else in the file. Nothing is written into a file whose schema is not ours, object for object.
+It may come from anyone. Reading writes nothing, and uses only plain tables with the columns of the schema.
+Nothing is written into a file unless each object of its schema is one of Kiebitz's.
 
-A database that is recorded into has a write-ahead log; once the recording is over all is in the one file.
+A database has a write-ahead log while it is recorded into; afterwards all is in the one file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from kiebitz.storage.database.formats import format_of, make_as_of, stand_in, tables_of
 from kiebitz.storage.database.integrity import strange_objects, unreadable
 from kiebitz.storage.database.path_checks import (
     check_to_read,
@@ -28,10 +27,15 @@ from kiebitz.storage.database.path_checks import (
     unfinished,
 )
 from kiebitz.storage.database.schema import (
+    FIRST_VERSION,
     MEMORY,
     SCHEMA_VERSION,
+    TABLES,
     StorageError,
+    create_indexes,
     create_tables,
+    format_of,
+    make_all,
     sentence,
 )
 
@@ -124,15 +128,13 @@ def open_existing(path: str) -> sqlite3.Connection:
         with _open_if_well(_connected_to_read(path)) as connection:
             _check_version(connection, path)
             _check_readable(connection, path)
-            stand_in(connection)
     return connection
 
 
 def open_for_writing(path: str) -> sqlite3.Connection:
     """Open the database at `path` (or `MEMORY`) to record into it; it is made if there is none.
 
-    A new one has no indexes yet: see `create_indexes`. One of an older format stays one until it is locked:
-    see `formats.bring_up_to_date`. Raises StorageError.
+    A new one has no indexes yet: see `create_indexes`. Raises StorageError.
     """
     if path == MEMORY:
         in_memory = sqlite3.connect(path)
@@ -154,16 +156,12 @@ def open_for_writing(path: str) -> sqlite3.Connection:
 
 
 def open_to_change(path: str) -> sqlite3.Connection:
-    """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError.
-
-    One of an older format stays one until it is locked: see `formats.bring_up_to_date`.
-    """
+    """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError."""
     with _told(path):
         if not check_to_write(path):
             raise StorageError(f"{path}: there is no such file")
         with _open_if_well(_connected(path, "mode=rw")) as connection:
             _check_ours(connection, path)
-            stand_in(connection)
     return connection
 
 
@@ -304,13 +302,17 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
         raise StorageError(
             f"{path}: written by a newer Kiebitz (format {version}); update Kiebitz to read it"
         )
-    if version < 1 or not _names(connection) >= tables_of(version).keys():
+    if 0 < version < FIRST_VERSION:
+        raise StorageError(
+            f"{path}: written before the first release (format {version}): record or import its session again"
+        )
+    if version < FIRST_VERSION or not _names(connection) >= TABLES.keys():
         raise StorageError(f"{path}: a database, but no session database of Kiebitz")
 
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
-    strange = unreadable(connection, tables_of(format_of(connection)))
+    strange = unreadable(connection, TABLES)
     if strange is not None:
         raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")
 
@@ -320,7 +322,8 @@ def _check_ours(connection: sqlite3.Connection, path: str) -> None:
     _check_version(connection, path)
     _check_readable(connection, path)
     reference = sqlite3.connect(MEMORY)
-    make_as_of(reference, format_of(connection))
+    make_all(reference)
+    create_indexes(reference)
     strange = strange_objects(connection, reference)
     reference.close()
     if strange is not None:

@@ -14,6 +14,7 @@ import stat
 import struct
 from collections.abc import Iterator
 
+from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.storage.database.schema import StorageError
 
 _ADVICE = "move it away, or use a database in a folder of your own"
@@ -116,7 +117,11 @@ def check_to_write(path: str) -> bool:
 
 def make(path: str) -> None:
     """Make an empty file that only its owner may read and write. Raises OSError, also if one is there."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        give_to_invoking_user(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def has_wal(path: str) -> bool:
@@ -222,4 +227,4 @@ def _journal(path: str) -> str:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid()
+    return is_own_user(found.st_uid)

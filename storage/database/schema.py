@@ -3,7 +3,6 @@
 Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
 the truth, and `alterations` beside them; every other table but `sessions` can be made again from these, and
 but `taps` and `tapped`, which say where a collected session came from.
-Databases of older formats are those of `storage/database/formats.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,13 @@ from collections.abc import Collection, Mapping
 from kiebitz.dissectors.errors import KiebitzError
 
 SCHEMA_VERSION = 3
-"""Kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
+"""The format, kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
+
+FIRST_VERSION = 3
+"""The oldest format that is readable."""
+
+GREATEST_ID = (1 << 63) - 1
+"""No row of a database has a greater id."""
 
 Tables = Mapping[str, Mapping[str, type]]
 """Table -> column -> type of its values."""
@@ -213,6 +218,12 @@ def create_tables(connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN")
         make_all(connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def format_of(connection: sqlite3.Connection) -> int:
+    """Return the format of a database; 0 if there is nothing in it. Raises sqlite3.Error."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def make_all(connection: sqlite3.Connection) -> None:

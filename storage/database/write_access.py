@@ -1,4 +1,4 @@
-"""A database that is changed: nobody else records into it meanwhile, and it has the format of today."""
+"""Exclusive write access to a database: no other program records into it meanwhile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kiebitz.storage.database.formats import bring_up_to_date
 from kiebitz.storage.database.opening import open_to_change
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import StorageError, sentence
@@ -15,12 +14,11 @@ from kiebitz.storage.database.schema import StorageError, sentence
 
 @contextmanager
 def changing(path: str) -> Iterator[sqlite3.Connection]:
-    """A connection to the database at `path`, for a block that changes it. Raises StorageError."""
+    """Provide a connection to the database at `path` that may change it. Raises StorageError."""
     connection = open_to_change(path)
     held = None
     try:
         held = lock(path)
-        bring_up_to_date(connection, path)
         yield connection
     except sqlite3.Error as error:
         raise StorageError(sentence(path, error)) from error

@@ -8,12 +8,12 @@ import msgspec
 
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.pseudonyms import StandIns
+from kiebitz.dissectors.editing.item_edits import Splice, spliced
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Chunk, Item, port_of
 from kiebitz.dissectors.registry import dissector_of, installed, not_installed
 from kiebitz.storage.database.schema import MEMORY, StorageError
-from kiebitz.storage.derived.item_edits import Splice, spliced
 from kiebitz.storage.derived.revert_alterations import undone
 from kiebitz.storage.derived.selection import RowIds, Selection
 from kiebitz.storage.derived.trimming import Fate, Said, outline, shortened

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.session_numbering import Numbered
 from kiebitz.storage.database.schema import OF_SESSION
-from kiebitz.storage.database.session_numbering import Numbered
 from kiebitz.storage.derived.preamble import late_answers, way_in
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.seek import Moment, find_game, first_event, last_event
 from kiebitz.storage.read.timeline import GameRow, Timeline, increasing
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _BEFORE_ALL, _AFTER_ALL = -(1 << 63), (1 << 63) - 1
 

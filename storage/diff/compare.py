@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kiebitz.dissectors.diff.order import Order
 from kiebitz.storage.diff.conversations import compare_conversations
 from kiebitz.storage.diff.events import TableComparison
 from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.messages import compare_messages
-from kiebitz.storage.diff.order import Order
 from kiebitz.storage.diff.result import Difference, TablePair
 from kiebitz.storage.diff.tables import match_tables
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Difference:
@@ -41,7 +41,7 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
 def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
     found = Difference([], [], 0, [], [], [])
     same = 0
-    order = Order(a.timeline, b.timeline)
+    order = Order(a.first_messages, b.first_messages)
     for i, j in match_tables([table.row for table in a.tables], [table.row for table in b.tables]):
         number = len(found.tables)
         mine = a.tables[i] if i is not None else None

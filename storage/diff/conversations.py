@@ -6,11 +6,11 @@ player has does not matter; of those that are nobody's the number does.
 
 from __future__ import annotations
 
+from kiebitz.dissectors.diff.players import Match
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.matching import shared_numbers
-from kiebitz.storage.diff.players import Match
 from kiebitz.storage.diff.result import Conversations
 
 _Streams = dict[int, list[int]]

@@ -8,15 +8,15 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import msgspec
 
-from kiebitz.storage.diff.align import Pair
-from kiebitz.storage.diff.games import Span, in_another_order, match_games
-from kiebitz.storage.diff.handles import agree, partners
+from kiebitz.dissectors.diff.align import Pair
+from kiebitz.dissectors.diff.games import Span, in_another_order, match_games
+from kiebitz.dissectors.diff.handles import agree, partners
+from kiebitz.dissectors.diff.normalize import Reading, part_key
+from kiebitz.dissectors.diff.order import Order
+from kiebitz.dissectors.diff.pairing import Level, Paired, pair_up
+from kiebitz.dissectors.diff.players import Match
 from kiebitz.storage.diff.loader import OUTSIDE_GAMES, TableSide
 from kiebitz.storage.diff.matching import matched, player_pairs, shared_numbers, stays
-from kiebitz.storage.diff.normalize import Reading, part_key
-from kiebitz.storage.diff.order import Order
-from kiebitz.storage.diff.pairing import Level, Paired, pair_up
-from kiebitz.storage.diff.players import Match
 from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
 from kiebitz.storage.read.timeline import GameRow
 

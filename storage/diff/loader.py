@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kiebitz.dissectors.diff.normalize import Reader
 from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.normalize import Reader
-from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
 
 # The filter language takes its time to load, and most comparisons are asked without a filter.
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter, Parameters, Target
-
-    Condition = tuple[str, Parameters]
-
+    from kiebitz.dissectors.filters import Filter
 
 OUTSIDE_GAMES = 0
 """In place of a game's number."""
@@ -78,9 +75,16 @@ class Side:
         self.digest = self._read(None if wanted is None else self._met(wanted))
         _settle(self.tables)
 
+    def first_messages(self, event_id: int) -> dict[int, int]:
+        """Return the first message of an event on each stream, by stream."""
+        rows = self.timeline.connection.execute(
+            "SELECT stream_id, min(id) FROM messages WHERE event_id = ? GROUP BY stream_id", (event_id,)
+        )
+        return dict(rows.fetchall())
+
     def _met(self, wanted: Filter) -> set[int]:
         """The numbers of the events that meet a filter."""
-        events = self.timeline.stored_events(*condition(self.timeline, wanted, "events"))
+        events = self.timeline.stored_events(*sql_condition(self.timeline, wanted, "events"))
         return {event.id for event in events}
 
     def _read(self, wanted: set[int] | None) -> bytes:
@@ -106,16 +110,6 @@ class Side:
             told = (event.table_id - first, ordinal, event.kind, event.actor, event.data, is_wanted)
             digest.update(repr(told).encode(errors="surrogatepass"))
         return digest.digest()
-
-
-def condition(timeline: Timeline, wanted: Filter | None, target: Target) -> Condition:
-    """A filter as an SQL condition on this session's rows; without one, all meet it."""
-    if wanted is None:
-        return "1", []
-    from kiebitz.storage.filters import register_functions
-
-    register_functions(timeline.connection, name_of_stream(timeline))
-    return wanted.sql(target, timeline.numbers)
 
 
 def _grammar(protocol: str) -> Grammar | None:

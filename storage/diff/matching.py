@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
+from kiebitz.dissectors.diff.normalize import key
+from kiebitz.dissectors.diff.pairing import Keys
+from kiebitz.dissectors.diff.players import Match, by_name, by_seat
 from kiebitz.storage.diff.loader import TableSide
-from kiebitz.storage.diff.normalize import key
-from kiebitz.storage.diff.pairing import Keys
-from kiebitz.storage.diff.players import Match, by_name, by_seat
 from kiebitz.storage.diff.result import Matching, PlayerPair
 
 _CLEARLY = 20

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kiebitz.dissectors.diff.players import Cast, Match
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.loader import Side, TableSide, condition
+from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.matching import shared_numbers
-from kiebitz.storage.diff.players import Cast, Match
 from kiebitz.storage.diff.result import MessageDifference, Sort
+from kiebitz.storage.read.conditions import sql_condition
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 class _Told(msgspec.Struct, eq=False):
@@ -121,7 +122,7 @@ def _messages(
     side: Side, table: TableSide, wanted: Filter | None, which: str, *values: str
 ) -> Iterator[tuple[int, Direction, str, str]]:
     """The messages to and from a table's server that meet a condition, with values for its parameters."""
-    met, parameters = condition(side.timeline, wanted, "messages")
+    met, parameters = sql_condition(side.timeline, wanted, "messages")
     return side.timeline.connection.execute(
         f"SELECT m.id, m.direction, m.name, m.fields FROM messages AS m WHERE {which}"
         " AND m.stream_id IN (SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ?)"

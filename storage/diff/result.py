@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from kiebitz.dissectors.diff.states import Called
 from kiebitz.dissectors.model import Direction
-from kiebitz.storage.diff.states import Called
 from kiebitz.storage.read.timeline import GameRow, TableRow
 
 Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]

@@ -16,8 +16,7 @@ import msgspec
 from kiebitz.dissectors.escaping import encodable
 from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.database.formats import format_of, make_as_of
-from kiebitz.storage.database.schema import MEMORY, SCHEMA_VERSION, StorageError
+from kiebitz.storage.database.schema import MEMORY, StorageError, create_tables
 from kiebitz.storage.read.timeline import Timeline
 
 _COLUMNS = {
@@ -118,16 +117,12 @@ QUERIES = (
 def metadata(timeline: Timeline) -> dict[str, Any]:
     """The metadata of the database that a session is in, with the questions of the protocols spoken there.
 
-    Raises StorageError where the database is no file, or of a format without views.
+    Raises StorageError where the database is no file.
     """
     connection = timeline.connection
     path = _path(connection)
     if not path:
         raise StorageError("datasette asks a database: read the capture into one with kiebitz import first")
-    if format_of(connection) < SCHEMA_VERSION:
-        raise StorageError(
-            f"{path}: an older Kiebitz wrote it, without views; kiebitz redissect brings it up to date"
-        )
     spoken = connection.execute("SELECT DISTINCT protocol FROM tables ORDER BY protocol")
     dissectors = filter(None, (dissector_of(protocol) for (protocol,) in spoken))
     queries = [*QUERIES, *(query for dissector in dissectors for query in dissector.presentation.queries)]
@@ -168,7 +163,7 @@ def _views() -> dict[str, dict[str, Any]]:
     """What there is to say of the views, as they are made: those of a file are none of ours to read."""
     described = {}
     with closing(sqlite3.connect(MEMORY)) as reference:
-        make_as_of(reference, SCHEMA_VERSION)
+        create_tables(reference)
         for view, about in _VIEWS.items():
             has = [name for _, name, *_ in reference.execute(f"PRAGMA table_info({view})")]
             described[view] = {

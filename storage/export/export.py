@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, Protocol
 
 from kiebitz.dissectors.escaping import cell, json_text, printable_json
+from kiebitz.dissectors.extras import require_extra
 from kiebitz.storage.derived.selection import Selection
 from kiebitz.storage.export.rows import MessageRow, message_rows
 from kiebitz.storage.read.alterations import message_ids
@@ -88,6 +89,7 @@ def _cells(row: MessageRow) -> Iterator[str | int | float | None]:
 def write_parquet(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
     """The same rows as CSV, with types; see `storage.export.parquet`."""
     # pyarrow takes its time to load.
+    require_extra("parquet", "an export as Parquet")
     from kiebitz.storage.export import parquet
 
     parquet.write(timeline, file, selection)

@@ -9,8 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kiebitz.storage.database.schema import OF_MESSAGE
-from kiebitz.storage.database.session_numbering import GREATEST_ID
+from kiebitz.storage.database.schema import GREATEST_ID, OF_MESSAGE
 from kiebitz.storage.derived.selection import Selection
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.players import name_of_stream

@@ -1,4 +1,4 @@
-"""How two engines are asked the same: a session's SQLite, and the DuckDB of a corpus.
+"""SQL dialects of the two engines: a session's SQLite, and the DuckDB of a corpus.
 
 There rows of many captures stand in one table, and an id counts within its capture: so each step from one
 record to another also compares `capture`. Each capture is one session.
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from kiebitz.dissectors.filters.rows import Owner, Target
 from kiebitz.storage.database.schema import OF_MESSAGE
-from kiebitz.storage.filters.rows import Owner, Target
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What the conditions of an engine are made of.
+    """The SQL fragments of an engine's conditions.
 
     `ways`: from a row to what belongs to it; the condition on that goes into the braces. `started`: when the
     session of a row began. `contains`: whether the text in the braces has another one in it. `called`: what
@@ -30,7 +30,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
 
 class _Step(NamedTuple):
-    """From a record (alias `origin`) to others: those whose `key` is its `reference`."""
+    """A join from a record (alias `origin`) to those whose `key` is its `reference`."""
 
     table: str
     alias: str

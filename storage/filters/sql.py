@@ -1,4 +1,4 @@
-"""From the meaning of a filter to one SQL condition; every value is a parameter, the filter's text never SQL.
+"""The SQL back end of filters: one condition, in which every value is a parameter.
 
 The row's table has the alias m (messages), e (events) or d (diagnostics). A condition may be NULL where a row
 has no such value; that counts as false, and a `not` is written `IS NOT TRUE`: NULL never passes for true.
@@ -16,13 +16,15 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.filters import Filter
+from kiebitz.dissectors.filters.fields import AnyField, Column, MessageField, StateField
+from kiebitz.dissectors.filters.rows import JSON, Owner, Target, ValueLocation, locations
+from kiebitz.dissectors.filters.semantics import AllOf, AnyOf, Condition, Meaning, of_rows
+from kiebitz.dissectors.filters.syntax import Passage, Step
+from kiebitz.dissectors.filters.values import Test, holds, holds_inside, texts_in
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.storage.filters.dialects import Dialect
-from kiebitz.storage.filters.fields import AnyField, Column, MessageField, StateField
-from kiebitz.storage.filters.rows import JSON, Owner, Place, Target, places
-from kiebitz.storage.filters.semantics import AllOf, AnyOf, Condition, Meaning
-from kiebitz.storage.filters.syntax import Passage, Step
-from kiebitz.storage.filters.values import Test, holds, holds_inside, texts_in
+from kiebitz.dissectors.session_numbering import Numbers
+from kiebitz.storage.filters.dialects import SQLITE, Dialect
 
 Parameters = list[str | int | float]
 
@@ -37,8 +39,21 @@ _ALIASES: dict[Owner, str] = {
 }
 
 
-def condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
-    """A condition on one row of a target, and its parameters in order; not yet in parentheses."""
+def to_sql(
+    wanted: Filter, target: Target, numbers: Numbers, dialect: Dialect = SQLITE
+) -> tuple[str, Parameters]:
+    """Return a filter as a condition for WHERE, with its parameters in order.
+
+    `numbers` are those of the rows' session. The row's table must have the alias m (messages), e (events) or
+    d (diagnostics) and the connection the functions of `register_functions`; `reason_of` explains what one of
+    them has raised. NULL counts as false, so do not negate the whole.
+    """
+    condition, parameters = _condition(of_rows(wanted.meaning, target, numbers), target, dialect)
+    return f"({condition})", parameters
+
+
+def _condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
+    """Return a condition on one row of a target, not yet in parentheses, and its parameters in order."""
     if isinstance(meaning, Condition):
         sql, parameters = _single(meaning, target, dialect)
         return (sql if meaning.wanted else f"({sql}) IS NOT TRUE"), parameters
@@ -48,7 +63,7 @@ def condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, 
     # SQLite's parser has a small stack: no more parentheses than needed, and the deepest term first, so that
     # it keeps one token a level and not three.
     for term in sorted(meaning.terms, key=_depth, reverse=True):
-        sql, of_term = condition(term, target, dialect)
+        sql, of_term = _condition(term, target, dialect)
         parts.append(f"({sql})" if isinstance(term, kept_together) else sql)
         parameters += of_term
     return word.join(parts), parameters
@@ -68,7 +83,7 @@ def register_functions(
 
 
 _RAISED = "user-defined function raised exception"
-"""What Python makes SQLite say whatever a function has raised."""
+"""SQLite's message for any exception that a Python function has raised."""
 
 
 class _Reasons(threading.local):
@@ -81,7 +96,7 @@ _reasons = _Reasons()
 
 
 def reason_of(error: Exception) -> BaseException:
-    """What a function of ours has raised, a FilterError or Ctrl-C, if that is behind `error`, or `error`."""
+    """Return the exception of a registered function that caused `error` (FilterError, Ctrl-C), or `error`."""
     if _reasons.last is not None and isinstance(error, sqlite3.OperationalError) and str(error) == _RAISED:
         return _reasons.last
     return error
@@ -105,7 +120,9 @@ def _depth(meaning: Meaning) -> int:
 def _single(single: Condition, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
     subject, test = single.subject, single.test
     if isinstance(subject, Column):
-        ways = [_in_column(subject, test, where, target, dialect) for where in places(subject.name, target)]
+        ways = [
+            _in_column(subject, test, where, target, dialect) for where in locations(subject.name, target)
+        ]
         if len(ways) == 1:
             return ways[0]
         return f"({' OR '.join(sql for sql, _ in ways)})", [one for _, several in ways for one in several]
@@ -125,7 +142,7 @@ def _single(single: Condition, target: Target, dialect: Dialect) -> tuple[str, P
 
 
 def _in_column(
-    column: Column, test: Test, where: Place, target: Target, dialect: Dialect
+    column: Column, test: Test, where: ValueLocation, target: Target, dialect: Dialect
 ) -> tuple[str, Parameters]:
     if where.reading == "texts":
         value = f"{_ALIASES[where.owner]}.{where.column}"
@@ -141,7 +158,7 @@ def _inside(value: str, test: Test, path: tuple[Step, ...], dialect: Dialect) ->
     return f"({has} AND kiebitz_field({value}, ?))", [to_json(name), _question(test, path)]
 
 
-def _value(column: Column, where: Place, target: Target, dialect: Dialect) -> str:
+def _value(column: Column, where: ValueLocation, target: Target, dialect: Dialect) -> str:
     if where.reading == "name":
         return dialect.called
     sql = f"{_ALIASES[where.owner]}.{where.column}"
@@ -206,4 +223,4 @@ FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {
     "kiebitz_texts": _texts_hold,
     "kiebitz_matches": _matches,
 }
-"""What the conditions call, each with a text or NULL and a question about it. They raise FilterError."""
+"""The functions that conditions call, each with a text or NULL and a test of it. They raise FilterError."""

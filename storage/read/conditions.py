@@ -12,12 +12,13 @@ from kiebitz.storage.read.timeline import Timeline
 
 # The filter language takes its time to load, and most sessions are asked without a filter.
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import FieldCatalog, Filter, Parameters, Target
+    from kiebitz.dissectors.filters import FieldCatalog, Filter, Target
+    from kiebitz.storage.filters.sql import Parameters
 
 
 def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
     """The messages and events of every protocol, or of those `spoken`, with the names of their fields."""
-    from kiebitz.storage.filters import FieldCatalog
+    from kiebitz.dissectors.filters import FieldCatalog
 
     messages: dict[str, dict[str, dict[str, str]]] = {}
     events: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -36,7 +37,7 @@ def compile_wanted(text: str | None) -> Filter | None:
     """A filter in the words of the filter language; None if there is none. Raises FilterError."""
     if text is None:
         return None
-    from kiebitz.storage.filters import compile_filter
+    from kiebitz.dissectors.filters import compile_filter
 
     return compile_filter(text, field_catalog())
 
@@ -48,15 +49,15 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
     """
     if wanted is None:
         return "1", []
-    from kiebitz.storage.filters import register_functions
+    from kiebitz.storage.filters.sql import register_functions, to_sql
 
     register_functions(timeline.connection, name_of_stream(timeline))
-    return wanted.sql(target, timeline.numbers)
+    return to_sql(wanted, target, timeline.numbers)
 
 
 def names_at_end(text: str) -> tuple[str, list[str]]:
     """What stands before the name at the end of a filter, and the names that it may become."""
-    from kiebitz.storage.filters import complete
+    from kiebitz.dissectors.filters import complete
 
     found = re.search(r"[\w.]*$", text)
     assert found is not None

@@ -31,7 +31,7 @@ def paths_to(timeline: Timeline, name: str) -> list[str]:
 
     First in its events, then in its messages; of either the places where it is most often.
     """
-    from kiebitz.storage.filters.fields import written
+    from kiebitz.dissectors.filters.fields import written
 
     number = timeline.session.id
     streams = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"

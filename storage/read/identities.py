@@ -1,19 +1,12 @@
-"""Player identities: which connections of a session belong to one player, and which names it bore when.
-
-A name proves nothing: most servers let any client take a name that is free at the moment. So a player is a
-connection, under all names that it bore. Two connections are one player only if the server confirmed it; see
-`Dissector.identity` and `EventKind.restores`.
-"""
+"""Recorded evidence of player identities: events and messages that tie names to connections."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
-from itertools import chain, count
-
-import msgspec
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.identities import Claim, Evidence, Identities
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.timeline import Timeline
 
@@ -21,155 +14,32 @@ _BEFORE = "before"
 """The field of a renaming event that holds the former name."""
 
 
-class _Evidence(msgspec.Struct, frozen=True):
-    """An event that ties a name to a connection, or to the name before.
-
-    A renaming has no `stream`. What `introduces` a player or `restores` its seat came from the server.
-    """
-
-    event: int
-    ts_ns: int
-    table: int
-    name: str
-    stream: int | None = None
-    before: str | None = None
-    introduces: bool = False
-    restores: bool = False
-
-
-class Claim(msgspec.Struct, eq=False):
-    """A player on one connection: its names in order, each with the event from which it is borne."""
-
-    stream: int
-    table: int
-    names: list[tuple[int, str]]
-    introduced: bool = False
-    restored: bool = False
-
-    @property
-    def name(self) -> str:
-        """The latest name."""
-        return self.names[-1][1]
-
-    def name_at(self, event: int) -> str | None:
-        """The name that is borne after an event; None before the first."""
-        return next((name for first, name in reversed(self.names) if first <= event), None)
-
-
-class Player(msgspec.Struct, eq=False):
-    """A player with all its connections. `label` is its latest name, made unlike those of other players."""
-
-    label: str
-    claims: list[Claim]
-
-    @property
-    def streams(self) -> frozenset[int]:
-        """The row ids of the player's streams."""
-        return frozenset(claim.stream for claim in self.claims)
-
-
-class Identities:
-    """The players of a session. It can be asked again while the session grows: see `refresh`.
+class RecordedIdentities(Identities):
+    """The players of a recorded session, which may grow: see `refresh`.
 
     `inherited` are the claims from the database that this one continues.
     """
 
     def __init__(self, timeline: Timeline, inherited: Iterable[Claim] = ()) -> None:
         self.timeline = timeline
-        going_on = {stream for (stream,) in timeline.connection.execute("SELECT id FROM streams")}
-        self._inherited = [
-            Claim(claim.stream, claim.table, [(0, claim.name)])
-            for claim in inherited
-            if claim.stream in going_on
-        ]
-        self._evidence: list[_Evidence] = []
         self._last_message = self._last_event = 0
-        self._players: dict[str, Player] | None = None
-        self.version = 0
-        """It grows with each change of the players."""
-        self._start()
-
-    @property
-    def claims(self) -> list[Claim]:
-        """Every player on every connection."""
-        return [claim for claims in self._of_stream.values() for claim in claims]
+        going_on = {stream for (stream,) in timeline.connection.execute("SELECT id FROM streams")}
+        super().__init__(
+            lambda table: dissector_of(self.timeline.table(table).protocol),
+            self._stream,
+            [
+                Claim(claim.stream, claim.table, [(0, claim.name)])
+                for claim in inherited
+                if claim.stream in going_on
+            ],
+        )
 
     def refresh(self) -> None:
         """Read the evidence that was recorded since the last call."""
-        found = _in_order(chain(self._read_renamings(), self._read_messages()))
-        known = self._evidence[-1].event if self._evidence else 0
-        if found and found[0].event < known:
-            # A message of an earlier event came late.
-            found = _in_order(self._evidence + found)
-            self._evidence = []
-            self._start()
-        for evidence in found:
-            if self._apply(evidence):
-                self._evidence.append(evidence)
-                self._players = None
-                self.version += 1
+        self.add(chain(self._read_renamings(), self._read_messages()))
 
-    def players(self) -> dict[str, Player]:
-        """All players by label, in the order in which they were first named."""
-        if self._players is None:
-            self._players = {player.label: player for player in self._grouped()}
-        return self._players
-
-    def find(self, label: str) -> Player | None:
-        """The player of this label; else the last one that ever bore this name."""
-        found = self.players().get(label)
-        if found is not None:
-            return found
-        former = [
-            (first, player)
-            for player in self.players().values()
-            for claim in player.claims
-            for first, name in claim.names
-            if name == label
-        ]
-        return max(former, key=lambda pair: pair[0])[1] if former else None
-
-    def on_stream(self, stream: int, label: str) -> Player | None:
-        """The player on a stream. Of several that share it, the one that has or had this name."""
-        here = [
-            player
-            for player in self.players().values()
-            if any(claim.stream == stream for claim in player.claims)
-        ]
-        if len(here) < 2:
-            return here[0] if here else None
-        return next((player for player in here if player.label == label or _bore(player, label)), None)
-
-    def name_of(self, stream: int) -> str | None:
-        """The latest name that was borne on a stream."""
-        claims = self._of_stream.get(stream)
-        return claims[-1].name if claims else None
-
-    def names_at(self, player: Player, table: int, event: int) -> set[str]:
-        """The names that were this player's, and no other's, at a table after an event."""
-        return {
-            name
-            for claim in player.claims
-            if claim.table == table
-            and (name := claim.name_at(event)) is not None
-            and self._is_only_bearer(player, table, name, event)
-        }
-
-    # Evidence.
-
-    def _start(self) -> None:
-        self._of_stream: dict[int, list[Claim]] = {}
-        self._takings: dict[tuple[int, str], list[tuple[int, int, Claim]]] = defaultdict(list)
-        """By table and name, who took it: after which event, when (ns), and the claim; latest last."""
-        for claim in self._inherited:
-            self._add(claim, 0, 0)
-
-    def _add(self, claim: Claim, event: int, ts_ns: int) -> None:
-        self._of_stream.setdefault(claim.stream, []).append(claim)
-        self._takings[claim.table, claim.name].append((event, ts_ns, claim))
-
-    def _read_messages(self) -> Iterator[_Evidence]:
-        """The new messages that tell a client alone of its own events."""
+    def _read_messages(self) -> Iterator[Evidence]:
+        """Yield the new messages that tell a client alone of its own events."""
         kinds = {
             (kind.kind, name): kind
             for dissector in self._dissectors()
@@ -192,9 +62,9 @@ class Identities:
         )
         for kind, name, event, ts_ns, table, stream, actor in rows.fetchall():
             found = kinds[kind, name]
-            yield _Evidence(event, ts_ns, table, actor, stream, None, found.identifies, found.restores)
+            yield Evidence(event, ts_ns, table, actor, stream, None, found.identifies, found.restores)
 
-    def _read_renamings(self) -> Iterator[_Evidence]:
+    def _read_renamings(self) -> Iterator[Evidence]:
         kinds = {
             kind.kind
             for dissector in self._dissectors()
@@ -208,110 +78,15 @@ class Identities:
         for event in self.timeline.events(condition, [after, self._last_event, *sorted(kinds)]):
             before = event.data.get(_BEFORE)
             if before is not None and event.actor is not None:
-                yield _Evidence(event.id, event.ts_ns, event.table_id, event.actor, before=before)
+                yield Evidence(event.id, event.ts_ns, event.table_id, event.actor, before=before)
 
     def _dissectors(self) -> list[Dissector]:
         found = map(dissector_of, sorted({table.protocol for table in self.timeline.tables()}))
         return [dissector for dissector in found if dissector is not None]
 
-    def _apply(self, evidence: _Evidence) -> bool:
-        """Take evidence into account, and return True if it changed anything."""
-        takings = self._takings[evidence.table, evidence.name]
-        if evidence.stream is None:
-            before = self._takings.get((evidence.table, evidence.before or ""))
-            claim = next((one for _, _, one in reversed(before or ()) if one.name == evidence.before), None)
-            if claim is None:
-                return True
-            claim.names.append((evidence.event, evidence.name))
-            takings.append((evidence.event, evidence.ts_ns, claim))
-            return True
-        here = self._of_stream.get(evidence.stream, ())
-        claim = next(
-            (
-                one
-                for one in here
-                if one.table == evidence.table and any(name == evidence.name for _, name in one.names)
-            ),
-            None,
-        )
-        if claim is None:
-            claim = Claim(evidence.stream, evidence.table, [(evidence.event, evidence.name)])
-            self._add(claim, evidence.event, evidence.ts_ns)
-        elif evidence.introduces and claim.name != evidence.name:
-            claim.names.append((evidence.event, evidence.name))
-            takings.append((evidence.event, evidence.ts_ns, claim))
-        elif evidence.introduces and takings[-1][2] is not claim:
-            takings.append((evidence.event, evidence.ts_ns, claim))
-        elif claim.restored >= evidence.restores and claim.introduced >= evidence.introduces:
-            return False
-        claim.introduced |= evidence.introduces
-        claim.restored |= evidence.restores
-        return True
-
-    # Who is who.
-
-    def _grouped(self) -> list[Player]:
-        claims = sorted(self.claims, key=lambda claim: (claim.names[0][0], claim.stream))
-        groups: dict[Hashable, list[Claim]] = {}
-        latest: dict[tuple[int, str], Hashable] = {}
-        for claim in claims:
-            place = claim.table, claim.name
-            key = self._key(claim)
-            if claim.restored:
-                key = latest.get(place, key)
-            latest[place] = key
-            groups.setdefault(key, []).append(claim)
-        names = {group[-1].name for group in groups.values()}
-        taken: set[str] = set()
-        players = []
-        for group in groups.values():
-            label = group[-1].name
-            if label in taken:
-                others = (f"{label} ({number})" for number in count(2))
-                label = next(other for other in others if other not in taken and other not in names)
-            taken.add(label)
-            players.append(Player(label, group))
-        return players
-
-    def _key(self, claim: Claim) -> Hashable:
-        """What the claims of one player have in common."""
-        protocol = self.timeline.table(claim.table).protocol
-        dissector = dissector_of(protocol)
-        if dissector is None or dissector.identity.same_player == "connection":
-            return id(claim)
-        client, _ = self._stream(claim.stream)
-        table = claim.table if dissector.identity.same_player == "address" else None
-        return protocol, table, claim.name, client.rpartition(":")[0]
-
-    def _is_only_bearer(self, player: Player, table: int, name: str, event: int) -> bool:
-        """True if no other player can have meant itself by this name then."""
-        takings = [taking for taking in self._takings[table, name] if taking[0] <= event]
-        own_ns = max((ts_ns for _, ts_ns, claim in takings if claim in player.claims), default=0)
-        last = takings[-1][2] if takings else None
-        if last is not None and last not in player.claims:
-            return last.name_at(event) != name
-        dissector = dissector_of(self.timeline.table(table).protocol)
-        if dissector is not None and dissector.identity.same_player == "address":
-            # There a name belongs to the connection that took it last.
-            return True
-        for _, _, claim in takings:
-            if claim not in player.claims and claim.name_at(event) == name:
-                _, closed_ns = self._stream(claim.stream)
-                if closed_ns is None or closed_ns > own_ns:
-                    return False
-        return True
-
     def _stream(self, stream: int) -> tuple[str, int | None]:
-        """The client's address, and when the stream was closed."""
+        """Return the client's address, and the time when the stream was closed."""
         row: tuple[str, int | None] = self.timeline.connection.execute(
             "SELECT client, closed_ns FROM streams WHERE id = ?", (stream,)
         ).fetchone()
         return row
-
-
-def _in_order(evidence: Iterable[_Evidence]) -> list[_Evidence]:
-    return sorted(evidence, key=lambda one: one.event)
-
-
-def _bore(player: Player, name: str) -> bool:
-    return any(name == other for claim in player.claims for _, other in claim.names)

@@ -15,8 +15,7 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Blame, Direction, Group, Severity, Transport
 from kiebitz.dissectors.suggestions import suggested
-from kiebitz.storage.database.schema import OF_SESSION
-from kiebitz.storage.database.session_numbering import GREATEST_ID
+from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION
 from kiebitz.storage.read.timeline import Timeline, increasing
 
 Parameters = Sequence[str | int | float]

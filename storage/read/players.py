@@ -12,7 +12,7 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.timeline import Timeline, increasing
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 
 
 def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
@@ -75,7 +75,7 @@ def check_player(timeline: Timeline, player: str) -> None:
 
 def known_players(timeline: Timeline) -> set[str]:
     """Everybody who acts in the session, or is there at its end."""
-    known = timeline.actors() | {*Hearers(timeline).labels()}
+    known = timeline.actors() | {*Visibility(timeline).labels()}
     for table in timeline.tables():
         known |= timeline.state_at(table.id, sys.maxsize).get("players", {}).keys()
     return known

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.model import Direction
-from kiebitz.storage.database.schema import OF_SESSION
-from kiebitz.storage.database.session_numbering import GREATEST_ID
+from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION
 from kiebitz.storage.read.message_queries import DiagnosticRow
 from kiebitz.storage.read.timeline import Timeline, increasing
 

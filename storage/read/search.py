@@ -16,7 +16,7 @@ from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import TableRow, Timeline
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _PIECE_S = 0.005
 """A piece takes about this long."""

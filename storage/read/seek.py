@@ -18,7 +18,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event
 from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
 _EVENT = re.compile(r"#(\d{1,18})", re.ASCII)
@@ -131,7 +131,7 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
     return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
 
 
-def seen_state(hearers: Hearers, player: str, table_id: int, seq: int, game: int | None = None) -> State:
+def seen_state(hearers: Visibility, player: str, table_id: int, seq: int, game: int | None = None) -> State:
     """Return a table's state after its event `seq` as a player sees it.
 
     If the row of a `game` is given, only that game is in it, as it was last if it is over.

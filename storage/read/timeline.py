@@ -16,9 +16,8 @@ import msgspec
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event
-from kiebitz.storage.database.formats import CONTINUES, format_of, numbers_before
+from kiebitz.dissectors.session_numbering import NUMBERED, Before, Numbers
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.database.session_numbering import NUMBERED, Before, Numbers
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _BEFORE = ", ".join(f"{table}_before" for table in NUMBERED)
@@ -28,7 +27,7 @@ _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, 
 class SessionRow(msgspec.Struct, frozen=True):
     """A row of the table `sessions`; `continues` if it began in another database (`kiebitz relay -b`).
 
-    `before` are the last ids that were given before it; None in a database of an older format.
+    `before` are the last ids that were given before it.
     """
 
     id: int
@@ -40,7 +39,7 @@ class SessionRow(msgspec.Struct, frozen=True):
     kiebitz_version: str
     continues: bool
     note: str | None
-    before: Before | None
+    before: Before
 
 
 class TableRow(msgspec.Struct, frozen=True):
@@ -85,9 +84,7 @@ class Timeline:
     @cached_property
     def numbers(self) -> Numbers:
         """Translates between row ids and what people call streams, games, messages and events."""
-        row = self.session
-        before = row.before
-        return Numbers(before or numbers_before(self.connection, row.id, row.continues))
+        return Numbers(self.session.before)
 
     @property
     def started_ns(self) -> int:
@@ -321,12 +318,9 @@ class Timeline:
 
 def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
     """All sessions of a database, oldest first."""
-    since_3 = f"continues, note, {_BEFORE}"
-    if format_of(connection) < 3:
-        since_3 = f"{CONTINUES}, NULL{', NULL' * len(NUMBERED)}"
     rows = connection.execute(
-        f"SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, {since_3}"
-        " FROM sessions AS x ORDER BY id"
+        "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, continues, note,"
+        f" {_BEFORE} FROM sessions ORDER BY id"
     )
     return [_session(row) for row in increasing(rows)]
 
@@ -347,7 +341,7 @@ def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 
 def _session(row: tuple[Any, ...]) -> SessionRow:
     number, name, kind, source, started, ended, version, continues, note, *last = row
-    before = dict(zip(NUMBERED, last, strict=True)) if None not in last else None
+    before = dict(zip(NUMBERED, last, strict=True))
     return SessionRow(number, name, kind, source, started, ended, version, bool(continues), note, before)
 
 

@@ -12,21 +12,20 @@ import time
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Set
 from itertools import islice, takewhile
-from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.identities import Claim, Identities, Player
 from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
-from kiebitz.dissectors.grammar.field_type import IdentifierKind, KeysOf
+from kiebitz.dissectors.game.visibility import initial_view, told_changes
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
-from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Change, Event
 from kiebitz.dissectors.presentation import said_to
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.event_text import describe
-from kiebitz.storage.read.identities import Claim, Identities, Player
+from kiebitz.storage.read.identities import RecordedIdentities
 from kiebitz.storage.read.timeline import Timeline
 
 _NEAR = 64
@@ -37,9 +36,6 @@ _SIDES: tuple[ImpliedBy, ...] = ("before", "after")
 _COPY_NS = 3_000_000_000
 """Age (ns) from which no message is expected any more that tells a player of an event."""
 
-_ADDRESS = IdentifierKind("address")
-"""What protocols call an address of a client in their states."""
-
 _CHECKPOINT_EVENTS = 200
 """Events between two stored states of a player's view."""
 
@@ -47,15 +43,15 @@ _MOST_CHECKPOINTS = 256
 """Maximum number of stored states of a view; beyond it every second one is dropped."""
 
 
-class Hearers:
-    """The players of a session, and what each of them could observe.
+class Visibility:
+    """The players of a session, and the events that each of them could observe.
 
     `inherited` are the claims to names in the database that this one continues.
     """
 
     def __init__(self, timeline: Timeline, inherited: Iterable[Claim] = ()) -> None:
         self.timeline = timeline
-        self._identities = Identities(timeline, inherited)
+        self._identities = RecordedIdentities(timeline, inherited)
         self._upto = -1
         self._views: dict[tuple[str, int], _View] = {}
 
@@ -159,19 +155,11 @@ class Hearers:
         """The parts of the state that an event tells whole, without what is private to others."""
         dissector = dissector_of(self.timeline.table(event.table_id).protocol)
         kind = dissector.grammar.events.get(event.kind) if dissector is not None else None
+        # The whole state is worked out only if it is needed.
         if dissector is None or kind is None or not kind.tells:
             return []
         whole = self.timeline.state_at(event.table_id, event.seq)
-        names, addresses = self._names(event, player), _address_keys(dissector)
-        told = []
-        for path in kind.told_paths(event.game_id, event.data):
-            part = value_at(whole, path)
-            if part is None or not addresses.isdisjoint(path):
-                continue
-            change = seen_change(path, _without(part, addresses), *names)
-            if change is not None:
-                told.append(change)
-        return told
+        return told_changes(dissector, event, whole, self._names(event, player))
 
     def _names(self, event: Event, player: str) -> Collection[str]:
         found = self.player(player)
@@ -214,8 +202,7 @@ class Hearers:
             return {}, first
         names = {claim.names[0][1] for claim in player.claims if claim.table == table_id}
         dissector = dissector_of(self.timeline.table(table_id).protocol)
-        addresses = _address_keys(dissector) if dissector is not None else set()
-        return _without(seen_by(self.timeline.state_at(table_id, first), *names), addresses), first
+        return initial_view(dissector, self.timeline.state_at(table_id, first), names), first
 
     def _dissector(self, event: Event, player: str) -> Dissector:
         protocol = self.timeline.table(event.table_id).protocol
@@ -281,19 +268,6 @@ class Hearers:
         return self._known().name_of(stream) or f"stream {stream}"
 
 
-def _address_keys(dissector: Dissector) -> set[str]:
-    """The keys of a protocol's state under which addresses of clients stand."""
-    handles = dissector.grammar.state_identifiers
-    return {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
-
-
-def _without(state: Any, keys: Set[str]) -> Any:
-    """Return a state, or a part of one, without what stands under these keys at whatever depth."""
-    if not isinstance(state, dict):
-        return state
-    return {key: _without(part, keys) for key, part in state.items() if key not in keys}
-
-
 class _View:
     """A table's state as one player sees it, folded from the events that it saw."""
 
@@ -306,30 +280,32 @@ class _View:
         self._back: tuple[int, State] = (-1, {})
         """The state that was asked for last of those before, as its successors are asked for next."""
 
-    def at(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
+    def at(self, visibility: Visibility, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
         """The state after event `seq`; an event younger than `final_ns` that is not seen may yet be told."""
         if seq >= self._seq:
-            return self._go_on(hearers, player, table_id, seq, final_ns)
+            return self._go_on(visibility, player, table_id, seq, final_ns)
         at, state = self._back
         place = bisect_right(self._checkpoints, seq, key=lambda checkpoint: checkpoint[0]) - 1
         first, stored = self._checkpoints[max(place, 0)]
         if not first <= at <= seq:
             at, state = first, msgspec.json.decode(stored)
-        for event in hearers.timeline.events_between(table_id, at, seq):
-            if hearers.seen(event, player) is not None:
-                _take(hearers, player, event, state)
+        for event in visibility.timeline.events_between(table_id, at, seq):
+            if visibility.seen(event, player) is not None:
+                _take(visibility, player, event, state)
         self._back = seq, state
         return state
 
-    def _go_on(self, hearers: Hearers, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
+    def _go_on(
+        self, visibility: Visibility, player: str, table_id: int, seq: int, final_ns: int | None
+    ) -> State:
         state, is_kept = self._state, True
-        for event in hearers.timeline.events_between(table_id, self._seq, seq):
-            is_seen = hearers.seen(event, player) is not None
+        for event in visibility.timeline.events_between(table_id, self._seq, seq):
+            is_seen = visibility.seen(event, player) is not None
             is_kept = is_kept and (is_seen or final_ns is None or event.ts_ns < final_ns)
             if not is_kept and state is self._state:
                 state = msgspec.json.decode(msgspec.json.encode(state))
             if is_seen:
-                _take(hearers, player, event, state)
+                _take(visibility, player, event, state)
             if is_kept:
                 self._seq = event.seq
                 if event.seq >= self._checkpoints[-1][0] + self._every:
@@ -343,7 +319,7 @@ class _View:
             self._every *= 2
 
 
-def _take(hearers: Hearers, player: str, event: Event, state: State) -> None:
+def _take(visibility: Visibility, player: str, event: Event, state: State) -> None:
     """Apply the changes of an event that a player sees to the player's state."""
-    apply(state, hearers.changes(event, player))
-    apply(state, hearers.told(event, player))
+    apply(state, visibility.changes(event, player))
+    apply(state, visibility.told(event, player))

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Literal
 from kiebitz.dissectors.escaping import encodable
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Altered, Chunk, Direction, Findings, Gap, Ids, Item
+from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.storage.database.formats import bring_up_to_date
 from kiebitz.storage.database.opening import open_for_writing, settle
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import MEMORY, StorageError, create_indexes, sentence
-from kiebitz.storage.database.session_numbering import NUMBERED, Numbers
 from kiebitz.storage.read.timeline import SessionRow, Timeline
 from kiebitz.storage.recording.inspection import Inspect, Inspection, InspectionHere
 from kiebitz.storage.recording.rows import INSERT_SESSION, SEVERITY, Row, insert, no_rows, session_row
@@ -79,7 +78,6 @@ class Recorder:
         held: int | None = None
         try:
             held = lock(path)
-            bring_up_to_date(connection, path)
             last = last_ids(connection)
             self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
             self._anonymizer: Anonymizer | None = anonymizer

@@ -14,10 +14,9 @@ from contextlib import closing
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Stream, TableInfo
-from kiebitz.storage.database.formats import format_of
 from kiebitz.storage.database.opening import open_existing, open_to_change, recover
 from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import OF_SESSION, SCHEMA_VERSION, StorageError, sentence
+from kiebitz.storage.database.schema import OF_SESSION, StorageError, sentence
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.inspection import InspectionHere
@@ -48,10 +47,6 @@ class ResumedRecorder(RotatingRecorder):
         self.tables: list[TableInfo] = []
         self.open_streams: list[Stream] = []
         try:
-            if format_of(connection) < SCHEMA_VERSION:
-                raise StorageError(
-                    f"{path}: its session {number} cannot go on: an older Kiebitz has begun it"
-                )
             connection.execute("PRAGMA synchronous = NORMAL")
             found = sessions(connection)
             if not found or found[-1].id != number:

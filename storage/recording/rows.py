@@ -14,7 +14,7 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Diagnostic, Event, Findings, Game, Message, Stream
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.database.session_numbering import NUMBERED
+from kiebitz.dissectors.session_numbering import NUMBERED
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.timeline import SessionRow
 
@@ -124,8 +124,7 @@ def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
 
 
 def session_row(session: SessionRow) -> Row:
-    """A session that begins in a database of today's format; `before` is known."""
-    assert session.before is not None
+    """Return the row of a new session."""
     return (
         session.id,
         session.name,

@@ -26,7 +26,7 @@ from kiebitz.storage.read.message_queries import (
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.recorded_bytes import sent_between
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Event, Message, event_record, message_record
 
 MOST_BYTES = 1 << 16
@@ -126,9 +126,9 @@ class MessageInFull(msgspec.Struct, frozen=True):
 class InFull:
     """Tells the messages of one session in full. What it learns of the players it keeps."""
 
-    def __init__(self, timeline: Timeline, hearers: Hearers | None = None) -> None:
+    def __init__(self, timeline: Timeline, hearers: Visibility | None = None) -> None:
         self.timeline = timeline
-        self._hearers = hearers or Hearers(timeline)
+        self._hearers = hearers or Visibility(timeline)
         self._player = name_of_stream(timeline)
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageInFull | None:

@@ -41,12 +41,12 @@ from kiebitz.storage.read.seek import find_game, game_at, parse_moment, seen_sta
 from kiebitz.storage.read.streams import stream_by_id
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.times import between, utc
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
-    from kiebitz.storage.filters import Row as FilterRow
-    from kiebitz.storage.statistics.results import TableStatistics
+    from kiebitz.dissectors.filters import Filter
+    from kiebitz.dissectors.filters import Row as FilterRow
+    from kiebitz.dissectors.statistics.results import TableStatistics
 
 POLL_S = 0.05
 """How often a session that is being recorded is looked at."""
@@ -347,7 +347,7 @@ class Session:
             )
 
     def _asked(self, row: AlterationRow, stream: StreamRecord, player: str | None) -> FilterRow:
-        from kiebitz.storage.filters import Row
+        from kiebitz.dissectors.filters import Row
 
         names = {} if player is None else {stream.id: player}
         session = self.timeline.session.id
@@ -358,7 +358,7 @@ class Session:
     ) -> Iterator[Event]:
         """The events numbered above `after` that a filter lets through, in order."""
         condition, parameters = sql_condition(self.timeline, _compiled(wanted), "events")
-        hearers = Hearers(self.timeline)
+        hearers = Visibility(self.timeline)
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("events", after)
         for event in self.timeline.events(f"e.id > ? AND ({condition})", [above, *parameters]):
@@ -403,7 +403,7 @@ class Session:
         moment = parse_moment(at)
         found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
         if as_player is not None:
-            hearers = Hearers(self.timeline)
+            hearers = Visibility(self.timeline)
             game_row = numbers.row_id_if_any("games", game)
             known = hearers.tables_of(as_player)
             found = [

@@ -6,21 +6,21 @@ All events are read, so that the readers know what has led to each; a filter and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.statistics import Read, statistics_of
+from kiebitz.dissectors.statistics.accumulators import Accumulator, count, results_of
+from kiebitz.dissectors.statistics.results import Result, TableStatistics
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
 from kiebitz.storage.statistics.message_counts import Said
-from kiebitz.storage.statistics.results import Result, TableStatistics
-from kiebitz.storage.statistics.tallies import Tally, count, results_of, tally_of
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 
 _TOLD_EVERY = 1000
@@ -36,7 +36,7 @@ class _Table:
         self._timeline = timeline
         self._state: State | None = None
         rows = () if dissector is None else statistics_of(dissector)
-        self._counted: list[tuple[Read, Tally[Any]]] = [(each.reads(), tally_of(each)) for each in rows]
+        self._counted: list[tuple[Read, Accumulator]] = [(each.reads(), Accumulator(each)) for each in rows]
 
     def take(self, event: Event, counts: bool) -> None:
         """Read an event, and count it or not."""
@@ -51,7 +51,7 @@ class _Table:
 
     def results(self) -> list[Result]:
         """What the rows come to, of which there is anything."""
-        return results_of(tally for _, tally in self._counted)
+        return results_of(accumulator for _, accumulator in self._counted)
 
 
 def counted(

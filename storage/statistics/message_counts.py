@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.statistics.results import Counts, Rate, Result
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
-from kiebitz.storage.statistics.results import Counts, Rate, Result
 
 if TYPE_CHECKING:
-    from kiebitz.storage.filters import Filter
+    from kiebitz.dissectors.filters import Filter
 
 _MOST_NAMES = 200
 _STRETCHES = 60

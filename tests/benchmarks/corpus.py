@@ -28,11 +28,13 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, run
 
+from kiebitz.dissectors.filters import compile_filter
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import opened
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.database.session_numbering import FROM_ONE
-from kiebitz.storage.filters import DUCKDB, compile_filter, register_functions
+from kiebitz.storage.filters.dialects import DUCKDB
+from kiebitz.storage.filters.sql import register_functions, to_sql
 from kiebitz.storage.read.conditions import field_catalog
 
 CAPTURES = 200
@@ -169,12 +171,12 @@ def asked(report: Report, messages: int) -> None:
             register_functions(connection)
             for text in FILTERS:
                 wanted = compile_filter(text, field_catalog())
-                sql, parameters = wanted.sql("messages", FROM_ONE)
+                sql, parameters = to_sql(wanted, "messages", FROM_ONE)
                 query = "SELECT count(*) FROM messages AS m WHERE {}"
                 begin = time.perf_counter()
                 ((found,),) = connection.execute(query.format(sql), parameters)
                 middle = time.perf_counter()
-                sql, parameters = wanted.sql("messages", FROM_ONE, DUCKDB)
+                sql, parameters = to_sql(wanted, "messages", FROM_ONE, DUCKDB)
                 ((same,),) = engine.rows(query.format(sql), parameters)
                 end = time.perf_counter()
                 if found != same:

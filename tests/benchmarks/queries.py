@@ -24,8 +24,8 @@ from report import Report
 from rich.table import Table
 from running import KIEBITZ, run
 
+from kiebitz.dissectors.filters import compile_filter
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.filters import compile_filter
 from kiebitz.storage.read.conditions import field_catalog, sql_condition
 from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.seek import game_at, parse_moment, tables_at

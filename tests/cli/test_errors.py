@@ -8,8 +8,8 @@ import pytest
 from command import ROOT, TINY, kiebitz
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.filters import FilterError
 from kiebitz.proxy.journal.reader import JournalError
-from kiebitz.storage.filters import FilterError
 from kiebitz.storage.recording.disk_space import DiskLow
 
 ROOMS = ("cli", "dissectors", "proxy", "storage")

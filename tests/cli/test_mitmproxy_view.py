@@ -309,13 +309,14 @@ def test_a_mitmproxy_without_kiebitz_is_told_in_a_sentence(tmp_path: Path) -> No
         said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert "Kiebitz cannot be imported by this mitmproxy" in said
-    assert "use the mitmdump that was installed with Kiebitz" in said
+    assert "mitmdump" in said
     assert "Traceback" not in said
 
 
 def test_the_sentence_names_the_mitmdump_beside_the_command(tmp_path: Path) -> None:
     (tmp_path / "kiebitz").write_text("#!/bin/sh\n")
     (tmp_path / "kiebitz").chmod(0o755)
+    (tmp_path / "mitmdump").touch()
     script = kiebitz("addon-path").out.strip()
     # Without site-packages, nothing is installed.
     done = subprocess.run(
@@ -325,7 +326,7 @@ def test_the_sentence_names_the_mitmdump_beside_the_command(tmp_path: Path) -> N
         env={"PATH": str(tmp_path)},
         check=True,
     )
-    assert done.stderr.endswith(f"{tmp_path / 'mitmdump'}\n")
+    assert f"use {tmp_path / 'mitmdump'}, which was installed with Kiebitz" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

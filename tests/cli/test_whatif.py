@@ -18,9 +18,9 @@ from stored import stored
 from strength import a_few, few_captures, times
 
 from kiebitz.cli.options.session import open_session
+from kiebitz.dissectors.editing.item_edits import Splice
 from kiebitz.dissectors.model import Chunk, Direction, Stream
 from kiebitz.storage.derived.derived_session import derived
-from kiebitz.storage.derived.item_edits import Splice
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.message_queries import MessageRow, messages
 from kiebitz.storage.read.timeline import Timeline

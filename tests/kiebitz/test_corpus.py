@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import zstandard
 from command import CAPTURES, ROOT, Done, kiebitz, spawn
 from corpora import add_here
 from processes_and_rows import until
@@ -24,6 +23,7 @@ from pyarrow import parquet
 from pyarrow.dataset import dataset
 from strength import GAMES, a_few
 from test_failures import small_disk
+from zstd_data import zstd_compressed
 
 from kiebitz.services.corpus import capture_task as adding
 from kiebitz.storage.corpus.layout import make, opened
@@ -321,7 +321,7 @@ def test_the_same_capture_twice_is_nothing(tmp_path: Path) -> None:
     capture = CAPTURES / "maexchen-head-tiny.pcap"
     packed, zst, other = (tmp_path / name for name in ("again.pcap.gz", "again.zst", "other.pcap"))
     packed.write_bytes(gzip.compress(capture.read_bytes(), mtime=1))
-    zst.write_bytes(zstandard.compress(capture.read_bytes()))
+    zst.write_bytes(zstd_compressed(capture.read_bytes()))
     shutil.copy(capture, other)
     outcomes = add_here(tmp_path / "corpus", [capture, packed, zst, other])
     assert [outcome.is_new for outcome in outcomes] == [True, False, False, False]
@@ -367,7 +367,7 @@ def test_a_bomb_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(adding, "MOST_CONTENT", 1 << 20)
     bomb = tmp_path / "bomb.pcap.zst"
     head = (CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:24]
-    bomb.write_bytes(zstandard.compress(head + bytes(3 << 20)))
+    bomb.write_bytes(zstd_compressed(head + bytes(3 << 20)))
     (outcome,) = add_here(tmp_path / "corpus", [bomb])
     assert outcome.failed is not None
     assert "unpacks to more than" in outcome.failed
@@ -452,11 +452,3 @@ def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
         (staged,) = (tmp_path / "corpus" / ".staging").glob("*/*")
         assert staged.name.startswith("cd-")
     assert not [*(tmp_path / "corpus" / ".staging").iterdir()]
-
-
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("kiebitz.services.corpus.extra._NEEDED", ("duckdb", "no_such_engine"))
-    done = ask("sessions", str(tmp_path))
-    assert (done.status, done.out) == (1, "")
-    assert "no_such_engine" in done.err
-    assert "pip install 'kiebitz[corpus]'" in done.err

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import zstandard
 from command import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
+from zstd_data import zstd_compressed
 
 from kiebitz.proxy.capture import formats as capture_formats
 from kiebitz.proxy.capture.files import CaptureError, open_capture
@@ -288,7 +288,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd_compressed])
 def test_variants_of_pcap(name: str, compress: Callable[[bytes], bytes]) -> None:
     assert read(compress(VARIANTS[name])) == (read(pcap())[0], None, {})
 
@@ -382,7 +382,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("compress", [bytes, zstandard.compress])
+@pytest.mark.parametrize("compress", [bytes, zstd_compressed])
 def test_damage_costs_a_block_and_a_sentence(name: str, compress: Callable[[bytes], bytes]) -> None:
     data = BEFORE + b"".join(GOOD[:2]) + DAMAGES[name] + b"".join(GOOD[3:])
     capture = open_capture(io.BytesIO(compress(data)))
@@ -417,7 +417,7 @@ def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes may unpack to gigabytes in which no block is."""
     monkeypatch.setattr(capture_formats, "_MOST_SKIPPED", 3 << 20)
     for size, found in ((2 << 20, 2), (5 << 20, 1)):
-        capture = open_capture(io.BytesIO(zstandarded(BEFORE + GOOD[0] + bytes(size) + GOOD[1])))
+        capture = open_capture(io.BytesIO(zstd_compressed(BEFORE + GOOD[0] + bytes(size) + GOOD[1])))
         assert len(list(capture)) == found
         assert (capture.truncated is None) == (found == 2)
 
@@ -435,11 +435,7 @@ def gzipped(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
 
 
-def zstandarded(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
-
-
-@pytest.mark.parametrize("compress", [gzipped, zstandarded])
+@pytest.mark.parametrize("compress", [gzipped, zstd_compressed])
 def test_compressed(compress: type[bytes]) -> None:
     for data in (pcap(), PCAPNG):
         assert read(compress(data)) == read(data)
@@ -449,10 +445,10 @@ def test_compressed(compress: type[bytes]) -> None:
 
 def test_gzip_padded_with_zeros_and_zstd_with_skippable_frame() -> None:
     assert read(gzipped(pcap()) + bytes(5000)) == read(pcap())
-    assert read(b"\x5f\x2a\x4d\x18\x03\x00\x00\x00abc" + zstandarded(pcap())) == read(pcap())
+    assert read(b"\x5f\x2a\x4d\x18\x03\x00\x00\x00abc" + zstd_compressed(pcap())) == read(pcap())
 
 
-@pytest.mark.parametrize("compress", [gzipped, zstandarded])
+@pytest.mark.parametrize("compress", [gzipped, zstd_compressed])
 def test_compressed_and_cut_short(compress: type[bytes]) -> None:
     noise = random.Random(1)
     data = pcap() + b"".join(
@@ -497,7 +493,7 @@ NOT_CAPTURES = [
     (b"SQLite format 3\0" + bytes(100), "starts with 53 51 4c"),
     (gzipped(b""), "the gzip content of the stream is empty"),
     (gzipped(b"text"), "the gzip content of the stream is not a capture: it starts with 'text'"),
-    (zstandarded(b"text"), "the zstd content of the stream is not a capture"),
+    (zstd_compressed(b"text"), "the zstd content of the stream is not a capture"),
     (gzipped(pcap())[:12], "cannot be read: the gzip data breaks off after 12 bytes"),
     (b"\x1f\x8bnonsense", "cannot be read: the gzip data is damaged"),
     (b"\x28\xb5\x2f\xfdnonsense", "cannot be read: the zstd data is damaged"),
@@ -610,7 +606,7 @@ def check_like_tshark(path: Path) -> None:
     ] == expected
 
 
-@pytest.mark.parametrize("compress", [bytes, gzipped, zstandarded])
+@pytest.mark.parametrize("compress", [bytes, gzipped, zstd_compressed])
 def test_sample_capture_is_read_like_tshark_reads_it(compress: type[bytes], tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(compress(TINY.read_bytes()))
@@ -632,7 +628,7 @@ MAGICS = st.sampled_from(
 )
 
 
-@given(MAGICS, st.binary(max_size=300), st.sampled_from([bytes, gzipped, zstandarded]))
+@given(MAGICS, st.binary(max_size=300), st.sampled_from([bytes, gzipped, zstd_compressed]))
 @settings(max_examples=times(300), deadline=2000)
 def test_any_bytes(start: bytes, rest: bytes, compress: type[bytes]) -> None:
     try:
@@ -645,7 +641,7 @@ def test_any_bytes(start: bytes, rest: bytes, compress: type[bytes]) -> None:
 @given(st.data())
 @settings(max_examples=times(200), deadline=2000)
 def test_any_flipped_bytes(data: st.DataObject) -> None:
-    whole = data.draw(st.sampled_from([pcap(), PCAPNG, gzipped(PCAPNG), zstandarded(pcap())]))
+    whole = data.draw(st.sampled_from([pcap(), PCAPNG, gzipped(PCAPNG), zstd_compressed(pcap())]))
     changed = bytearray(whole)
     for _ in range(data.draw(st.integers(1, 4))):
         changed[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))

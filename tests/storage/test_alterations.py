@@ -20,10 +20,10 @@ from test_journal import plain
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.terminal.message_block import message_lines
+from kiebitz.dissectors.editing.item_edits import Splice
 from kiebitz.dissectors.model import Altered, Item, Stream
 from kiebitz.storage.database.schema import TABLES
 from kiebitz.storage.derived.derived_session import as_sent, derived
-from kiebitz.storage.derived.item_edits import Splice
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.conditions import compile_wanted
 from kiebitz.storage.read.message_queries import MessageRow, diagnostics, messages

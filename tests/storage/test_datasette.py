@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import CAPTURES, TINY, kiebitz
+from command import TINY, kiebitz
 from stored import stored
 from strength import a_few
 
@@ -90,12 +90,7 @@ def test_it_speaks_of_what_is_there() -> None:
     assert set(tables) >= {*VIEWS}
 
 
-def test_what_is_no_database_of_today_has_none(tmp_path: Path) -> None:
+def test_what_is_no_database_has_none() -> None:
     done = kiebitz("export", TINY, "-T", "datasette")
     assert (done.status, done.out) == (1, "")
     assert "read the capture into one with kiebitz import" in done.err
-    old = tmp_path / "old.db"
-    old.write_bytes((CAPTURES / "maexchen-lost-rolled.db").read_bytes())
-    assert "kiebitz redissect brings it up to date" in kiebitz("export", str(old), "-T", "datasette").err
-    assert kiebitz("redissect", str(old)).status == 0
-    assert metadata(old)["queries"]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from filter_rows import Session, database, insert, live, stored
 
+from kiebitz.dissectors.filters import FieldCatalog, FilterError, Target, compile_filter, complete
 from kiebitz.dissectors.model import (
     Action,
     Diagnostic,
@@ -20,8 +21,8 @@ from kiebitz.dissectors.model import (
     Stream,
     TableInfo,
 )
-from kiebitz.storage.database.session_numbering import FROM_ONE
-from kiebitz.storage.filters import FieldCatalog, FilterError, Target, compile_filter, complete
+from kiebitz.dissectors.session_numbering import FROM_ONE
+from kiebitz.storage.filters.sql import to_sql
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -381,13 +382,13 @@ def test_the_largest_filters_still_run(text: str, target: Target, connection: sq
 def test_text_of_a_filter_is_never_sql(value: str) -> None:
     for text in (f'msg == "{value}"', f'chat == "{value}"', f'chat."{value}" == 1'):
         for target in TARGETS:
-            condition, parameters = compile_filter(text, CATALOG).sql(target, FROM_ONE)
+            condition, parameters = to_sql(compile_filter(text, CATALOG), target, FROM_ONE)
             assert value not in condition.replace("?", "") or value == "?"
             assert condition.count("?") == len(parameters)
 
 
 def plan(text: str, connection: sqlite3.Connection) -> str:
-    condition, parameters = compile_filter(text, CATALOG).sql("messages", FROM_ONE)
+    condition, parameters = to_sql(compile_filter(text, CATALOG), "messages", FROM_ONE)
     rows = connection.execute(
         f"EXPLAIN QUERY PLAN SELECT m.* FROM messages AS m WHERE {condition}", parameters
     )

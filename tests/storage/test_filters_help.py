@@ -11,11 +11,11 @@ from lark.lexer import PatternStr
 from stored import stored
 from terminals import OnTerminal
 
-from kiebitz.storage.filters import compile_filter
-from kiebitz.storage.filters.fields import ALIASES, COLUMNS, TRANSPORTS
-from kiebitz.storage.filters.parser import _GRAMMAR
-from kiebitz.storage.filters.reference import EXAMPLES, FIELDS, NAMES
-from kiebitz.storage.filters.syntax import WORDS
+from kiebitz.dissectors.filters import compile_filter
+from kiebitz.dissectors.filters.fields import ALIASES, COLUMNS, TRANSPORTS
+from kiebitz.dissectors.filters.parser import _GRAMMAR
+from kiebitz.dissectors.filters.reference import EXAMPLES, FIELDS, NAMES
+from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.storage.read.conditions import field_catalog
 
 CATAN = "catan-yaks-g1-3p.pcap.gz"

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
+from kiebitz.dissectors.filters import FieldCatalog, Target, compile_filter
 from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo, Transport
-from kiebitz.storage.database.session_numbering import FROM_ONE
-from kiebitz.storage.filters import FieldCatalog, Target, compile_filter
+from kiebitz.dissectors.session_numbering import FROM_ONE
+from kiebitz.storage.filters.sql import to_sql
 
 TARGETS: tuple[Target, ...] = ("messages", "events", "diagnostics")
 FIELDS = ["chat", "dice", "a b"]
@@ -240,7 +241,7 @@ def test_stored_gathered_and_live_rows_agree(world: tuple[Session, Session, list
         compiled = compile_filter(text, CATALOG)
         for target in TARGETS:
             found = stored(compiled, target, connection)
-            told = text, target, compiled.sql(target, FROM_ONE)
+            told = text, target, to_sql(compiled, target, FROM_ONE)
             assert found == live(compiled, target, first, second), told
             assert found == gathered(compiled, target, engine), told
     connection.close()

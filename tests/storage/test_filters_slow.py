@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kiebitz.cli.live_view import LiveView
+from kiebitz.dissectors.filters import FieldCatalog, FilterError, compile_filter, expressions
+from kiebitz.dissectors.filters.expressions import searching
 from kiebitz.dissectors.model import Diagnostic, Findings, Message, Stream
 from kiebitz.storage.database.schema import MEMORY
-from kiebitz.storage.filters import FieldCatalog, FilterError, compile_filter, expressions, reason_of
-from kiebitz.storage.filters.expressions import searching
+from kiebitz.storage.filters.sql import reason_of
 from kiebitz.storage.recording.recorder import Recorder
 
 CATALOG = FieldCatalog({"maexchen": {"CHAT": {"chat": ""}}}, {"maexchen": {}})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import random
 import signal
@@ -31,7 +30,6 @@ from kiebitz.storage.recording.tap_progress import Collection
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 MAGIC = bytes.fromhex("d9d505f920a163d7")
-FORMAT_2 = ROOT / "tests" / "data" / "of-format-2.db.gz"
 
 OTHER = str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap")
 
@@ -104,11 +102,6 @@ def _two_sessions() -> bytes:
         return path.read_bytes()
 
 
-def old_format(path: Path) -> None:
-    path.write_bytes(gzip.decompress(FORMAT_2.read_bytes()))
-    path.chmod(0o600)
-
-
 class Case(NamedTuple):
     """A command that writes into a database, and that database before."""
 
@@ -124,9 +117,6 @@ KILLED = {
     "import into a new file": Case(lambda path: None, ("import", TINY, "-w", "DB"), True),
     "delete": Case(two_sessions, ("sessions", "DB", "--delete", "2", "--yes")),
     "rename": Case(two_sessions, ("sessions", "DB", "--rename", "2", "x", "--note", "2", "y")),
-    "migration by redissect": Case(old_format, ("redissect", "DB")),
-    "migration by import": Case(old_format, ("import", OTHER, "-w", "DB")),
-    "migration by note": Case(old_format, ("sessions", "DB", "--note", "2", "y")),
 }
 
 

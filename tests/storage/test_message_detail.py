@@ -22,7 +22,7 @@ from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Item, Stream
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.database.schema import StorageError, create_tables
 from kiebitz.storage.read.recorded_bytes import Bytes, sent_between
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.message_detail import MOST_BYTES, MOST_COPIES, InFull, MessageInFull
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
@@ -112,7 +112,7 @@ def test_a_player_is_told_what_they_could_know(name: str) -> None:
         timeline = session.timeline
         players = sorted({stream.player for stream in session.streams() if stream.player})[:4]
         seqs = {event.id: (event.table, event.seq) for event in session.events()}
-        full, hearers = InFull(timeline), Hearers(timeline)
+        full, hearers = InFull(timeline), Visibility(timeline)
         messages = looked_at(session)
         for player in players:
             known = {event.id: event for event in session.events(as_player=player)}

@@ -16,12 +16,12 @@ from kiebitz.cli.options.session import open_session
 from kiebitz.cli.spectator.view import Onlooker
 from kiebitz.cli.web import lists
 from kiebitz.cli.web.reader import Reader, Served, View
+from kiebitz.dissectors.filters import compile_filter
 from kiebitz.dissectors.model import Item
 from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.storage.derived.derived_session import derived
 from kiebitz.storage.diff.compare import compare
 from kiebitz.storage.export.export import FORMATS
-from kiebitz.storage.filters import compile_filter
 from kiebitz.storage.read.blame_summary import Culprits
 from kiebitz.storage.read.conditions import field_catalog
 from kiebitz.storage.read.message_queries import diagnostics

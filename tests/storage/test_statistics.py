@@ -26,12 +26,11 @@ import kiebitz as library
 from kiebitz.cli.render.svg.charts import document_of
 from kiebitz.cli.render.text.charts import Charts
 from kiebitz.cli.terminal.console import plain
-from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Read, Sample, Shares
+from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Read, Sample, Shares, results
+from kiebitz.dissectors.statistics.accumulators import MAX_LINES, MAX_POINTS, Accumulator
+from kiebitz.dissectors.statistics.chance import judged, p_value, upper_gamma
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.storage.session.session import Session
-from kiebitz.storage.statistics import results
-from kiebitz.storage.statistics.chance import judged, p_value, upper_gamma
-from kiebitz.storage.statistics.tallies import MOST_LINES, MOST_POINTS, tally_of
 
 ALL = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 
@@ -391,7 +390,7 @@ def nothing() -> Read:
 
 
 def test_a_tally_has_room_for_so_many() -> None:
-    made_up = [Sample(f"player {number}", f"did {number}") for number in range(3 * MOST_LINES)]
+    made_up = [Sample(f"player {number}", f"did {number}") for number in range(3 * MAX_LINES)]
     for kind in (
         Histogram(key="k", title="", reads=nothing, of="things"),
         Counts(key="k", title="", reads=nothing),
@@ -399,33 +398,33 @@ def test_a_tally_has_room_for_so_many() -> None:
         Course(key="k", title="", reads=nothing, unit="points"),
         Durations(key="k", title="", reads=nothing),
     ):
-        tally = tally_of(kind)
+        accumulator = Accumulator(kind)
         for sample in made_up:
-            tally.add(sample, 1.0)
-        result = tally.result()
+            accumulator.add(sample, 1.0)
+        result = accumulator.result()
         assert result is not None
         assert not isinstance(result, results.Rate)
-        assert result.left_out == 2 * MOST_LINES
+        assert result.left_out == 2 * MAX_LINES
 
 
 def test_a_long_course_keeps_its_ends() -> None:
-    tally = tally_of(Course(key="k", title="", reads=nothing, unit="points"))
-    for moment in range(20 * MOST_POINTS):
-        tally.add(Sample("alice", amount=moment), float(moment))
-    result = tally.result()
+    accumulator = Accumulator(Course(key="k", title="", reads=nothing, unit="points"))
+    for moment in range(20 * MAX_POINTS):
+        accumulator.add(Sample("alice", amount=moment), float(moment))
+    result = accumulator.result()
     assert isinstance(result, results.Course)
     kept = result.lines["alice"]
-    assert len(kept) <= MOST_POINTS
-    assert (kept[0], kept[-1]) == ((0.0, 0), (20.0 * MOST_POINTS - 1, 20 * MOST_POINTS - 1))
+    assert len(kept) <= MAX_POINTS
+    assert (kept[0], kept[-1]) == ((0.0, 0), (20.0 * MAX_POINTS - 1, 20 * MAX_POINTS - 1))
     assert kept == sorted(kept)
 
 
 @given(st.lists(st.integers(0, 10**13), min_size=1))
 def test_a_median_is_near_one_of_the_middle(durations: list[int]) -> None:
-    tally = tally_of(Durations(key="k", title="", reads=nothing))
+    accumulator = Accumulator(Durations(key="k", title="", reads=nothing))
     for ns in durations:
-        tally.add(Sample("alice", amount=ns), 0.0)
-    result = tally.result()
+        accumulator.add(Sample("alice", amount=ns), 0.0)
+    result = accumulator.result()
     assert isinstance(result, results.Durations)
     told = result.lines["alice"]
     middle = sorted(durations)[(len(durations) - 1) // 2] / 1e9

@@ -13,7 +13,7 @@ from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Event
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = 12
@@ -76,7 +76,7 @@ FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool
 @pytest.mark.parametrize("capture", few_captures(GAMES))
 def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) -> None:
     told = Told(capture)
-    hearers = Hearers(told.timeline)
+    hearers = Visibility(told.timeline)
     for player in told.players[:MOST_PLAYERS]:
         streams = hearers.streams_of(player)
         found = hearers.player(player)
@@ -99,7 +99,7 @@ def test_all_that_a_player_is_shown_was_told_to_them_or_follows(capture: str) ->
 def test_every_client_is_somebody(capture: str) -> None:
     """No stream is nobody's on which a game was told, and none is two players'."""
     told = Told(capture)
-    hearers = Hearers(told.timeline)
+    hearers = Visibility(told.timeline)
     renamed = {
         name
         for event in told.events
@@ -180,7 +180,7 @@ def test_as_a_player_shows_nothing_that_only_others_were_told(
 def test_of_a_player_without_a_connection_only_secrets_are_kept_back() -> None:
     """A server's own player has none."""
     told = Told("schafkopf-1.3-1human-tiny.pcap")
-    hearers = Hearers(told.timeline)
+    hearers = Visibility(told.timeline)
     assert hearers.streams_of("[BOT]-0") == frozenset()
     seen = {event.kind for event in told.events if hearers.seen(event, "[BOT]-0") is not None}
     assert "turn" in seen
@@ -189,5 +189,5 @@ def test_of_a_player_without_a_connection_only_secrets_are_kept_back() -> None:
 
 def test_a_player_is_known_by_every_name_they_took() -> None:
     told = Told("okey-head-chat.pcap.gz")
-    hearers = Hearers(told.timeline)
+    hearers = Visibility(told.timeline)
     assert hearers.streams_of("pascal") == hearers.streams_of('Pasqual "P" vF') != frozenset()

@@ -11,14 +11,16 @@ import msgspec
 from closing import closed_afterwards
 from duckdb import DuckDBPyConnection
 
+from kiebitz.dissectors.filters import Filter, Row, Target
 from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import TYPES
 from kiebitz.storage.corpus.functions import Functions
 from kiebitz.storage.corpus.tables import COLUMNS
 from kiebitz.storage.database import schema
 from kiebitz.storage.database.opening import open_for_writing
-from kiebitz.storage.database.session_numbering import FROM_ONE
-from kiebitz.storage.filters import DUCKDB, Filter, Row, Target, register_functions
+from kiebitz.storage.filters.dialects import DUCKDB
+from kiebitz.storage.filters.sql import register_functions, to_sql
 
 
 @dataclass
@@ -135,7 +137,7 @@ _PARTED: dict[str, tuple[dict[str, str], str]] = {
 
 def gathered(compiled: Filter, target: Target, engine: DuckDBPyConnection) -> list[int]:
     """The ids of the rows of a corpus that pass."""
-    condition, parameters = compiled.sql(target, FROM_ONE, DUCKDB)
+    condition, parameters = to_sql(compiled, target, FROM_ONE, DUCKDB)
     alias = target[0]
     query = f"SELECT {alias}.id FROM {target} AS {alias} WHERE {condition} ORDER BY {alias}.id"
     return [row[0] for row in engine.execute(query, parameters).fetchall()]
@@ -143,7 +145,7 @@ def gathered(compiled: Filter, target: Target, engine: DuckDBPyConnection) -> li
 
 def stored(compiled: Filter, target: Target, connection: sqlite3.Connection) -> list[int]:
     """The ids of the stored rows that pass."""
-    condition, parameters = compiled.sql(target, FROM_ONE)
+    condition, parameters = to_sql(compiled, target, FROM_ONE)
     alias = target[0]
     query = f"SELECT {alias}.id FROM {target} AS {alias} WHERE {condition} ORDER BY {alias}.id"
     return [row[0] for row in connection.execute(query, parameters)]

@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import uvloop
 
+from kiebitz.dissectors.editing.assignment_parser import parse_assignments, split_name
+from kiebitz.dissectors.editing.message_encoding import edited, made
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.alteration.control_server import Hands, HeldMessage
 from kiebitz.services.recording.journal_folder import Spool
-from kiebitz.storage.editing.assignment_parser import parse_assignments, split_name
-from kiebitz.storage.editing.message_encoding import edited, made
 
 
 class MadeUp:

@@ -19,11 +19,14 @@ from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.recorder import Recorder
 
-SAMPLES = ROOT / "kiebitz" / "services" / "probing" / "samples"
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
 SEATS = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}
 GAMES = {"maexchen": 4, "schafkopf": 1, "catan": 1, "okey": 1, "cgml": 2}
 """So many reach most messages, and make a small file."""
+
+
+def sample_path(protocol: str) -> Path:
+    return ROOT / "dissectors" / "protocols" / protocol / "sample.pcapng.gz"
 
 
 def played(protocol: str) -> Bench:
@@ -48,7 +51,7 @@ def write(protocol: str) -> Path:
     recorder = Recorder(MEMORY, "replay", protocol, decode_as=bench.decode_as(dissector))
     recorder.record(bench.items())
     recorder.close()
-    path = SAMPLES / f"{protocol}.pcapng.gz"
+    path = sample_path(protocol)
     with path.open("wb") as packed, gzip.GzipFile("", "wb", 9, packed, 0) as file:
         FORMATS["pcapng"](Timeline(recorder.connection, sessions(recorder.connection)[-1]), file)  # type: ignore[arg-type]  # it writes bytes, and is all that is asked
     recorder.connection.close()

@@ -7,9 +7,9 @@ import struct
 from collections.abc import Callable
 from functools import cache
 
-import zstandard
 from inspected_captures import CAPTURES
 from mutated import Choices, mutated
+from zstd_data import zstd_compressed
 
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import RawPacket
@@ -198,7 +198,7 @@ def spoilt_gzip(choices: Choices) -> bytes:
 
 def spoilt_zstd(choices: Choices) -> bytes:
     """The same in zstd."""
-    return _compressed(choices, zstandard.ZstdCompressor(1, write_checksum=True).compress)
+    return _compressed(choices, zstd_compressed)
 
 
 def _compressed(choices: Choices, compress: Callable[[bytes], bytes]) -> bytes:

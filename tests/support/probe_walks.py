@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from make_samples import SAMPLES, SEATS
+from make_samples import SEATS, sample_path
 from peers.bench import FIRST_PORT, Bench, Seat
 from peers.planted import PEERS
 from peers.program import Server, Setup
@@ -23,7 +23,7 @@ MOST_STEPS = 100
 @cache
 def sample(protocol: str) -> Script:
     """The game of a protocol that comes with Kiebitz."""
-    return script_in(str(SAMPLES / f"{protocol}.pcapng.gz"))
+    return script_in(str(sample_path(protocol)))
 
 
 def bench_of(protocol: str, seed: int = 1, fault: str = "") -> Bench:

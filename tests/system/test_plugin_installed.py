@@ -96,9 +96,14 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     sources = tmp_path_factory.mktemp("sources")
     no_caches = shutil.ignore_patterns("__pycache__")
     for folder in ("kiebitz", *ROOMS):
-        # As git has them: the rooms are links in the package.
         shutil.copytree(ROOT / folder, sources / "kiebitz" / folder, symlinks=True, ignore=no_caches)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for room in ROOMS:
+        # As git checks links out where there are none: core.symlinks=false, usual on Windows.
+        link = sources / "kiebitz" / "kiebitz" / room
+        target = link.readlink()
+        link.unlink()
+        link.write_text(str(target))
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources / "kiebitz")
     shutil.copytree(PLUGIN, sources / "knobeln", ignore=no_caches)
     environment = Environment(tmp_path_factory.mktemp("environment"))

@@ -27,8 +27,7 @@ from kiebitz.cli.render.text.chart_words import (
 )
 from kiebitz.cli.render.text.pen import COLOURS
 from kiebitz.dissectors.escaping import printable
-from kiebitz.services.wording import counted
-from kiebitz.storage.statistics.results import (
+from kiebitz.dissectors.statistics.results import (
     Counts,
     Course,
     Durations,
@@ -38,6 +37,7 @@ from kiebitz.storage.statistics.results import (
     Shares,
     TableStatistics,
 )
+from kiebitz.services.wording import counted
 
 _EDGE = 30
 _GAP = 20

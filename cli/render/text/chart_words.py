@@ -9,10 +9,10 @@ import msgspec
 
 from kiebitz.cli.render.text.canvas import UNICODE
 from kiebitz.dissectors.statistics import COUNT
+from kiebitz.dissectors.statistics.chance import Chance
+from kiebitz.dissectors.statistics.results import Counts, Rate, TableStatistics, Times
 from kiebitz.services.wording import counted
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.statistics.chance import Chance
-from kiebitz.storage.statistics.results import Counts, Rate, TableStatistics, Times
 
 TIMES = ("moves", "mean", "median", "longest")
 """The columns of durations."""

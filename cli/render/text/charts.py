@@ -21,9 +21,7 @@ from kiebitz.cli.render.text.chart_words import (
     times_words,
 )
 from kiebitz.cli.terminal.console import Line, Styled, letters_of_output, terminal_columns, wrapped
-from kiebitz.services.evidence.cells import cell_len
-from kiebitz.services.wording import counted
-from kiebitz.storage.statistics.results import (
+from kiebitz.dissectors.statistics.results import (
     Counts,
     Course,
     Durations,
@@ -33,6 +31,8 @@ from kiebitz.storage.statistics.results import (
     Shares,
     TableStatistics,
 )
+from kiebitz.services.evidence.cells import cell_len
+from kiebitz.services.wording import counted
 
 NARROWEST, WIDEST = 40, 160
 """Columns: with fewer, the terminal cuts lines; with more, bars would only be longer."""

@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.editing.assignment_parser import AssignmentError
+from kiebitz.dissectors.editing.message_encoding import edited, made
+from kiebitz.dissectors.filters import FilterError, Predicate, Row
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.model import OPPOSITE, Action, Direction, Message
+from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.proxy.relay.endpoints import Notice
 from kiebitz.services.alteration.delivery_queue import Copy, Passage, Slot, Way
 from kiebitz.services.alteration.hook_protocol import Outcome
@@ -16,10 +20,6 @@ from kiebitz.services.alteration.impairment import Impairment
 from kiebitz.services.alteration.raw_values import forced
 from kiebitz.services.alteration.rules import Change, Delay, Double, Drop, Hold, Impair, Insert, Rule, Script
 from kiebitz.services.alteration.selectors import chance
-from kiebitz.storage.database.session_numbering import FROM_ONE
-from kiebitz.storage.editing.assignment_parser import AssignmentError
-from kiebitz.storage.editing.message_encoding import edited, made
-from kiebitz.storage.filters import FilterError, Predicate, Row
 
 MOST_COPIES = 64
 """So many messages come of one at the most."""

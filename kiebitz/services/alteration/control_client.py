@@ -1,4 +1,4 @@
-"""Follows what a relay holds, and acts on it: the other end of the socket that `hands` tells of.
+"""ImpliedBy what a relay holds, and acts on it: the other end of the socket that `hands` tells of.
 
 Which socket that is follows from the database: the folder of the recording's journal lies beside it. Only a
 folder and a socket that are ours alone are entered. Where there is none nothing is held, and nothing is said.
@@ -80,7 +80,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class HandsClient:
-    """Follows what is held, in a thread of its own, from `start` to `stop`.
+    """ImpliedBy what is held, in a thread of its own, from `start` to `stop`.
 
     `place` says which session that is about, None for none; it is asked again and again. `held` is what waits
     now, None where nothing can be held; `changes` counts up when it is another.

@@ -54,7 +54,7 @@ _LOOK_EVERY = 256
 
 
 class Engine:
-    """Follows `rules`; see `kiebitz.proxy.alterer.Altering`, which it is.
+    """ImpliedBy `rules`; see `kiebitz.proxy.alterer.Altering`, which it is.
 
     `decode_as` says which protocols are known beforehand. `on_notice` is told of what cannot be done. Times
     in rules are from `started_ns` on. `hooks` are those that scripts ask, by their paths. With `drops_held`

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
+from kiebitz.dissectors.editing.field_assignment import Target
+from kiebitz.dissectors.editing.message_encoding import made, rewritten, target_of
 from kiebitz.dissectors.escaping import json_text
+from kiebitz.dissectors.filters.fields import written
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, shortened, to_json
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.hooks import MAX_DELAY_S, Message, Stream
 from kiebitz.services.alteration.hook_protocol import MOST_BYTES, MOST_MESSAGES, Ask, Outcome
-from kiebitz.storage.editing.assignment_parser import Assignment, AssignmentError
-from kiebitz.storage.editing.field_assignment import Target
-from kiebitz.storage.editing.message_encoding import made, rewritten, target_of
-from kiebitz.storage.filters.fields import written
 
 _SHOWN = 60
 """So much of a value or of a text is quoted (characters)."""

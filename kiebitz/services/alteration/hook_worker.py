@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.editing.assignment_parser import AssignmentError
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened, to_json
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Ids, Stream
@@ -57,7 +58,6 @@ from kiebitz.services.alteration.hook_protocol import (
 from kiebitz.services.alteration.hook_results import Rubbish, gathered, outcomes
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import fault
-from kiebitz.storage.editing.assignment_parser import AssignmentError
 
 _MODULE = "kiebitz_hook"
 """What the hook's module is called."""

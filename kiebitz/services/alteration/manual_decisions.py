@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kiebitz.dissectors.editing.assignment_parser import AssignmentError, parse_assignments, split_name
+from kiebitz.dissectors.editing.message_encoding import edited, made
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.services.alteration.applying import speaks
 from kiebitz.services.alteration.control_server import HeldMessage
 from kiebitz.services.alteration.engine import Engine
 from kiebitz.services.alteration.pending_decisions import Ticket
-from kiebitz.storage.editing.assignment_parser import AssignmentError, parse_assignments, split_name
-from kiebitz.storage.editing.message_encoding import edited, made
 
 
 class ByHand:

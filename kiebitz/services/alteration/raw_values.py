@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
 from kiebitz.dissectors.escaping import json_text
+from kiebitz.dissectors.filters.fields import written
+from kiebitz.dissectors.filters.syntax import Step
 from kiebitz.dissectors.grammar.patching import Path, replaced
 from kiebitz.dissectors.model import Direction
-from kiebitz.storage.editing.assignment_parser import Assignment, AssignmentError
-from kiebitz.storage.filters.fields import written
-from kiebitz.storage.filters.syntax import Step
 
 _NAME = re.compile(rb"""\s*(?:"(?:[^"\\]|\\.)*"\s*:|[\w:-]+\s*=(?=\s*["']))?\s*""")
 """What names a value: a member of a JSON object, or an attribute."""

@@ -12,7 +12,16 @@ from typing import ClassVar
 
 import msgspec
 
+from kiebitz.dissectors.editing.assignment_parser import (
+    Assignment,
+    AssignmentError,
+    parse_assignments,
+    split_name,
+)
+from kiebitz.dissectors.editing.message_encoding import direction_of, made, target_of
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.filters import Filter, compile_filter
+from kiebitz.dissectors.filters.fields import COLUMNS
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, nearest_word
 from kiebitz.dissectors.model import OPPOSITE, Action
 from kiebitz.dissectors.registry import installed
@@ -21,15 +30,6 @@ from kiebitz.services.alteration.durations import Duration, DurationError, read_
 from kiebitz.services.alteration.impairment import Impairment
 from kiebitz.services.alteration.selectors import ALL, Pick, PickError, split_pick
 from kiebitz.services.alteration.static_check import Kind, kinds, kinds_met
-from kiebitz.storage.editing.assignment_parser import (
-    Assignment,
-    AssignmentError,
-    parse_assignments,
-    split_name,
-)
-from kiebitz.storage.editing.message_encoding import direction_of, made, target_of
-from kiebitz.storage.filters import Filter, compile_filter
-from kiebitz.storage.filters.fields import COLUMNS
 from kiebitz.storage.read.conditions import field_catalog
 
 _NOT_YET = (

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.filters.fields import AnyField, Column, MessageField, MessageName
+from kiebitz.dissectors.filters.semantics import AllOf, Condition, Meaning
+from kiebitz.dissectors.filters.values import holds
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.storage.filters.fields import AnyField, Column, MessageField, MessageName
-from kiebitz.storage.filters.semantics import AllOf, Condition, Meaning
-from kiebitz.storage.filters.values import holds
 
 
 class Kind(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The recorded games by which a case's place is reached: those that come with Kiebitz, or the user's own."""
+"""Recorded games that lead to the state of a test case: those of the protocols, or the user's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.services.sessions import load, session_of, split_number
 from kiebitz.storage.database.schema import StorageError
@@ -14,7 +15,7 @@ from kiebitz.storage.read.script import script_of
 
 
 def script_in(session: str, protocol: str | None = None) -> Script:
-    """The script of a session; of a protocol's streams only, if one is named.
+    """Return the script of a session; of a protocol's streams only, if one is named.
 
     Raises StorageError and CaptureError.
     """
@@ -33,20 +34,24 @@ def script_in(session: str, protocol: str | None = None) -> Script:
     return script
 
 
-def _packed(protocol: str) -> Traversable:
-    return files("kiebitz.services.probing") / "samples" / f"{protocol}.pcapng.gz"
+def _packed(protocol: str) -> Traversable | None:
+    """Return the recorded game in the package of a protocol, None if it has none."""
+    dissector = dissector_of(protocol)
+    package = type(dissector).__module__.rpartition(".")[0]
+    packed = files(package) / "sample.pcapng.gz" if package else None
+    return packed if packed is not None and packed.is_file() else None
 
 
 def has_sample(protocol: str) -> bool:
-    """Whether a game of a protocol comes with Kiebitz."""
-    return _packed(protocol).is_file()
+    """Return True if a protocol comes with a recorded game."""
+    return _packed(protocol) is not None
 
 
 @contextmanager
 def sample_of(protocol: str) -> Iterator[str]:
-    """The path of the game of a protocol that comes with Kiebitz. Raises StorageError."""
+    """Provide the path of the recorded game that comes with a protocol. Raises StorageError."""
     packed = _packed(protocol)
-    if not packed.is_file():
+    if packed is None:
         raise StorageError(
             f"no game of {protocol} comes with Kiebitz: name a capture of one with --like CAPTURE"
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from kiebitz.dissectors.extras import require_extra
 from kiebitz.proxy.taps.nats_url import Place, check_safe, read_seed
 
 
@@ -23,6 +24,5 @@ def check_reachable(place: Place, credentials: Path | None) -> None:
     if credentials is not None:
         read_seed(credentials)
     # It takes its time to load, and most recordings are not published.
-    from kiebitz.proxy.taps.jetstream import check_installed
 
-    check_installed()
+    require_extra("taps", "a tap")

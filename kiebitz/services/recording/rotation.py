@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from kiebitz.storage.database.path_checks import make
 from kiebitz.storage.database.schema import StorageError, sentence
 from kiebitz.storage.recording.rotation import RotatingRecorder
 
@@ -103,7 +104,7 @@ class Rotation:
                 continue
             try:
                 # What was played is nobody else's business.
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+                make(path)
             except FileExistsError:
                 continue
             except OSError as error:

@@ -20,7 +20,7 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.read.message_queries import FROM_ITS_BYTES
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 
 SECRET = "Geheimnis"
 
@@ -61,7 +61,7 @@ def with_secrets(database: Path, player: str) -> None:
     """Overwrite what the player was not told, in a database that was just imported."""
     with closing(open_existing(str(database))) as connection:
         timeline = Timeline(connection, sessions(connection)[-1])
-        hearers = Hearers(timeline)
+        hearers = Visibility(timeline)
         streams = ", ".join(map(str, hearers.streams_of(player)))
         events = list(timeline.events())
         hidden = [event.id for event in events if hearers.seen(event, player) is None]

@@ -25,7 +25,7 @@ from test_watch_as import PLAYERS, SECRET, with_secrets
 
 import kiebitz as library
 from kiebitz.cli.web.openapi import openapi
-from kiebitz.storage.read.visibility import Hearers
+from kiebitz.storage.read.visibility import Visibility
 
 PATHS = sorted(path[1:] for path in openapi()["paths"])
 STATIC = ["", "theme.css", "app.js", "index.html", "nothing"]
@@ -285,7 +285,7 @@ def test_players_with_strange_names_have_links_that_open(tmp_path: Path) -> None
 # What a player's link shows.
 
 
-def hidden_values(events: list[Any], player: str, hearers: Hearers) -> Iterator[tuple[str, Any]]:
+def hidden_values(events: list[Any], player: str, hearers: Visibility) -> Iterator[tuple[str, Any]]:
     """Names and values that only others were told."""
     for event in events:
         if hearers.seen(event, player) is None:
@@ -304,7 +304,7 @@ def test_no_address_shows_what_only_others_were_told(protocol: str, tmp_path: Pa
     shutil.copy(first, second)
     with_secrets(second, player)
     with library.open(str(first)) as session, closing(session.timeline.connection):
-        hearers = Hearers(session.timeline)
+        hearers = Visibility(session.timeline)
         events = [*session.timeline.events()]
         values = dict(hidden_values(events, player, hearers))
         messages = [message.id for message in session.messages()]

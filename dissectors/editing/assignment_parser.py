@@ -1,0 +1,115 @@
+"""`FIELD=VALUE`: how people give a message's fields other values.
+
+FIELD is written as in filters. VALUE is a text in quotes, as there; or JSON, if it begins with [ or {; or it
+goes up to the next blank, or to a comma before the next FIELD=, and then it is a number, true, false or null,
+or a text, or the field as the protocol writes it. Of these the first that the grammar takes is meant.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kiebitz.dissectors.errors import KiebitzError
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.filters.syntax import Step
+
+_STRING = r'"(?:\\.|[^"\\])*"' + r"|'(?:\\.|[^'\\])*'"
+_FIELD = re.compile(rf"(?:[^\s=\"'\[\]]|{_STRING}|\[[^\s\]]*\])+(?==)", re.DOTALL)
+_QUOTED = re.compile(_STRING, re.DOTALL)
+_NEXT = r"[^\W\d]\w*(?:[.\[][^\s=,]*)?="
+"""How another assignment begins, behind a comma."""
+_UNQUOTED = re.compile(rf"(?:(?!,\s*{_NEXT})\S)*")
+_BETWEEN = re.compile(rf"\s+|,\s*(?={_NEXT})|$")
+
+_SHOWN = 60
+"""So much of a value or of a text is quoted (characters)."""
+
+
+class AssignmentError(KiebitzError):
+    """What is no assignment, or not one for this message; says what is, or what the message has."""
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """What was written, the path to the field, and what the value may be, the likeliest first.
+
+    `own` is the value as the protocol may write it, None where it is JSON.
+    """
+
+    text: str
+    steps: tuple[Step, ...]
+    values: tuple[Any, ...]
+    own: str | None
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """A message's name, which may have blanks, and the assignments behind it."""
+    for blank in re.finditer(r"\s+|^", text):
+        if _FIELD.match(text, blank.end()):
+            return text[: blank.start()].strip(), text[blank.end() :]
+    return text.strip(), ""
+
+
+def parse_assignments(text: str) -> list[Assignment]:
+    """Read assignments with blanks or commas between them. Raises AssignmentError."""
+    # They take their time to load.
+    from kiebitz.dissectors.filters import FilterError
+    from kiebitz.dissectors.filters.parser import parse
+    from kiebitz.dissectors.filters.syntax import Comparison, Has
+
+    found: list[Assignment] = []
+    rest = text.strip()
+    while rest:
+        field = _FIELD.match(rest)
+        if field is None:
+            word = rest.split()[0][:_SHOWN]
+            hint = "; a text with blanks stands in quotes" if found else ""
+            raise AssignmentError(f"{word} is no FIELD=VALUE, such as dice=5,4{hint}")
+        given, values, own = _value(rest[field.end() + 1 :])
+        # The filter language reads both: so a field is called as it is there, and so is a text in quotes.
+        quoted = _QUOTED.fullmatch(given) is not None
+        try:
+            read = parse(f"{field[0]} == {given}" if quoted else field[0])
+        except FilterError as error:
+            raise AssignmentError(str(error)) from error
+        if isinstance(read, Comparison) and quoted:
+            own = str(read.constants[0].value)
+            values = (own,)
+        elif not isinstance(read, Has):
+            raise AssignmentError(f"{field[0][:_SHOWN]} is no name of a field, such as dice or Wurf[0]")
+        end = field.end() + 1 + len(given)
+        found.append(Assignment(rest[:end], read.name.steps, values, own))
+        between = _BETWEEN.match(rest, end)
+        if between is None:
+            raise AssignmentError(f"a blank is missing behind {rest[:end][-_SHOWN:]}")
+        rest = rest[between.end() :]
+    return found
+
+
+def _value(text: str) -> tuple[str, tuple[Any, ...], str | None]:
+    """The VALUE that a text begins with, as it was written; what it may be, if it is not in quotes."""
+    if text[:1] in ("[", "{"):
+        try:
+            _, end = json.JSONDecoder().raw_decode(text)
+            # Stricter with numbers that JSON does not have.
+            return text[:end], (msgspec.json.decode(text[:end]),), None
+        except (ValueError, RecursionError, msgspec.DecodeError) as error:
+            raise AssignmentError(
+                f"{text[:_SHOWN]} is no JSON ({error}); a text that begins so stands in quotes"
+            ) from error
+    if text[:1] in ('"', "'"):
+        quoted = _QUOTED.match(text)
+        if quoted is None:
+            raise AssignmentError(f"{text[:_SHOWN]} has no closing quote")
+        return quoted[0], (), None
+    given = _UNQUOTED.match(text)
+    assert given is not None
+    values: tuple[Any, ...] = (given[0],)
+    with suppress(msgspec.DecodeError):
+        values = (msgspec.json.decode(given[0]), *values)
+    return given[0], values, given[0]

@@ -1,0 +1,148 @@
+"""Edits of recorded items: a message removed, replaced or inserted.
+
+Bytes before and behind stay as they are and keep their times; the offsets of what
+follows move. In a byte stream a message may take any stretch of any chunks, over UDP it is a datagram.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from kiebitz.dissectors.model import OPPOSITE, Altered, Chunk, Direction, End, Fault, Gap, Item, Stream
+
+
+class Splice(msgspec.Struct, frozen=True):
+    """An edit of the message of `length` bytes at `offset`, which came at `ts_ns`.
+
+    `instead` are its bytes from now on, none if it is gone; None leaves them. They come when the last of the
+    old ones came. Right behind it comes what is `added`: messages with the way that each goes. One that goes
+    the other way must not be put between two parts of a message there: that is up to the caller.
+    """
+
+    stream_id: int
+    direction: Direction
+    offset: int
+    length: int
+    ts_ns: int
+    instead: bytes | None = None
+    added: tuple[tuple[Direction, bytes], ...] = ()
+
+
+def spliced(items: Iterable[Item], splices: Iterable[Splice]) -> Iterator[Item]:
+    """The items with these changes made; of one message there is one splice at the most."""
+    ways: dict[tuple[int, Direction], _Way] = {}
+    for splice in sorted(splices, key=lambda splice: splice.offset):
+        for direction in (splice.direction, OPPOSITE[splice.direction]):
+            ways.setdefault((splice.stream_id, direction), _Way())
+        ways[splice.stream_id, splice.direction].waiting.append(splice)
+    for item in items:
+        if isinstance(item, End):
+            yield item
+            continue
+        way = ways.get((item.stream.id, item.direction))
+        if way is None:
+            yield item
+        elif isinstance(item, Altered):
+            yield msgspec.structs.replace(item, offset=way.moved(item.offset), length=way.length_of(item))
+        elif isinstance(item, Gap | Fault):
+            yield msgspec.structs.replace(item, offset=way.moved(item.offset))
+            if isinstance(item, Gap):
+                way.come = item.offset + (item.length or 0)
+        else:
+            change = _datagram if item.stream.transport == "udp" else _piece
+            yield from change(item, way, ways[item.stream.id, OPPOSITE[item.direction]])
+
+
+class _Way:
+    """One direction of a stream: the splices that are to come, how far it has come, and what has moved."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Splice] = deque()
+        self.come = 0
+        """The recorded offset behind the last byte."""
+        self._moves: list[tuple[int, int]] = []
+        """Recorded offsets, each with the number of bytes by which everything from there on has moved."""
+
+    def moved(self, offset: int) -> int:
+        """Return the present position of a recorded offset."""
+        return offset + next((by for start, by in reversed(self._moves) if start <= offset), 0)
+
+    def length_of(self, item: Altered) -> int:
+        """Return the length of an alteration, whose message may be a replaced one."""
+        splice = self.waiting[0] if self.waiting else None
+        if splice is None or splice.instead is None or not item.length:
+            return item.length
+        return len(splice.instead) if splice.offset == item.offset else item.length
+
+    def move(self, by: int) -> None:
+        """All that is still to come stands so many bytes further on."""
+        before = self._moves[-1][1] if self._moves else 0
+        self._moves.append((self.come, before + by))
+
+    def take(self, stream: Stream, direction: Direction, ts_ns: int, data: bytes) -> Chunk:
+        """A chunk that was not recorded, behind what has come."""
+        chunk = Chunk(stream, direction, ts_ns, self.moved(self.come), data)
+        self.move(len(data))
+        return chunk
+
+
+def _datagram(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
+    """A datagram, or what becomes of it."""
+    offset = way.moved(chunk.offset)
+    way.come = chunk.offset + len(chunk.data) + chunk.missing
+    if not way.waiting or not _is_of(way.waiting[0], chunk):
+        yield msgspec.structs.replace(chunk, offset=offset)
+        return
+    splice = way.waiting.popleft()
+    if splice.instead is None:
+        yield msgspec.structs.replace(chunk, offset=offset)
+    else:
+        if splice.instead:
+            yield msgspec.structs.replace(chunk, offset=offset, data=splice.instead)
+        way.move(len(splice.instead) - len(chunk.data))
+    for direction, data in splice.added:
+        there = way if direction == chunk.direction else other
+        yield there.take(chunk.stream, direction, chunk.ts_ns, data)
+
+
+def _is_of(splice: Splice, chunk: Chunk) -> bool:
+    """Return True if a splice is of this datagram; an offset alone may be that of an empty one."""
+    place = (chunk.offset, len(chunk.data), chunk.ts_ns)
+    return not chunk.missing and place == (splice.offset, splice.length, splice.ts_ns)
+
+
+def _piece(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
+    """A piece of a byte stream, or what becomes of it."""
+    start, end = chunk.offset, chunk.offset + len(chunk.data)
+    way.come = start
+    begin, data = way.moved(start), bytearray()
+    while way.waiting and way.waiting[0].offset < end:
+        splice = way.waiting[0]
+        behind = splice.offset + splice.length
+        upto = min(behind, end)
+        kept = upto if splice.instead is None else max(splice.offset, way.come)
+        data += chunk.data[way.come - start : kept - start]
+        way.come = upto
+        way.move(kept - upto)
+        if behind > end:
+            # Its last byte is still to come, and only then it has been said.
+            break
+        way.waiting.popleft()
+        data += splice.instead or b""
+        way.move(len(splice.instead or b""))
+        for direction, added in splice.added:
+            if direction == chunk.direction:
+                data += added
+                way.move(len(added))
+                continue
+            if data:
+                yield msgspec.structs.replace(chunk, offset=begin, data=bytes(data))
+            yield other.take(chunk.stream, direction, chunk.ts_ns, added)
+            begin, data = way.moved(way.come), bytearray()
+    data += chunk.data[way.come - start :]
+    way.come = end
+    if data:
+        yield msgspec.structs.replace(chunk, offset=begin, data=bytes(data))

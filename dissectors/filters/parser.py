@@ -1,0 +1,257 @@
+"""The parser of filters; a syntax error says in plain words what was expected where.
+
+The text may come from a script or a web page, so it is bounded: in length, in nesting and in the number of
+conditions. The last two come from SQLite, whose parser has a stack of 100 and whose expressions are at most
+1000 deep.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from typing import cast
+
+from lark import Lark, Token, Transformer, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from kiebitz.dissectors.filters.errors import FilterError
+from kiebitz.dissectors.filters.syntax import (
+    WORDS,
+    And,
+    Comparison,
+    Constant,
+    Expression,
+    Has,
+    Name,
+    Not,
+    Operator,
+    Or,
+    Step,
+)
+from kiebitz.dissectors.suggestions import did_you_mean
+
+MAX_LENGTH = 10_000
+MAX_NESTING = 30
+MAX_CONDITIONS = 500
+
+_GRAMMAR = r"""
+?start: or_terms
+?or_terms: and_terms (_OR and_terms)*
+?and_terms: term (_AND term)*
+?term: NOT+ plain -> negation
+     | plain
+?plain: _OPEN or_terms _CLOSE
+      | name                                                    -> has
+      | name COMPARE constant                                   -> comparison
+      | name _IN _OPEN_SET constant (_COMMA constant)* _CLOSE_SET -> membership
+
+name: NAME (_DOT key | index)*
+key: NAME   -> plain_key
+   | STRING -> quoted_key
+index: _OPEN_INDEX NUMBER CLOSE_INDEX
+constant: STRING | NUMBER | BOOLEAN
+
+_OR: "||"
+_AND: "&&"
+NOT: "!"
+COMPARE: /==|!=|<=|>=|<|>/
+_OPEN: "("
+_CLOSE: ")"
+_OPEN_SET: "{"
+_CLOSE_SET: "}"
+_OPEN_INDEX: "["
+CLOSE_INDEX: "]"
+_COMMA: ","
+_DOT: "."
+NAME: /#|[^\W\d]\w*/
+NUMBER: /-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
+// What is written with letters is lexed as a NAME first and retyped: `android` does not begin with `and`.
+%declare _IN BOOLEAN
+%ignore /\s+/
+"""
+
+_OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+_HALF_OPERATORS = {"=": "==", "&": "&&", "|": "||"}
+
+_EXPECTED: list[tuple[set[str], str]] = [
+    ({"NOT"}, "a field name"),
+    ({"BOOLEAN"}, "a value (text in quotes, a number, true or false)"),
+    ({"NAME", "STRING"}, "a name"),
+    ({"NUMBER"}, "an index"),
+    ({"COMPARE"}, 'an operator such as "==" or "&&"'),
+    ({"_AND"}, '"&&" or "||"'),
+    ({"_OPEN_SET"}, '"{"'),
+    ({"_CLOSE_SET"}, '"," or "}"'),
+    ({"CLOSE_INDEX"}, '"]"'),
+    ({"_CLOSE"}, '")"'),
+    ({"$END"}, "no more"),
+]
+"""Which tokens the parser would take, and how to say so; the first row whose tokens are all taken is said."""
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
+
+
+def parse(text: str) -> Expression:
+    """The syntax tree of a filter. Raises FilterError."""
+    _check_text(text)
+    nesting = conditions = 0
+    # Step by step, so that the bounds are checked while reading.
+    parser = _parser().parse_interactive(text)
+    try:
+        for token in parser.iter_parse():
+            nesting += (token.type == "_OPEN") - (token.type == "_CLOSE")
+            conditions += token.type in ("_AND", "_OR")
+            if nesting > MAX_NESTING:
+                raise FilterError(
+                    f"more than {MAX_NESTING} parentheses in one another", text, token.start_pos or 0
+                )
+            if conditions >= MAX_CONDITIONS:
+                raise FilterError(
+                    f"more than {MAX_CONDITIONS} conditions", text, token.start_pos or 0, len(token)
+                )
+        end = Token("$END", "", len(text))
+        return cast(Expression, parser.feed_token(end))
+    except UnexpectedCharacters as error:
+        raise _unexpected(text[at := error.pos_in_stream or 0], at, text, _accepted(parser)) from None
+    except UnexpectedToken as error:
+        raise _unexpected(str(error.token), error.token.start_pos or 0, text, _accepted(parser)) from None
+    except _BadToken as error:
+        token = error.token
+        raise FilterError(error.message, text, token.start_pos or 0, len(token)) from None
+
+
+def _check_text(text: str) -> None:
+    if len(text) > MAX_LENGTH:
+        raise FilterError(f"a filter is at most {MAX_LENGTH} characters long", text, MAX_LENGTH)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        # An argument in another encoding than UTF-8 arrives as lone surrogates, which SQLite cannot store.
+        raise FilterError("this is not UTF-8", text, error.start, error.end - error.start) from None
+
+
+def _accepted(parser: InteractiveParser) -> set[str]:
+    accepted: set[str] = parser.accepts()  # type: ignore[no-untyped-call]  # lark's own has no annotation
+    return accepted
+
+
+def _unexpected(found: str, position: int, text: str, accepted: set[str]) -> FilterError:
+    """The error for a token or character that cannot stand here; `accepted` could."""
+    if not found:
+        return FilterError(f"the filter ends too early: expected {_expected(accepted)}", text, position)
+    if found in ("'", '"'):
+        return FilterError("this text has no closing quote", text, position, len(text) - position)
+    if found == ")" and "_CLOSE" not in accepted and "$END" in accepted:
+        return FilterError('no "(" belongs to this ")"', text, position)
+    if found in _HALF_OPERATORS:
+        hint = did_you_mean(f'"{_HALF_OPERATORS[found]}"')
+        return FilterError(f'"{found}" alone is no operator', text, position, 1, hint)
+    hint_quotes = (
+        f'text stands in quotes: "{found}"' if "BOOLEAN" in accepted and found.isidentifier() else None
+    )
+    return FilterError(f"expected {_expected(accepted)}", text, position, len(found), hint_quotes)
+
+
+def _expected(accepted: set[str]) -> str:
+    return next(words for tokens, words in _EXPECTED if tokens <= accepted)
+
+
+class _BadToken(Exception):
+    """A token that looks right and has no meaning, such as a number beyond bounds."""
+
+    def __init__(self, message: str, token: Token) -> None:
+        super().__init__(message)
+        self.message = message
+        self.token = token
+
+
+def _typed(token: Token) -> Token:
+    return token.update(type=WORDS.get(str(token), "NAME"))
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, Expression]):
+    """Makes the tree while the parser reduces, bottom up; nothing here recurses."""
+
+    def or_terms(self, *terms: Expression) -> Expression:
+        return Or(terms)
+
+    def and_terms(self, *terms: Expression) -> Expression:
+        return And(terms)
+
+    def negation(self, *parts: Token | Expression) -> Expression:
+        term = cast(Expression, parts[-1])
+        return Not(term) if len(parts) % 2 == 0 else term
+
+    def has(self, name: Name) -> Expression:
+        return Has(name)
+
+    def comparison(self, name: Name, operator: Token, constant: Constant) -> Expression:
+        return Comparison(name, cast(Operator, _OPERATORS.get(operator, str(operator))), (constant,))
+
+    def membership(self, name: Name, *constants: Constant) -> Expression:
+        return Comparison(name, "in", constants)
+
+    def name(self, first: Token, *others: tuple[Step, int]) -> Name:
+        start = first.start_pos or 0
+        end = others[-1][1] if others else start + len(first)
+        return Name((str(first), *(step for step, _ in others)), start, end - start)
+
+    def plain_key(self, token: Token) -> tuple[Step, int]:
+        return str(token), token.end_pos or 0
+
+    def quoted_key(self, token: Token) -> tuple[Step, int]:
+        return _text(token), token.end_pos or 0
+
+    def index(self, number: Token, close: Token) -> tuple[Step, int]:
+        if not number.isdigit():
+            raise _BadToken("an index is a whole number from 0 up", number)
+        return int(_number(number)), close.end_pos or 0
+
+    def constant(self, token: Token) -> Constant:
+        value = {"STRING": _text, "NUMBER": _number, "BOOLEAN": "true".__eq__}[token.type](token)
+        return Constant(value, token.start_pos or 0, len(token))
+
+
+def _number(token: Token) -> int | float:
+    try:
+        value = float(token) if re.search("[.eE]", token) else int(token)
+    except ValueError:  # Python's bound on the digits of an integer
+        value = math.inf
+    if math.isinf(value):
+        raise _BadToken("this number is too large", token)
+    return value
+
+
+def _text(token: Token) -> str:
+    """Return the value of a quoted string; unknown escapes are kept, for `matches "\\d"`."""
+    raw = _ESCAPE.sub(_unescaped, token[1:-1])
+    try:
+        # Two \u escapes may be the halves of one character; one half alone is no text.
+        return raw.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise _BadToken("half a surrogate pair is no character", token) from None
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    digits = match[1] or match[2]
+    if digits:
+        return chr(int(digits, 16))
+    return _ESCAPED.get(match[3], match[0])
+
+
+@functools.cache
+def _parser() -> Lark:
+    """Made on the first filter, not at import: it takes some ten milliseconds."""
+    return Lark(
+        _GRAMMAR,
+        parser="lalr",
+        lexer="basic",
+        transformer=_Builder(),
+        lexer_callbacks={"NAME": _typed},
+    )

@@ -1,0 +1,59 @@
+"""Visibility: the parts of a table's state that a player could know of.
+
+Addresses of clients are no knowledge of a player, so they are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Set
+from typing import Any
+
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.state import State, seen_by, seen_change
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, KeysOf
+from kiebitz.dissectors.grammar.sentences import value_at
+from kiebitz.dissectors.model import Change, Event
+
+_ADDRESS = IdentifierKind("address")
+"""The handle of a client's address in the states of protocols."""
+
+
+def told_changes(dissector: Dissector, event: Event, whole: State, names: Collection[str]) -> list[Change]:
+    """Return the parts of the state that an event tells whole, without the private ones of others.
+
+    Args:
+        dissector: The protocol of the event.
+        event: An event of a kind that the protocol knows.
+        whole: The state of the event's table after it.
+        names: The names of the observer at that time.
+    """
+    addresses = _address_keys(dissector)
+    told = []
+    for path in dissector.grammar.events[event.kind].told_paths(event.game_id, event.data):
+        part = value_at(whole, path)
+        if part is None or not addresses.isdisjoint(path):
+            continue
+        change = seen_change(path, _without(part, addresses), *names)
+        if change is not None:
+            told.append(change)
+    return told
+
+
+def initial_view(dissector: Dissector | None, whole: State, names: Collection[str]) -> State:
+    """Return a table's first recorded state as a player of these names sees it."""
+    addresses = _address_keys(dissector) if dissector is not None else set()
+    state: State = _without(seen_by(whole, *names), addresses)
+    return state
+
+
+def _address_keys(dissector: Dissector) -> set[str]:
+    """Return the keys of a protocol's state that hold addresses of clients."""
+    handles = dissector.grammar.state_identifiers
+    return {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
+
+
+def _without(state: Any, keys: Set[str]) -> Any:
+    """Return a state, or a part of one, without these keys at any depth."""
+    if not isinstance(state, dict):
+        return state
+    return {key: _without(part, keys) for key, part in state.items() if key not in keys}

@@ -1,0 +1,253 @@
+"""Rights under sudo, Python's -E, and extras that are not installed: what the command does and says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import ROOT, kiebitz
+
+from kiebitz.dissectors.extras import EXTRAS
+from kiebitz.proxy.system import sudo
+
+CAPTURE = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
+PRINT_WORDS = """#!/bin/sh
+for word; do printf '%s\\n' "$word"; done
+echo "$HOME ${SUDO_UID-}"
+"""
+"""A program that prints its arguments, the home folder and who called sudo."""
+
+ANONYMIZE = ["--anonymize", "--replaced", "names.txt"]
+CALLER = 54_321
+"""A user id that no account of this machine has."""
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be started by sudo")
+needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+
+
+def _run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "kiebitz", *arguments],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("arguments", "made"),
+    [
+        (["import", CAPTURE, "-w", "game.db"], "game.db"),
+        (["export", CAPTURE, "-T", "pcapng", "-o", "game.pcapng"], "game.pcapng"),
+        (
+            "export CAPTURE -T csv --anonymize --replaced names.txt -o game.csv".replace(
+                "CAPTURE", CAPTURE
+            ).split(),
+            "names.txt",
+        ),
+    ],
+    ids=["database", "export", "mapping file"],
+)
+def test_files_made_under_sudo_belong_to_the_caller(arguments: list[str], made: str, tmp_path: Path) -> None:
+    done = _run(*arguments, cwd=tmp_path, SUDO_UID=str(CALLER), SUDO_GID=str(CALLER))
+    assert done.returncode == 0, done.stderr
+    there = (tmp_path / made).stat()
+    assert (there.st_uid, there.st_gid) == (CALLER, CALLER)
+    # A second command may write into the caller's database.
+    again = _run("import", CAPTURE, "-w", "game.db", cwd=tmp_path, SUDO_UID=str(CALLER), SUDO_GID=str(CALLER))
+    assert again.returncode == 0, again.stderr
+
+
+@as_root
+@needs_setpriv
+@pytest.mark.parametrize("command", ["relay", "sniff"])
+def test_a_recording_under_sudo_goes_on_as_the_caller(command: str, tmp_path: Path) -> None:
+    (tmp_path / "setpriv").write_text(
+        '#!/bin/sh\nfor word; do printf "%s\\n" "$word"; done\necho "$HOME ${SUDO_UID-}"\n'
+    )
+    (tmp_path / "setpriv").chmod(0o755)
+    arguments = {"relay": ["-m", "reverse:udp://127.0.0.1:9@0"], "sniff": ["-i", "lo"]}[command]
+    done = _run(
+        *(command, *arguments, "-w", "game.db"),
+        cwd=tmp_path,
+        PATH=f"{tmp_path}:{os.environ['PATH']}",
+        SUDO_UID=str(CALLER),
+        SUDO_GID=str(CALLER + 1),
+    )
+    words = done.stdout.splitlines()
+    assert words[:3] == [f"--reuid={CALLER}", f"--regid={CALLER + 1}", "--clear-groups"]
+    assert "net_raw" in words[4]
+    assert words[4].startswith("--ambient-caps=-all")
+    assert words[-len(arguments) - 4 : -1] == [command, *arguments, "-w", "game.db"]
+    # The next process must not take itself for one that sudo has started.
+    assert words[-1] == os.environ["HOME"] + " "
+
+
+@as_root
+@needs_setpriv
+def test_a_capture_with_one_right_only(tmp_path: Path) -> None:
+    """The real setpriv, where the interpreter lies in a folder that other users may enter."""
+    reachable = ["setpriv", f"--reuid={CALLER}", "--clear-groups", sys.executable, "-c", "import kiebitz"]
+    if subprocess.run(reachable, capture_output=True, cwd="/").returncode != 0:
+        pytest.skip("the interpreter lies in a folder that other users cannot enter")
+    tmp_path.chmod(0o777)
+    for folder in tmp_path.parents[:3]:
+        folder.chmod(folder.stat().st_mode | 0o711)
+    done = _run(
+        *("sniff", "-i", "lo", "-a", "duration:1", "-w", "game.db"),
+        cwd=tmp_path,
+        SUDO_UID=str(CALLER),
+        SUDO_GID=str(CALLER),
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "game.db").stat().st_uid == CALLER
+
+
+@as_root
+@needs_setpriv
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo is Linux's name")
+def test_without_rights_complete_commands_are_printed(tmp_path: Path) -> None:
+    script = Path(sys.executable).with_name("kiebitz")
+    command = [str(script), "sniff", "-i", "lo", "-w", "my game.db"]
+    done = subprocess.run(
+        ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    first, second = (line.strip() for line in done.stderr.splitlines()[-2:])
+    assert shlex.split(first) == ["sudo", *command]
+    assert re.fullmatch(
+        rf"sudo tcpdump -i lo -U -w - \| {re.escape(str(script))} sniff -i - -w game.db", second
+    )
+    assert "setcap" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        ({"SUDO_UID": "1000"}, None),
+        ({"SUDO_UID": "x", "SUDO_GID": "1"}, None),
+        # root called sudo.
+        ({"SUDO_UID": "0", "SUDO_GID": "0"}, None),
+        ({"SUDO_UID": "1000", "SUDO_GID": "100"}, (1000, 100)),
+    ],
+)
+def test_who_called_sudo(
+    environment: dict[str, str], expected: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SUDO_UID", "SUDO_GID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert sudo.invoking_user() == expected
+    # Only root is started by sudo: for others the variables mean nothing.
+    monkeypatch.setattr(os, "geteuid", lambda: 1001)
+    assert sudo.invoking_user() is None
+
+
+def test_a_relay_works_under_e(tmp_path: Path) -> None:
+    """pipx writes `python -E` into the script; a planted module of the current folder must not run."""
+    (tmp_path / "multiprocessing.py").write_text("open('planted', 'w')")
+    script = str(Path(sys.executable).with_name("kiebitz"))
+    mode = ["-m", "reverse:udp://127.0.0.1:9@0"]
+    relay = subprocess.Popen(
+        [sys.executable, "-E", script, "relay", *mode, "-w", "game.db"],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with relay:
+        assert relay.stderr is not None
+        assert relay.stderr.readline().startswith("listening on udp")
+        relay.send_signal(signal.SIGINT)
+        assert relay.wait(60) == 0
+    assert (tmp_path / "game.db").exists()
+    assert not (tmp_path / "planted").exists()
+
+
+RECEIPTS = {
+    "uv-receipt.toml": "uv tool install --force",
+    "pipx_metadata.json": "pipx install --force",
+    None: f"{sys.executable} -m pip install",
+}
+USES = {
+    "corpus": ["corpus", "sessions", "years"],
+    "mitmproxy": ["relay", "-m", "socks5@0", "-w", "game.db"],
+    "parquet": ["export", CAPTURE, "-T", "parquet", "-o", "game.parquet"],
+    "taps": [
+        "relay",
+        "-m",
+        "reverse:udp://127.0.0.1:9@0",
+        "--publish",
+        "nats://127.0.0.1:1/class",
+        "-w",
+        "game.db",
+    ],
+}
+
+
+@pytest.mark.parametrize("extra", USES)
+@pytest.mark.parametrize("receipt", RECEIPTS)
+def test_a_missing_extra_is_named_with_its_command(
+    extra: str, receipt: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    if receipt is not None:
+        (tmp_path / receipt).touch()
+    monkeypatch.setitem(EXTRAS, extra, ("no_such_module",))
+    done = kiebitz(*USES[extra])
+    assert (done.status, done.out) == (1, "")
+    assert "no_such_module, which is not installed" in done.err
+    command = done.err.splitlines()[-1].strip()
+    assert command.startswith(RECEIPTS[receipt])
+    (extras,) = re.findall(r"\[([a-z,]+)\]", command)
+    # Those that are there are kept.
+    assert set(extras.split(",")) == EXTRAS.keys() - {"test"}
+
+
+@pytest.mark.parametrize(
+    ("origin", "requirement"),
+    [
+        ({"url": "git+", "vcs_info": {}}, None),
+        (
+            {"url": "https://example.org/k.git", "vcs_info": {"vcs": "git"}},
+            "kiebitz[taps] @ git+https://example.org/k.git",
+        ),
+        ({"url": "file:///no/such/folder", "dir_info": {}}, "kiebitz[taps]"),
+    ],
+)
+def test_the_command_names_where_kiebitz_came_from(
+    origin: dict[str, object], requirement: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from importlib import metadata
+
+    from kiebitz.dissectors import extras
+
+    class Installed:
+        def read_text(self, name: str) -> str:
+            assert name == "direct_url.json"
+            return json.dumps(origin)
+
+    monkeypatch.setattr(metadata, "distribution", lambda name: Installed())
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    words = shlex.split(extras.install_command("taps"))
+    assert requirement is None or words[-1] == requirement
