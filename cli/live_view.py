@@ -154,7 +154,7 @@ class LiveView:
 
     def _learn_name(self, message: Message) -> None:
         protocol = message.stream.protocol
-        dissector = dissector_of(protocol) if protocol is not None else None
+        dissector = dissector_of(protocol)
         if dissector is None:
             return
         name = dissector.identity.introduced(message.name, message.direction, message.fields)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 import msgspec
 
 from kiebitz.cli.options.session import open_session, warn_if_unfinished
 from kiebitz.cli.terminal.output import Form, show
-from kiebitz.cli.terminal.table import Column, Row, address, batches, of_several
+from kiebitz.cli.terminal.table import Column, address, batches, behind, of_several
 from kiebitz.services.sessions import EVERY, every_session, is_several
 from kiebitz.storage.session.session import Session
 
-_WHICH = address("session", "session")
+_WHICH = msgspec.structs.replace(address("session", "session"), of=str)
 """Which session a row is of, as it can be given by itself; of a long path the end tells most."""
 
 
@@ -34,28 +35,30 @@ def each_session(given: Sequence[str]) -> Iterator[tuple[str, Session]]:
 def list_sessions(
     given: Sequence[str],
     columns: Sequence[Column],
-    rows: Callable[[Session], Iterable[Row]],
+    records: Callable[[Session], Iterable[Any]],
     form: Form | None,
     nothing: str,
     hidden: Callable[[Session], Collection[str]] = lambda _: (),
 ) -> None:
-    """Write the rows of all sessions that are meant; the sentence `nothing` if there are none.
+    """Write the records of all sessions that are meant; the sentence `nothing` if there are none.
 
     Where several were asked for, a first column says which one a row is of. Of a single session, people do
     not see the columns whose keys are `hidden`. Raises StorageError and
-    CaptureError, and what `rows` raises.
+    CaptureError, and what `records` raises.
     """
     if not is_several(given):
         session = Session(open_session(given[0]))
         has_tables = len(session.timeline.tables()) > 1
         keys = hidden(session)
         columns = [msgspec.structs.replace(one, title="") if one.key in keys else one for one in columns]
-        show(of_several(columns, has_tables), batches(rows(session)), form, nothing)
+        show(of_several(columns, has_tables), batches(records(session)), form, nothing)
         return
     named = (
-        [(name, *row) for row in batch] for name, one in each_session(given) for batch in batches(rows(one))
+        [(name, record) for record in batch]
+        for name, one in each_session(given)
+        for batch in batches(records(one))
     )
-    show([_WHICH, *columns], named, form, nothing)
+    show(behind([_WHICH], columns), named, form, nothing)
 
 
 def these(given: Sequence[str]) -> str:

@@ -207,7 +207,7 @@ class Event(msgspec.Struct, eq=False, gc=False):
     changes: list[Change]
 
 
-class TableInfo(msgspec.Struct, eq=False):
+class TableInfo(msgspec.Struct, frozen=True):
     """A game table: one server endpoint that speaks one protocol."""
 
     id: int
@@ -215,7 +215,7 @@ class TableInfo(msgspec.Struct, eq=False):
     server: str
 
 
-class Game(msgspec.Struct, eq=False):
+class Game(msgspec.Struct):
     """One game at a table; which part of the traffic is a game is the protocol's decision."""
 
     id: int

@@ -84,8 +84,10 @@ def installed() -> Installed:
     return Installed(dissectors, origins, tuple(problems))
 
 
-def dissector_of(protocol: str) -> Dissector | None:
+def dissector_of(protocol: str | None) -> Dissector | None:
     """The dissector of a protocol, None if there is none. Of one that is built in no plug-in is asked."""
+    if protocol is None:
+        return None
     return _built_in(protocol) if protocol in _BUILT_IN else installed().dissectors.get(protocol)
 
 

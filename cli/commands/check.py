@@ -9,31 +9,39 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.checking.blocks import block
-from kiebitz.cli.checking.rows import COLUMNS, Told, flaw_row
-from kiebitz.cli.checking.summary import SUMMED, summary_rows
 from kiebitz.cli.completion.session import complete_message
-from kiebitz.cli.differences.altered import how_often
+from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.differences.altered import deed_in_words, how_often
+from kiebitz.cli.listings import DIAGNOSTICS, SUMMED_DIAGNOSTICS
 from kiebitz.cli.multi_session import each_session, list_sessions
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.status import VIOLATIONS
-from kiebitz.cli.terminal.console import Styled, is_terminal, show_line
+from kiebitz.cli.terminal.console import Line as Shown
+from kiebitz.cli.terminal.console import Styled, is_terminal, show_line, terminal_columns
+from kiebitz.cli.terminal.flaw_block import GUTTER, flaw_block, place_of, reasons
 from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.cli.terminal.table import Row
+from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.cli.terminal.table import seconds
+from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.services.evidence.evidence import Evidence
-from kiebitz.services.sessions import is_several, since
+from kiebitz.services.evidence.excerpt import ROOM, looked_at
+from kiebitz.services.sessions import is_several
 from kiebitz.services.standard_streams import tell
 from kiebitz.services.wording import GRAVITY, in_words
 from kiebitz.storage.read.alterations import count_alterations
 from kiebitz.storage.read.conditions import sql_condition
-from kiebitz.storage.read.message_queries import DiagnosticRow, diagnostics
+from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics
 from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.session.listed import ListedDiagnostic, SummedDiagnostic, summed
 from kiebitz.storage.session.message_detail import InFull
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
+
+_NARROWEST = 20
+"""Cells that a flaw's bytes get at the least."""
 
 _MANY = 20
 """From more flaws on, a hint tells of --summary."""
@@ -76,8 +84,9 @@ def check(
         raise click.UsageError("--at is about a message of one session: name one session")
     found = _Found(wanted, number)
     if is_summed or form is not None:
-        columns = SUMMED if is_summed else COLUMNS
-        list_sessions(sessions, columns, lambda one: found.rows(one.timeline, is_summed), form, found.nothing)
+        columns = SUMMED_DIAGNOSTICS if is_summed else DIAGNOSTICS
+        rows = found.summed if is_summed else found.listed
+        list_sessions(sessions, columns, lambda one: rows(one.timeline), form, found.nothing)
     else:
         _show_blocks(sessions, found)
     if form is None and not found.is_told:
@@ -111,7 +120,7 @@ class _Found:
             return f"nothing {'that matches ' if self._wanted else ''}is wrong with message #{self._number}"
         return "no diagnostics match" if self._wanted else "nothing is wrong"
 
-    def of(self, timeline: Timeline) -> Iterator[DiagnosticRow]:
+    def of(self, timeline: Timeline) -> Iterator[StoredDiagnostic]:
         """Those of a session, counted as they pass. Raises NoSuchMessageError."""
         condition, parameters = sql_condition(timeline, self._wanted, "diagnostics")
         if self._number is not None:
@@ -125,12 +134,15 @@ class _Found:
                 self.gravest = gravity, timeline.numbers.number("messages", flaw.message_id)
             yield flaw
 
-    def rows(self, timeline: Timeline, is_summed: bool) -> Iterator[Row]:
-        """Those of a session, as rows of a listing."""
-        if is_summed:
-            return summary_rows(timeline, self.of(timeline))
-        evidence = Evidence(timeline)
-        return (flaw_row(flaw, _told(evidence, flaw)) for flaw in self.of(timeline))
+    def listed(self, timeline: Timeline) -> Iterator[ListedDiagnostic]:
+        """Return those of a session, with all that belongs to them."""
+        return map(Evidence(timeline).listed, self.of(timeline))
+
+    def summed(self, timeline: Timeline) -> list[SummedDiagnostic]:
+        """Return how many of each there are in a session, the gravest first."""
+        found = summed(timeline, self.of(timeline))
+        # What came first stays first among its equals.
+        return sorted(found, key=lambda same: (GRAVITY.index(same.severity), -same.count))
 
     def show_if_none(self, timeline: Timeline) -> None:
         """If the one message has no flaw, say so, which event it told of, and where the nearest flaw is."""
@@ -164,7 +176,7 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
                 is_named = True
                 show_line(Styled(name, bold=True))
                 show_line()
-            for line in block(evidence, flaw):
+            for line in _block(evidence, flaw):
                 show_line(*line)
             show_line()
         found.show_if_none(session.timeline)
@@ -178,18 +190,55 @@ def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
         tell(f"To see the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'")
 
 
-def _told(evidence: Evidence, flaw: DiagnosticRow) -> Told:
-    numbers = evidence.timeline.numbers
-    altered = evidence.alteration(flaw)
-    return Told(
-        since(evidence.timeline, flaw.ts_ns),
-        numbers.number("streams", flaw.stream_id),
-        evidence.ends(flaw),
-        evidence.marked(flaw),
-        evidence.lines(flaw),
-        evidence.resumption(flaw),
-        numbers.number_if_any("messages", flaw.message_id),
-        numbers.number_if_any("events", flaw.event_id),
-        evidence.player(flaw),
-        None if altered is None else altered.action,
+# A flaw for people: what is wrong, its place, its bytes with carets, and what was expected there.
+
+
+def _block(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[Shown]:
+    """The lines of a flaw."""
+    columns = terminal_columns()
+    room = ROOM
+    if columns is not None:
+        # A line that wraps tears its carets off.
+        digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
+        room = max(_NARROWEST, min(ROOM, columns - max(GUTTER, digits) - len(" | ") - len("……")))
+    head, place = _head(evidence, flaw)
+    lines = evidence.excerpt(flaw, room)
+    numbered = not evidence.is_in_datagram(flaw)
+    return flaw_block(head, place, lines, numbered, _remarks(evidence, flaw), columns)
+
+
+def _head(evidence: Evidence, flaw: StoredDiagnostic) -> tuple[Shown, str]:
+    """What is wrong, and where and when."""
+    label = Styled(f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity], bold=True)
+    address, server = map(named, (flaw.stream.client, flaw.stream.server))
+    client = evidence.player(flaw) or address
+    way = f"{client} → {server}" if flaw.direction == "c2s" else f"{server} → {client}"
+    place = place_of(flaw.offset, flaw.message, flaw.message_offset)
+    time = seconds(evidence.timeline.seconds(flaw.ts_ns))
+    return (
+        (label, f": {flaw.text}"),
+        f"{time} s, {_numbers(evidence.timeline.numbers, flaw)}, {way} ({flaw.direction}), {place}",
     )
+
+
+def _numbers(numbers: Numbers, flaw: StoredDiagnostic) -> str:
+    """Under which numbers `messages`, `events` and `streams` have it."""
+    message, event = flaw.message_id, flaw.event_id
+    told = [f"message #{numbers.number('messages', message)}"] if message is not None else []
+    told += [f"event #{numbers.number('events', event)}"] if event is not None else []
+    return ", ".join([*told, f"stream {numbers.number('streams', flaw.stream.id)}"])
+
+
+def _remarks(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[tuple[str, str]]:
+    """What is said of a flaw below its excerpt."""
+    yield from reasons(flaw)
+    altered = evidence.alteration(flaw)
+    if altered is not None:
+        yield "altered", deed_in_words(altered)
+    # The next datagram is always where reading goes on.
+    if not evidence.is_in_datagram(flaw):
+        offset, name = evidence.resumption(flaw)
+        if offset is not None:
+            yield "parsing resumed", f"at byte {offset}, with {name}"
+        elif flaw.message is not None or flaw.length:
+            yield "parsing resumed", "nothing more came that can be read"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kiebitz.cli.live_view import LiveView
-from kiebitz.cli.options.beside import companions, leave_beside, show_beside, showing_options
+from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import PLACE, credentials_option
@@ -64,7 +64,7 @@ def collect(
     from kiebitz.services.collecting.collector import Collector
     from kiebitz.storage.recording.tap_progress import Collection
 
-    with companions(is_watched, place) as beside:
+    with Companions(is_watched, place) as companions:
         name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"
         collection = Collection(database, str(source), name, forced)
         recorder = collection.recorder
@@ -72,8 +72,9 @@ def collect(
         goes_on = "" if collection.is_new else f", going on with session {recorder.session_id}"
         tell(f"collecting from {source}{goes_on}")
         view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
-        show_beside(beside, recorder, end)
+        companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
         Collector(source, credentials, collection, view, room.is_full, end).run()
-        leave_beside(beside, end)
+        if end.was_signal:
+            companions.stop()
     tell(summary(recorder))
     room.tell_if_full()

@@ -91,7 +91,7 @@ def sessions(folder: str, form: Form | None) -> None:
     Example:
       kiebitz corpus sessions years
     """
-    from kiebitz.cli.corpus.lists import list_sessions
+    from kiebitz.cli.corpus import list_sessions
 
     with _engine(folder) as engine:
         list_sessions(engine, form)
@@ -107,7 +107,7 @@ def games(folder: str, form: Form | None) -> None:
     Example:
       kiebitz corpus games years --csv
     """
-    from kiebitz.cli.corpus.lists import list_games
+    from kiebitz.cli.corpus import list_games
 
     with _engine(folder) as engine:
         list_games(engine, form)
@@ -124,7 +124,7 @@ def events(folder: str, wanted: Filter | None, form: Form | None) -> None:
     Example:
       kiebitz corpus events years -Y 'kind == "lost" && maexchen.reason == "MIA"'
     """
-    from kiebitz.cli.corpus.lists import list_events
+    from kiebitz.cli.corpus import list_events
 
     with _engine(folder) as engine:
         list_events(engine, wanted, form)
@@ -141,7 +141,7 @@ def messages(folder: str, wanted: Filter | None, form: Form | None) -> None:
     Example:
       kiebitz corpus messages years -Y 'chat contains "ü"'
     """
-    from kiebitz.cli.corpus.lists import list_messages
+    from kiebitz.cli.corpus import list_messages
 
     with _engine(folder) as engine:
         list_messages(engine, wanted, form)
@@ -162,7 +162,7 @@ def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
       kiebitz corpus check years
       kiebitz corpus check years -Y 'diag.severity == "error"' --nl
     """
-    from kiebitz.cli.corpus.check import check_corpus
+    from kiebitz.cli.corpus import check_corpus
 
     with _engine(folder) as engine:
         if not check_corpus(engine, wanted, form):
@@ -183,7 +183,7 @@ def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
       kiebitz corpus stats years
       kiebitz corpus stats years -Y 'player == "alice"'
     """
-    from kiebitz.cli.corpus.stats import show_statistics
+    from kiebitz.cli.corpus import show_statistics
 
     with _engine(folder) as engine:
         show_statistics(engine, wanted, as_json)
@@ -203,7 +203,7 @@ def query(folder: str, query: str, form: Form | None) -> None:
     Example:
       kiebitz corpus query years 'select protocol, count(*) from games group by all'
     """
-    from kiebitz.cli.corpus.lists import show_answer
+    from kiebitz.cli.corpus import show_answer
 
     with _engine(folder) as engine:
         show_answer(engine.ask(query), form)

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.listings.events import COLUMNS, event_row
+from kiebitz.cli.listings import EVENTS
 from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.cli.terminal.table import Row
 from kiebitz.services.sessions import is_several
 from kiebitz.services.standard_streams import errors_are_seen, warn
 from kiebitz.storage.read.players import check_player, known_players
-from kiebitz.storage.session.session import Session
+from kiebitz.storage.session.session import Event, Session
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -42,14 +41,14 @@ def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None,
         warn('player is who acts; named, as in named == "alice", finds all events that name somebody')
     nothing = "no events match" if wanted or player else f"there are no events in {these(sessions)}"
     is_one = not is_several(sessions)
-    list_sessions(sessions, COLUMNS, lambda session: _rows(session, wanted, player, is_one), form, nothing)
+    list_sessions(sessions, EVENTS, lambda session: _events(session, wanted, player, is_one), form, nothing)
 
 
-def _rows(session: Session, wanted: Filter | None, player: str | None, is_one: bool) -> Iterator[Row]:
+def _events(session: Session, wanted: Filter | None, player: str | None, is_one: bool) -> Iterator[Event]:
     tell_missing(session.timeline)
     if player is not None and is_one:
         check_player(session.timeline, player)
     elif player is not None and player not in known_players(session.timeline):
         # Of several sessions not all need have the player.
         return iter(())
-    return map(event_row, session.events(wanted, player))
+    return session.events(wanted, player)

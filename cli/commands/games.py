@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
-from kiebitz.cli.listings.games import COLUMNS, game_row
+from kiebitz.cli.listings import GAMES
 from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.cli.terminal.table import (
-    Row,
-)
 from kiebitz.storage.session.session import Session
 
 
@@ -29,8 +24,4 @@ def games(sessions: tuple[str, ...], form: Form | None) -> None:
       kiebitz games game.db
       kiebitz games 'game.db:*' other.pcap
     """
-    list_sessions(sessions, COLUMNS, _rows, form, f"there are no games in {these(sessions)}")
-
-
-def _rows(session: Session) -> Iterator[Row]:
-    return map(game_row, session.games())
+    list_sessions(sessions, GAMES, Session.games, form, f"there are no games in {these(sessions)}")

@@ -144,7 +144,7 @@ def _tell_of_copy(name: str, database: str, session: int) -> None:
         return
     # Loaded only where they are needed.
     from kiebitz.storage.database.opening import open_existing
-    from kiebitz.storage.read.duplicate_sessions import earlier_copy
+    from kiebitz.storage.read.recorded_bytes import earlier_copy
 
     with closing(open_existing(database)) as connection:
         copy = earlier_copy(connection, session)

@@ -10,23 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.differences.altered import show_alterations
-from kiebitz.cli.listings.messages import COLUMNS, _Said, message_row
+from kiebitz.cli.listings import MESSAGES
 from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.session import open_session, sessions_argument
 from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import (
-    BATCH,
-    Row,
-    Who,
-    batches,
-    of_several,
-)
+from kiebitz.cli.terminal.table import BATCH, batches, of_several
 from kiebitz.services.sessions import is_database, is_several, split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.message_queries import SHOWN, FlawOfMessage, flaws_of_messages
 from kiebitz.storage.read.recorded_bytes import Bytes
-from kiebitz.storage.session.session import Alteration, Message, Session
+from kiebitz.storage.session.listed import ListedMessage
+from kiebitz.storage.session.session import Alteration, Message, Session, project
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -68,21 +63,21 @@ def messages(
     elif following:
         path, _ = split_number(sessions[0])
         opened = Session(open_session(sessions[0]), path if is_database(path) else None)
-        columns = of_several(COLUMNS, len(opened.timeline.tables()) > 1)
+        columns = of_several(MESSAGES, len(opened.timeline.tables()) > 1)
         show(columns, _followed(opened, _Listing(opened, wanted, form is None)), form, nothing)
     else:
         has_dropped = form is None
         list_sessions(
             sessions,
-            COLUMNS,
-            lambda session: _Listing(session, wanted, has_dropped).rows(0),
+            MESSAGES,
+            lambda session: _Listing(session, wanted, has_dropped).messages(0),
             form,
             nothing,
         )
 
 
 class _Listing:
-    """The rows of a session's messages; with `has_dropped`, between them those that were kept back."""
+    """A session's messages; with `has_dropped`, between them those that were kept back."""
 
     def __init__(self, session: Session, wanted: Filter | None, has_dropped: bool) -> None:
         self._session = session
@@ -91,8 +86,8 @@ class _Listing:
         self._after = 0
         """The last alteration that was looked at."""
 
-    def rows(self, after: int) -> Iterator[Row]:
-        """The rows of the messages above a number."""
+    def messages(self, after: int) -> Iterator[ListedMessage]:
+        """The messages above a number."""
         timeline = self._session.timeline
         dropped = deque(self._dropped()) if self._has_dropped else deque()
         recorded = Bytes(timeline.connection)
@@ -101,10 +96,10 @@ class _Listing:
             flaws = flaws_of_messages(timeline, [message.id for message in found])
             for message in found:
                 while dropped and dropped[0].ts_ns < message.ts_ns:
-                    yield _row_of_dropped(dropped.popleft())
+                    yield _dropped(dropped.popleft())
                 stream_id = timeline.numbers.row_id("streams", message.stream)
-                yield _row(message, stream_id, flaws.get(message.id, ()), recorded)
-        yield from map(_row_of_dropped, dropped)
+                yield _listed(message, stream_id, flaws.get(message.id, ()), recorded)
+        yield from map(_dropped, dropped)
 
     def _dropped(self) -> Iterator[Alteration]:
         for alteration in self._session.alterations(self._wanted, self._after):
@@ -113,43 +108,33 @@ class _Listing:
                 yield alteration
 
 
-def _row_of_dropped(dropped: Alteration) -> Row:
+def _dropped(dropped: Alteration) -> ListedMessage:
     """A message that came to nobody: it has no number."""
-    return (
-        None,
-        dropped.time,
-        dropped.stream,
-        dropped.direction,
-        dropped.client,
-        Who(dropped.client, dropped.player),
-        dropped.server,
-        dropped.name,
-        None,
-        dropped.fields,
-        _Said(dropped.action, (), None, dropped.fields or {}, None),
-        *[None] * 9,
-    )
+    missing = dict.fromkeys(("number", "gloss", "game", "event", "sent"))
+    fields = dropped.fields or {}
+    return project(ListedMessage, dropped, **missing, fields=fields, altered=dropped.action, flaws=())
 
 
-def _row(message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recorded: Bytes) -> Row:
+def _listed(
+    message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recorded: Bytes
+) -> ListedMessage:
     sent = None
     if not message.fields and any(flaw.severity != "note" for flaw in flaws):
         end = message.offset + min(message.length, SHOWN)
         stretches = recorded.between(stream_id, message.direction, message.offset, end)
         sent = b"".join(stretch.data or b"" for stretch in stretches)
-    return message_row(message, flaws, sent)
+    return project(ListedMessage, message, flaws=flaws, sent=sent)
 
 
-def _followed(session: Session, listing: _Listing) -> Iterator[list[Row]]:
+def _followed(session: Session, listing: _Listing) -> Iterator[list[ListedMessage]]:
     """What is there, then what comes, until the session has ended, or its recorder has died."""
     latest = 0
     for _ in session.looks():
-        connection = session.timeline.connection
-        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
-        newest = session.timeline.numbers.number("messages", last)
-        for batch in batches(listing.rows(latest)):
+        timeline = session.timeline
+        newest = timeline.numbers.number("messages", timeline.last_id("messages"))
+        for batch in batches(listing.messages(latest)):
             yield batch
-            newest = max([newest, *(row[0] for row in batch if row[0] is not None)])
+            newest = max([newest, *(one.number for one in batch if one.number is not None)])
         latest = newest
     if session.ended is None and session.path is not None:
         warn("nobody records this session any more; it was never ended")

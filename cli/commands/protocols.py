@@ -10,20 +10,35 @@ import click
 from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.terminal.console import Line, Styled, show_line, wrapped
 from kiebitz.cli.terminal.output import show
-from kiebitz.cli.terminal.table import Column, Row, batches
+from kiebitz.cli.terminal.table import Column, batches
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, MessageType, Rule
 from kiebitz.dissectors.registry import dissector_of, installed
 from kiebitz.services.decode_as import unknown_protocol
 from kiebitz.storage.read.conditions import field_catalog
 
+
+def _title(dissector: Dissector) -> str:
+    grammar = dissector.grammar
+    origin = installed().origins.get(grammar.protocol)
+    return grammar.title if origin is None else f"{grammar.title} · {origin}"
+
+
+def _ports(dissector: Dissector) -> str:
+    return ", ".join(map(str, sorted(dissector.default_ports))) or "any"
+
+
+def _count_messages(dissector: Dissector) -> int:
+    return len({(row.direction, row.name) for row in dissector.grammar.rows})
+
+
 _COLUMNS = (
-    Column("name", "name", stays=True),
-    Column("title", "game", least=12),
+    Column("name", "name", stays=True, of="protocol"),
+    Column("title", "game", least=12, of=_title),
     Column("transport", "over"),
-    Column("ports", "ports"),
-    Column("messages", "messages", right=True),
-    Column("events", "events", right=True),
+    Column("ports", "ports", of=_ports),
+    Column("messages", "messages", right=True, of=_count_messages),
+    Column("events", "events", right=True, of=lambda dissector: len(dissector.grammar.events)),
 )
 
 _SENDERS = {"c2s": "client → server", "s2c": "server → client"}
@@ -40,31 +55,13 @@ def protocols(name: str | None) -> None:
       kiebitz protocols maexchen
     """
     if name is None:
-        show(_COLUMNS, batches(map(_listed, installed().dissectors.values())), None, "there are no protocols")
+        show(_COLUMNS, batches(installed().dissectors.values()), None, "there are no protocols")
         return
     dissector = dissector_of(name.lower())
     if dissector is None:
         raise click.UsageError(unknown_protocol(name.lower()))
     for line in reference(dissector):
         show_line(*line)
-
-
-def _listed(dissector: Dissector) -> Row:
-    grammar = dissector.grammar
-    names = {(row.direction, row.name) for row in grammar.rows}
-    origin = installed().origins.get(grammar.protocol)
-    return (
-        grammar.protocol,
-        grammar.title if origin is None else f"{grammar.title} · {origin}",
-        dissector.transport,
-        _ports(dissector),
-        len(names),
-        len(grammar.events),
-    )
-
-
-def _ports(dissector: Dissector) -> str:
-    return ", ".join(map(str, sorted(dissector.default_ports))) or "any"
 
 
 def reference(dissector: Dissector) -> Iterator[Line]:

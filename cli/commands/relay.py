@@ -14,13 +14,13 @@ from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.live_view import live_view
 from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.beside import Companion, companions, showing_options
+from kiebitz.cli.options.companions import Companions, showing_options
+from kiebitz.cli.options.conditions import rotation_option
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
 from kiebitz.cli.options.recording import database_option, max_size_option
-from kiebitz.cli.options.rotation import rotation_option
-from kiebitz.cli.options.taps import publish_options, tapping
+from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.status import FAILED
 from kiebitz.proxy.forwarder import Forwarder, run_relay
@@ -32,11 +32,10 @@ from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent
 from kiebitz.proxy.system.deferred_signals import Interrupted, held_signals
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.proxy.taps.nats_url import Place
-from kiebitz.services.publishing.companion import tapped
 from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.resume import recover
 from kiebitz.services.recording.rotation import Limits
-from kiebitz.services.recording.supervisor import RecorderProcess
+from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.services.standard_streams import errors_are_seen, tell
 from kiebitz.storage.read.conditions import compile_wanted
 
@@ -59,27 +58,25 @@ def _tell_where(listening: Listening, has_code: bool) -> None:
         show_scan_code(listening.configuration, stderr=True)
 
 
-class _Watched:
-    """What shows the recording, which begins with the relay; who quits the picture ends the relay."""
+class _Shown:
+    """The companions of a relay, which show it while it runs; quitting the picture stops the relay."""
 
-    def __init__(self, beside: Companion, recorder: RecorderProcess, forwarder: Forwarder) -> None:
-        self._beside = beside
+    def __init__(self, companions: Companions, recorder: RecorderSupervisor, forwarder: Forwarder) -> None:
+        self._companions = companions
         self._recorder = recorder
         self._forwarder = forwarder
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Show it from here on."""
-
         def stop() -> None:
             with suppress(RuntimeError):
                 # The relay may have ended before.
                 loop.call_soon_threadsafe(self._forwarder.stop)
 
-        self._beside.start(self._recorder.session, stop)
+        self._companions.start(self._recorder.session, stop)
 
     def leave(self) -> None:
-        """Only a signal, or somebody who quits, ends a relay: what shows it ends with it."""
-        self._beside.stop()
+        # Only a signal or the user ends a relay.
+        self._companions.stop()
 
 
 @contextmanager
@@ -223,10 +220,10 @@ def relay(
     get_ready()
     # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
     with (
-        companions(is_watched, place) as beside,
+        Companions(is_watched, place) as companions,
         _held_signals(),
         tapped(published, database) as tap,
-        RecorderProcess(
+        RecorderSupervisor(
             database,
             on_trouble=lambda sentence: notices(sentence, sentence),
             tap=tap.journal if tap is not None else None,
@@ -236,10 +233,10 @@ def relay(
         altering = None
         if rules:
             # Only who alters messages waits for it to be loaded.
-            from kiebitz.services.alteration.setup import hands_on
+            from kiebitz.services.alteration.setup import alteration
 
             altering = stack.enter_context(
-                hands_on(
+                alteration(
                     rules,
                     decode_as=decode_as,
                     on_notice=notices,
@@ -281,9 +278,8 @@ def relay(
         if altering is not None:
             altering.engine.streams_before = recorder.streams_before
         try:
-            watched = [_Watched(one, recorder, forwarder) for one in beside]
             others = [*(altering.beside if altering is not None else ()), *([tap] if tap is not None else [])]
-            run_relay(forwarder, recorder, *others, *watched)
+            run_relay(forwarder, recorder, *others, _Shown(companions, recorder, forwarder))
         except RelayError:
             # The journal is closed, and the session of nothing is not left open.
             recorder.finish()

@@ -20,13 +20,14 @@ from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.cli.tui.playback_speed import Pace
 from kiebitz.cli.tui.run import run, viewer_of
+from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.replay.replay_peer import Policy
 from kiebitz.services.output_files import opened
 from kiebitz.services.sessions import split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.seek import END, Moment, MomentError, Steps, find_game, first_event, last_event
-from kiebitz.storage.read.timeline import GameRow, Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 _IN_TERMINAL = {
     "step": "--step",
@@ -246,7 +247,7 @@ def _watched(
 
 
 def _bounds(
-    timeline: Timeline, game: GameRow | None, begin: Moment | None, end: Moment | None
+    timeline: Timeline, game: Game | None, begin: Moment | None, end: Moment | None
 ) -> tuple[int, int]:
     """The ids of the first and the last event to play; those of the game, if one is named.
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kiebitz.cli.options.companions import HOST, PORT
 from kiebitz.cli.options.session import open_session, sessions_argument
-from kiebitz.cli.web.companion import HOST, PORT
 from kiebitz.services.sessions import is_database, split_number
 from kiebitz.services.standard_streams import warn
 

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from kiebitz.cli.configuration.file import configuration
-from kiebitz.cli.listings.sessions import COLUMNS, session_row
+from kiebitz.cli.listings import SESSIONS
 from kiebitz.cli.options.session import open_database
 from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.terminal.console import confirmed
@@ -19,19 +19,7 @@ from kiebitz.cli.terminal.table import batches
 from kiebitz.services.sessions import is_database, session_of
 from kiebitz.storage.database.opening import recover
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.timeline import sessions as rows_of
-
-_COUNTS = (
-    "SELECT x.id, (SELECT count(*) FROM streams WHERE session_id = x.id),"
-    " coalesce(told.messages, 0),"
-    " (SELECT count(*) FROM games WHERE session_id = x.id),"
-    " (SELECT count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
-    "  WHERE s.session_id = x.id AND d.severity = 'error')"
-    " FROM sessions AS x LEFT JOIN"
-    " (SELECT s.session_id, count(*) AS messages FROM messages AS m"
-    "  JOIN streams AS s ON s.id = m.stream_id GROUP BY s.session_id) AS told"
-    " ON told.session_id = x.id"
-)
+from kiebitz.storage.read.timeline import counted_sessions
 
 
 class _Utf8(ParamType[str]):
@@ -97,18 +85,15 @@ def sessions(
 
 
 def _list(database: str, form: Form | None) -> None:
-    connection = open_database(database)
-    counts = {number: several for number, *several in connection.execute(_COUNTS)}
-    found = rows_of(connection)
+    found = counted_sessions(open_database(database))
     # People see the notes where there are any.
     columns = [
         msgspec.structs.replace(column, title="")
         if column.key == "note" and all(row.note is None for row in found)
         else column
-        for column in COLUMNS
+        for column in SESSIONS
     ]
-    listed = (session_row(row, counts[row.id]) for row in found)
-    show(columns, batches(listed), form, "there is no session in this database")
+    show(columns, batches(found), form, "there is no session in this database")
 
 
 def _keep_in_order(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ import msgspec
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.beside import Companion, companions, leave_beside, show_beside, showing_options
+from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.conditions import Condition, ConditionType
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
-from kiebitz.cli.options.taps import publish_options, tapping
+from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.proxy.capture.live import Sniffer
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
@@ -27,7 +27,6 @@ from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.importing.losses import losses, tell_losses
 from kiebitz.services.importing.packets import PacketRecording
-from kiebitz.services.publishing.companion import tapped
 from kiebitz.services.recording.stop_conditions import Ending
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import tell, warn
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
     from kiebitz.dissectors.inspection.inspector import DecodeAs
     from kiebitz.proxy.capture.pipe import CapturePipe
-    from kiebitz.services.publishing.supervisor import TapProcess
+    from kiebitz.services.publishing.supervisor import TapSupervisor
 
 _AT_ONCE = 1000
 """Packets taken before the next commit is thought of."""
@@ -122,7 +121,7 @@ def sniff(
     recover(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
     anonymizer = anonymizer_if(stand_ins_if(is_anonymized), forced)
-    with companions(is_watched, place) as beside, tapped(published, database) as tap:
+    with Companions(is_watched, place) as companions, tapped(published, database) as tap:
         asked = _Asked(
             begin=partial(Recorder, database, "sniff", name=name, decode_as=forced, anonymizer=anonymizer),
             forced=forced,
@@ -131,7 +130,7 @@ def sniff(
             room=room,
             wanted=filter_,
             quiet=quiet or is_watched,
-            beside=beside,
+            companions=companions,
             tap=tap,
         )
         if interface == _PIPE:
@@ -149,8 +148,8 @@ class _Asked(msgspec.Struct, frozen=True):
     """How packets are to be recorded, wherever they come from.
 
     `begin` makes the recorder. The end comes after `duration` seconds, after `count` packets, or when there
-    is no more `room`. Lines are shown of all that is `wanted`, unless it is to be `quiet`. Those that are
-    `beside` show the table, and `tap` publishes.
+    is no more `room`. Lines are shown of all that is `wanted`, unless it is to be `quiet`. The `companions`
+    show the table, and `tap` publishes.
     """
 
     begin: Callable[..., Recorder]
@@ -160,8 +159,8 @@ class _Asked(msgspec.Struct, frozen=True):
     room: RecordingRoom
     wanted: Filter | None
     quiet: bool
-    beside: Sequence[Companion]
-    tap: TapProcess | None
+    companions: Companions
+    tap: TapSupervisor | None
 
 
 def _sniff_pipe(asked: _Asked) -> None:
@@ -214,7 +213,7 @@ def _record(
         tap.start()
     recording = PacketRecording(recorder, asked.forced, tap.items if tap is not None else None)
     view = LiveView(recorder, asked.wanted, asked.quiet)
-    show_beside(asked.beside, recorder, end)
+    asked.companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
     is_over = False
     committed = time.monotonic()
     while not end.has_come and (count is None or recording.packets < count):
@@ -236,5 +235,6 @@ def _record(
             if asked.room.is_full(recorder):
                 break
     view.show(recording.close())
-    leave_beside(asked.beside, end)
+    if end.was_signal:
+        asked.companions.stop()
     return recording, is_over

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import click
 
+from kiebitz.cli.listings import STREAMS
 from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.cli.terminal.table import Column, Row, address, moment, number
 from kiebitz.storage.session.session import Session
-
-_COLUMNS = (
-    number(),
-    Column("protocol", "protocol"),
-    Column("transport", "over"),
-    address("client", "client"),
-    address("server", "server"),
-    moment("opened", "opened"),
-    moment("closed", "closed"),
-    Column("close_reason", "why"),
-    Column("messages", "messages", right=True),
-    Column("bytes", "bytes", right=True),
-    Column("missing_c2s", "missing c2s", right=True),
-    Column("missing_s2c", "missing s2c", right=True),
-    Column("id"),
-)
 
 
 @click.command()
@@ -43,31 +27,10 @@ def streams(sessions: tuple[str, ...], form: Form | None) -> None:
       kiebitz streams game.db
     """
     nothing = f"there are no streams in {these(sessions)}"
-    list_sessions(sessions, _COLUMNS, _rows, form, nothing, _hidden)
+    list_sessions(sessions, STREAMS, Session.streams, form, nothing, _hidden)
 
 
 def _hidden(session: Session) -> Sequence[str]:
     """Return the columns that people need not see: hardly ever anything is missing."""
     missing = [stream.missing_c2s + stream.missing_s2c for stream in session.streams()]
     return () if any(missing) else ("missing_c2s", "missing_s2c")
-
-
-def _rows(session: Session) -> Iterator[Row]:
-    return (
-        (
-            stream.number,
-            stream.protocol,
-            stream.transport,
-            stream.client,
-            stream.server,
-            stream.opened,
-            stream.closed,
-            stream.close_reason,
-            stream.messages,
-            stream.bytes,
-            stream.missing_c2s,
-            stream.missing_s2c,
-            stream.id,
-        )
-        for stream in session.streams()
-    )

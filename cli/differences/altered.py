@@ -11,12 +11,13 @@ import msgspec
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.terminal.output import Form
-from kiebitz.cli.terminal.table import BATCH, Column, Row, address, moment, number
+from kiebitz.cli.terminal.table import BATCH, Column, moment, number
 from kiebitz.dissectors.escaping import field_words, value_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
+from kiebitz.dissectors.model import Message
 from kiebitz.services.evidence.excerpt import shown_bytes
-from kiebitz.storage.read.alterations import AlterationRow, deed
-from kiebitz.storage.read.message_queries import MessageRow, messages_numbered
+from kiebitz.storage.read.alterations import StoredAlteration, deed
+from kiebitz.storage.read.message_queries import messages_numbered
 from kiebitz.storage.session.session import Alteration, Session
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Told(msgspec.Struct, frozen=True):
     """An alteration, and the message that its receiver got for it, if there is one."""
 
     alteration: Alteration
-    message: MessageRow | None
+    message: Message | None
 
     @property
     def who(self) -> str:
@@ -119,37 +120,43 @@ def told(session: Session, wanted: Filter | None) -> Iterator[Told]:
     while found := list(islice(remaining, BATCH)):
         numbers = session.timeline.numbers
         ids = [numbers.row_id("messages", one.message) for one in found if one.message is not None]
-        came = {
-            numbers.number("messages", row.message.id): row.message
-            for row in messages_numbered(session.timeline, ids)
-        }
+        came = {numbers.number("messages", row.id): row for row in messages_numbered(session.timeline, ids)}
         for one in found:
             yield Told(one, None if one.message is None else came.get(one.message))
 
 
 # As a list.
 
+
+def _steps_json(one: Told) -> list[dict[str, Any]]:
+    return [
+        {"path": step.path}
+        | ({} if step.before is msgspec.UNSET else {"before": step.before})
+        | ({} if step.after is msgspec.UNSET else {"after": step.after})
+        for step in one.steps()
+    ]
+
+
+def _original(one: Told) -> str | None:
+    """The bytes that were sent, in hexadecimal."""
+    return None if one.alteration.original is None else one.alteration.original.hex()
+
+
 _COLUMNS = (
-    number("id", width=5),
-    moment("time", "time", width=12),
-    number("stream", "stream"),
-    Column("dir", "dir", stays=True),
-    Column("", "who", width=15, least=9, stays=True),
-    address("client", ""),
-    address("server", ""),
-    Column("player"),
-    Column("action", "action", stays=True),
-    Column("", "name", width=15, least=8),
-    Column("", "what became of it", least=8),
-    Column("rule", "rule", least=8),
-    Column("sent"),
-    Column("name"),
-    Column("fields"),
-    Column("original"),
-    Column("offset"),
-    Column("length"),
-    Column("message"),
-    Column("steps"),
+    number("id", width=5, of="alteration.id"),
+    moment("time", "time", width=12, of="alteration.time"),
+    number("stream", "stream", of="alteration.stream"),
+    Column("dir", "dir", stays=True, of="alteration.direction"),
+    Column("", "who", width=15, least=9, stays=True, of="who"),
+    *(Column(key, of=f"alteration.{key}") for key in ("client", "server", "player")),
+    Column("action", "action", stays=True, of="alteration.action"),
+    Column("", "name", width=15, least=8, of="name"),
+    Column("", "what became of it", least=8, of=Told.in_words),
+    Column("rule", "rule", least=8, of="alteration.rule"),
+    *(Column(key, of=f"alteration.{key}") for key in ("sent", "name", "fields")),
+    Column("original", of=_original),
+    *(Column(key, of=f"alteration.{key}") for key in ("offset", "length", "message")),
+    Column("steps", of=_steps_json),
 )
 
 
@@ -158,55 +165,12 @@ def show_alterations(sessions: Sequence[str], wanted: Filter | None, form: Form 
     nothing = (
         "nothing that was altered matches" if wanted else f"Kiebitz has altered nothing in {these(sessions)}"
     )
-    list_sessions(sessions, _COLUMNS, lambda session: map(_row, told(session, wanted)), form, nothing)
-
-
-def _row(one: Told) -> Row:
-    record = as_record(one)
-    return (
-        record["id"],
-        record["time"],
-        record["stream"],
-        record["dir"],
-        one.who,
-        *(record[key] for key in ("client", "server", "player", "action")),
-        one.name,
-        one.in_words(),
-        *(
-            record[key]
-            for key in ("rule", "sent", "name", "fields", "original", "offset", "length", "message")
-        ),
-        record["steps"],
-    )
+    list_sessions(sessions, _COLUMNS, lambda session: told(session, wanted), form, nothing)
 
 
 def as_record(one: Told) -> dict[str, Any]:
-    """An alteration as JSON; `original` is in hexadecimal."""
-    alteration = one.alteration
-    return {
-        "id": alteration.id,
-        "time": alteration.time,
-        "stream": alteration.stream,
-        "dir": alteration.direction,
-        "client": alteration.client,
-        "server": alteration.server,
-        "player": alteration.player,
-        "action": alteration.action,
-        "rule": alteration.rule,
-        "sent": alteration.sent,
-        "name": alteration.name,
-        "fields": alteration.fields,
-        "original": None if alteration.original is None else alteration.original.hex(),
-        "offset": alteration.offset,
-        "length": alteration.length,
-        "message": alteration.message,
-        "steps": [
-            {"path": step.path}
-            | ({} if step.before is msgspec.UNSET else {"before": step.before})
-            | ({} if step.after is msgspec.UNSET else {"after": step.after})
-            for step in one.steps()
-        ],
-    }
+    """An alteration as JSON."""
+    return {column.key: column.value(one) for column in _COLUMNS if column.key}
 
 
 # In words.
@@ -217,6 +181,6 @@ def how_often(count: int) -> str:
     return f"Kiebitz has altered what passed {'once' if count == 1 else f'{count} times'}"
 
 
-def deed_in_words(row: AlterationRow) -> str:
+def deed_in_words(row: StoredAlteration) -> str:
     """What was done to a message, by which rule, and what it was before."""
     return deed(row, _said(row.name, row.fields, row.original))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kiebitz.cli.differences.sides import Side, Sides
+from kiebitz.dissectors.model import Game, TableInfo
 from kiebitz.storage.diff import Difference
-from kiebitz.storage.read.timeline import GameRow, TableRow
 
 
 def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
@@ -79,11 +79,11 @@ def _references(side: Side, ids: list[int | None]) -> dict[int, dict[str, Any]]:
     return {event.id: side.reference(event) for event in side.timeline.events() if event.id in wanted}
 
 
-def _table(row: TableRow | None) -> dict[str, Any] | None:
+def _table(row: TableInfo | None) -> dict[str, Any] | None:
     return None if row is None else {"id": row.id, "protocol": row.protocol, "server": row.server}
 
 
-def _game(side: Side, row: GameRow | None) -> dict[str, Any] | None:
+def _game(side: Side, row: Game | None) -> dict[str, Any] | None:
     if row is None:
         return None
     number = side.numbers.number("games", row.id)

@@ -17,13 +17,12 @@ from kiebitz.dissectors.diff.states import StateDifference, compare_states
 from kiebitz.dissectors.escaping import json_text, printable
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.grammar import shortened
-from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import counted
 from kiebitz.storage.diff import Difference
 from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.read.timeline import TableRow
 
 _BEFORE = 4
 """Moves that are shown before the first divergence."""
@@ -150,7 +149,7 @@ class _Moment(msgspec.Struct, frozen=True):
         return Drawn(above, onlooker.table(self.table_id, self.state, events))
 
 
-def _moment(side: Side, table: TableRow, own: int | None, before: int | None) -> _Moment:
+def _moment(side: Side, table: TableInfo, own: int | None, before: int | None) -> _Moment:
     event = side.event(own) if own is not None else None
     if event is not None:
         return _Moment(side, table.id, event, event.seq)

@@ -54,7 +54,7 @@ class Conversation:
     @property
     def dissector(self) -> Dissector | None:
         """The protocol that is spoken; None while none is recognised."""
-        return dissector_of(self.stream.protocol) if self.stream.protocol is not None else None
+        return dissector_of(self.stream.protocol)
 
     def take(self, direction: Direction, ts_ns: int, data: bytes) -> None:
         """Read the next piece."""

@@ -22,7 +22,7 @@ from kiebitz.proxy.mitmproxy.flows import FlowJournal
 from kiebitz.proxy.mitmproxy.streams import Streams
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
-from kiebitz.services.recording.supervisor import RecorderProcess
+from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.storage.database.schema import StorageError
 
 
@@ -83,7 +83,7 @@ class _Session:
     """One recording. Raises StorageError, and OSError if there can be no journal."""
 
     def __init__(self, database: str, modes: Sequence[str], decode_as: Sequence[str]) -> None:
-        self._recorder = RecorderProcess(
+        self._recorder = RecorderSupervisor(
             database,
             on_trouble=lambda sentence: log.warn(f"Kiebitz: {sentence}"),
             tell=_tell,

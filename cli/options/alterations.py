@@ -19,10 +19,10 @@ from kiebitz.dissectors.editing.assignment_parser import (
 )
 from kiebitz.dissectors.editing.item_edits import Splice
 from kiebitz.dissectors.editing.message_encoding import edited, made
-from kiebitz.dissectors.model import OPPOSITE, Direction
+from kiebitz.dissectors.model import OPPOSITE, Direction, Message
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.recorded_bytes import Bytes
 from kiebitz.storage.read.timeline import Timeline
 
@@ -103,7 +103,7 @@ def splices_of(timeline: Timeline, wishes: Sequence[Wish]) -> list[Splice]:
     return [*found.by_message.values()]
 
 
-def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[MessageRow]:
+def copies(timeline: Timeline, wish: Wish, wishes: Sequence[Wish]) -> list[Message]:
     """The messages that tell of the same event as one that is dropped or edited, and are left as they are.
 
     Of one that is edited only those that say just the same, so that the same can be done to them.
@@ -146,33 +146,31 @@ class _Splices:
         instead = b"" if wish.verb == "drop" else self._edited(row, wish)
         self.by_message[row.id] = msgspec.structs.replace(splice, instead=instead)
 
-    def _splice(self, row: MessageRow) -> Splice:
+    def _splice(self, row: Message) -> Splice:
         """What becomes of a message so far."""
         return self.by_message.get(row.id) or Splice(
-            row.stream_id, row.direction, row.offset, row.length, row.ts_ns
+            row.stream.id, row.direction, row.offset, row.length, row.ts_ns
         )
 
-    def _dissector(self, row: MessageRow) -> Dissector:
-        (protocol,) = self._timeline.connection.execute(
-            "SELECT protocol FROM streams WHERE id = ?", (row.stream_id,)
-        ).fetchone()
+    def _dissector(self, row: Message) -> Dissector:
+        protocol = row.stream.protocol
         dissector = dissector_of(protocol)
         if dissector is None:
-            raise AssignmentError(not_installed(protocol))
+            raise AssignmentError(not_installed(str(protocol)))
         return dissector
 
-    def _edited(self, row: MessageRow, wish: Wish) -> bytes:
+    def _edited(self, row: Message, wish: Wish) -> bytes:
         """A message's bytes with other values."""
-        stretches = self._bytes.between(row.stream_id, row.direction, row.offset, row.offset + row.length)
+        stretches = self._bytes.between(row.stream.id, row.direction, row.offset, row.offset + row.length)
         frame = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
         return edited(self._dissector(row), frame, row.direction, wish.assignments)
 
-    def _new(self, row: MessageRow, wish: Wish) -> tuple[Direction, bytes]:
+    def _new(self, row: Message, wish: Wish) -> tuple[Direction, bytes]:
         """The bytes of a message that is put in on the stream of another one, and which way they go."""
         directions = (row.direction, OPPOSITE[row.direction])
         return made(self._dissector(row), wish.name, directions, wish.assignments)
 
-    def _under_way(self, row: MessageRow, direction: Direction) -> MessageRow:
+    def _under_way(self, row: Message, direction: Direction) -> Message:
         """Behind which message one that goes the other way can follow this one.
 
         As a rule that is this one. But of a byte stream's other direction a part of a message may have come.
@@ -180,8 +178,8 @@ class _Splices:
         (come,) = self._timeline.connection.execute(
             "SELECT max(offset + length) FROM chunks WHERE stream_id = ? AND direction = ? AND id <"
             " (SELECT min(id) FROM chunks WHERE stream_id = ? AND direction = ? AND offset + length >= ?)",
-            (row.stream_id, direction, row.stream_id, row.direction, row.offset + row.length),
+            (row.stream.id, direction, row.stream.id, row.direction, row.offset + row.length),
         ).fetchone()
         begun = "m.stream_id = ? AND m.direction = ? AND m.offset < ? AND m.offset + m.length > ?"
-        parameters = (row.stream_id, direction, come or 0, come or 0)
+        parameters = (row.stream.id, direction, come or 0, come or 0)
         return next(messages(self._timeline, begun, parameters), row)

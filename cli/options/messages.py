@@ -9,8 +9,9 @@ import click
 
 from kiebitz.cli.param_type import ParamType
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Message
 from kiebitz.services.sessions import nearest_number
-from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.timeline import Timeline
 
 _NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
@@ -40,7 +41,7 @@ def leading_number(text: str) -> tuple[int | None, str]:
     return (None, text) if form is None else (int(form[1]), form[2] or "")
 
 
-def message_numbered(timeline: Timeline, number: int) -> MessageRow:
+def message_numbered(timeline: Timeline, number: int) -> Message:
     """The message of this number within the session. Raises NoSuchMessageError."""
     row = next(messages(timeline, "m.id = ?", [timeline.numbers.row_id("messages", number)]), None)
     if row is None:

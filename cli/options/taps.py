@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.proxy.taps.nats_url import Place, check_name, own_name, parse_place
 from kiebitz.services.publishing.tapping import Tapping, check_reachable
+
+if TYPE_CHECKING:
+    from kiebitz.services.publishing.supervisor import TapSupervisor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,3 +68,13 @@ def tapping(
         )
     check_reachable(place, credentials)
     return Tapping(place, name or own_name(), credentials)
+
+
+def tapped(tapping: Tapping | None, database: str) -> AbstractContextManager[TapSupervisor | None]:
+    """Return the tap of a recording as a context; None stands for no tap. Raises StorageError."""
+    if tapping is None:
+        return nullcontext()
+    # It takes its time to load, and most recordings are not published.
+    from kiebitz.services.publishing.supervisor import TapSupervisor
+
+    return TapSupervisor(tapping, database)

@@ -8,23 +8,23 @@ from itertools import groupby, zip_longest
 
 from kiebitz.cli.terminal.console import Styled, show_line, terminal_columns, wrapped
 from kiebitz.cli.terminal.output import show
-from kiebitz.cli.terminal.table import Column, Row, batches
+from kiebitz.cli.terminal.table import Column, batches
 from kiebitz.dissectors.conformance.expectations import Level
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.services.probing.results import ANY_MESSAGE, IN_PLAY, demanded, group_of
+from kiebitz.services.probing.results import ANY_MESSAGE, IN_PLAY, group_of
 from kiebitz.services.standard_streams import tell
 
 _CASES = (
-    Column("case", "case", stays=True),
+    Column("case", "case", stays=True, of="name"),
     Column("kind"),
     Column("message"),
     Column("field"),
     Column("sentence", "sentence"),
-    Column("level", "level"),
-    Column("right", "right", text=", ".join),
-    Column("clause", "clause"),
-    Column("quote"),
+    Column("level", "level", of="demand.level"),
+    Column("right", "right", text=", ".join, of=lambda case: list(case.demand.right)),
+    Column("clause", "clause", of="demand.clause"),
+    Column("quote", of="demand.quote"),
 )
 
 _LEVELS: tuple[Level, ...] = ("must", "should", "open")
@@ -47,17 +47,11 @@ def show_cases(cases: Sequence[Case], as_json: bool) -> None:
     """Show the cases on stdout, and how many there are on stderr."""
     columns = terminal_columns()
     if as_json or columns is None:
-        show(_CASES, batches(map(_row, cases)), "json" if as_json else None, "there are no cases")
+        show(_CASES, batches(cases), "json" if as_json else None, "there are no cases")
         return
     for group, of_group in groupby(cases, lambda case: group_of(case)):
         _show_group(group, [*of_group], columns)
     tell(_counted(cases))
-
-
-def _row(case: Case) -> Row:
-    demand = demanded(case)
-    told = (case.name, case.kind, case.message, case.field, case.sentence, demand.level)
-    return (*told, list(demand.right), demand.clause, demand.quote)
 
 
 def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:

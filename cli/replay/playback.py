@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from kiebitz.cli.spectator.view import RECENT, Onlooker
 from kiebitz.cli.terminal.console import show_line
 from kiebitz.cli.terminal.screen import Console
-from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.model import Event, Game
 from kiebitz.storage.read.seek import Step
-from kiebitz.storage.read.timeline import GameRow, Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 
 class Timing(ABC):
@@ -58,7 +58,7 @@ class Lines(Timing):
 class Paper:
     """Output on which nobody turns back: a line for each event, then the table."""
 
-    def __init__(self, timeline: Timeline, onlooker: Onlooker, game: GameRow | None) -> None:
+    def __init__(self, timeline: Timeline, onlooker: Onlooker, game: Game | None) -> None:
         self._timeline = timeline
         self._onlooker = onlooker
         self._game = game.id if game is not None else None

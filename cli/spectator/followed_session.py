@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.spectator.view import Onlooker
-from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.message_queries import groups_seen
 from kiebitz.storage.read.search import Search, Streams, diagnostics_on, events_of, messages_on
-from kiebitz.storage.read.timeline import TableRow, Timeline, sessions
+from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.session.session import RESTART_S, Session
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Watched:
         """A question was not answered: another program has the database to itself, say."""
         self._failure = error
 
-    def tables(self) -> list[TableRow]:
+    def tables(self) -> list[TableInfo]:
         """The tables that are shown, oldest first."""
         known = self.onlooker.tables()
         return [table for table in self.timeline.tables() if table.id in known]
@@ -107,7 +107,7 @@ class Watched:
 
     # What is looked for.
 
-    def course(self, table: TableRow) -> Course:
+    def course(self, table: TableInfo) -> Course:
         """A table's events, as far as they may be seen and are wanted."""
         search = None
         if (self.player, self.wanted, self.game_id, self._between) != (None, None, None, None):
@@ -118,15 +118,15 @@ class Watched:
             search = events_of(self.timeline, table.id, self.wanted, self.game_id, self._between, may_see)
         return Course(self.timeline, table.id, search)
 
-    def messages(self, table: TableRow | None) -> Search:
+    def messages(self, table: TableInfo | None) -> Search:
         """The messages that may be seen and are wanted: a table's, or all."""
         return messages_on(self.timeline, self._streams(table), self.wanted)
 
-    def diagnostics(self, table: TableRow | None) -> Search:
+    def diagnostics(self, table: TableInfo | None) -> Search:
         """The diagnostics likewise."""
         return diagnostics_on(self.timeline, self._streams(table), self.wanted, groups_seen(self.player))
 
-    def marks(self, table: TableRow | None) -> Search:
+    def marks(self, table: TableInfo | None) -> Search:
         """The diagnostics that may be seen, whatever the filter."""
         return diagnostics_on(self.timeline, self._streams(table), None, groups_seen(self.player))
 
@@ -134,7 +134,7 @@ class Watched:
         """The streams that may be seen, None for all."""
         return self.onlooker.streams() if self.player is not None else None
 
-    def _streams(self, table: TableRow | None) -> Streams:
+    def _streams(self, table: TableInfo | None) -> Streams:
         return table if self.player is None else self.streams()
 
     # How it grows.

@@ -13,7 +13,6 @@ from kiebitz.cli.terminal.screen import Group, RenderableType, Text
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
-from kiebitz.services.sessions import since
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.seek import seen_state
 from kiebitz.storage.read.timeline import Timeline
@@ -94,7 +93,7 @@ class Onlooker:
 
     def seconds(self, event: Event) -> float:
         """When an event happened: seconds since the session's start."""
-        return since(self._timeline, event.ts_ns) or 0.0
+        return self._timeline.seconds(event.ts_ns)
 
     def latest(self, events: Sequence[Event]) -> str:
         """The latest of these events that is shown, in a sentence."""

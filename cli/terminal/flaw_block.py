@@ -9,7 +9,7 @@ from kiebitz.cli.terminal.console import Styled, wrapped
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Diagnostic
 from kiebitz.services.evidence.excerpt import Line
-from kiebitz.storage.read.message_queries import DiagnosticRow
+from kiebitz.storage.read.message_queries import StoredDiagnostic
 
 OWN_DOING = "Kiebitz did this"
 """What is said of a flaw in a message that Kiebitz has written."""
@@ -26,7 +26,7 @@ def place_of(offset: int, message: str | None, message_offset: int | None) -> st
     return f"byte {offset - message_offset} of {name} ({offset} of that direction)"
 
 
-def reasons(flaw: Diagnostic | DiagnosticRow) -> Iterator[tuple[str, str]]:
+def reasons(flaw: Diagnostic | StoredDiagnostic) -> Iterator[tuple[str, str]]:
     """What is said of a flaw below its bytes."""
     if flaw.expected is not None:
         yield "expected", flaw.expected

@@ -15,10 +15,10 @@ from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.escaping import field_words, value_words
 from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.services.evidence.excerpt import shown_bytes
 from kiebitz.services.wording import counted
 from kiebitz.storage.read.alterations import IN_WORDS
-from kiebitz.storage.read.message_queries import MessageRow
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.message_detail import AsSent, ChangeInFull, Copy, MessageInFull
 from kiebitz.storage.session.session import Message
@@ -46,8 +46,8 @@ def message_lines(shown: MessageInFull, columns: int) -> list[Text]:
 def neighbour_lines(
     timeline: Timeline,
     message: Message,
-    before: Sequence[MessageRow],
-    after: Sequence[MessageRow],
+    before: Sequence[StoredMessage],
+    after: Sequence[StoredMessage],
     columns: int,
 ) -> list[Text]:
     """What was said before and after a message on its stream, a line of at most so many columns each."""
@@ -167,8 +167,8 @@ def _told(copy: Copy, message: Message) -> str:
     return f"#{copy.number} {way} {copy.player or named(copy.client)} (stream {copy.stream}), {later}"
 
 
-def _in_short(timeline: Timeline, row: MessageRow) -> str:
+def _in_short(timeline: Timeline, row: StoredMessage) -> str:
     """A neighbour on a line."""
-    number, seconds = timeline.numbers.number("messages", row.id), (row.ts_ns - timeline.started_ns) / 1e9
+    number, seconds = timeline.numbers.number("messages", row.id), timeline.seconds(row.ts_ns)
     words = shortened(field_words(row.fields), _SHOWN)
     return f"#{number} {seconds:.6f} s, {row.direction}: {row.name} {words}".rstrip()

@@ -1,6 +1,6 @@
 """How listings come out: a table for people, or JSON, CSV or TSV for programs, row by row.
 
-A listing is columns and batches of rows. Nothing waits for the last row.
+A listing is columns and batches of records. Nothing waits for the last record.
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ def output_options(command: Command) -> Command:
     return reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def show(columns: Sequence[Column], rows: Iterable[Sequence[Row]], form: Form | None, nothing: str) -> None:
-    """Write batches of rows to stdout as they come; the sentence `nothing` to stderr if there are none."""
+def show(
+    columns: Sequence[Column], records: Iterable[Sequence[Any]], form: Form | None, nothing: str
+) -> None:
+    """Write batches of records to stdout as they come; the sentence `nothing` to stderr if there are none."""
     seen = 0
+    shown = [column for column in columns if (column.key if form else column.title)]
+    values = [column.value for column in shown]
 
-    def counted() -> Iterator[Sequence[Row]]:
+    def rows() -> Iterator[Sequence[Row]]:
         nonlocal seen
-        for batch in rows:
+        for batch in records:
             seen += len(batch)
-            yield batch
+            yield [[value(record) for value in values] for record in batch]
             flush()
 
     if form is None:
-        show_table(columns, counted())
+        show_table(shown, rows())
     else:
         write = {"json": _json, "nl": _lines, "csv": _csv, "tsv": _tsv}[form]
-        places = [place for place, column in enumerate(columns) if column.key]
-        of_programs = ([[row[place] for place in places] for row in batch] for batch in counted())
-        write([columns[place].key for place in places], of_programs)
+        write([column.key for column in shown], rows())
     if not seen:
         warn(nothing)
 

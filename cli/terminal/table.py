@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +21,8 @@ from kiebitz.services.evidence.cells import cell_len, set_cell_size
 from kiebitz.services.standard_streams import warn
 
 Row = Sequence[Any]
+
+Record = TypeVar("Record")
 
 BATCH = 500
 """Rows that are looked at together."""
@@ -67,11 +70,13 @@ def short_address(value: Any) -> str:
 class Column(msgspec.Struct, frozen=True):
     """A column: its `key` for programs, its `title` for people, and how a table writes its values.
 
-    Without a title it is for programs only, without a key for people only. `right` aligns it to the right,
-    `width` is the least number of cells it takes. `short` writes its values where there is little room.
-    `least` cells are left of it at the least where it may be cut; with None it is never cut. A value whose
-    `end_matters` is cut at its beginning. A column may be left out as a whole unless it `stays`. A value may
-    have a `colour`, one of click's names. With one table, what is `of_tables` is not shown.
+    Of a record it has the attribute `of`, or what that function returns; by default the attribute of its key,
+    or the record itself where it has none. Without a title it is for programs only, without a key for people
+    only. `right` aligns it to the right, `width` is the least number of cells it takes. `short` writes its
+    values where there is little room. `least` cells are left of it at the least where it may be cut; with
+    None it is never cut. A value whose `end_matters` is cut at its beginning. A column may be left out as a
+    whole unless it `stays`. A value may have a `colour`, one of click's names. With one table, what is
+    `of_tables` is not shown.
     """
 
     key: str
@@ -85,16 +90,27 @@ class Column(msgspec.Struct, frozen=True):
     stays: bool = False
     colour: Callable[[Any], str | None] | None = None
     of_tables: bool = False
+    of: str | Callable[[Any], Any] = ""
+
+    @property
+    def value(self) -> Callable[[Any], Any]:
+        """Function that returns the column's value of a record."""
+        if callable(self.of):
+            return self.of
+        name = self.of or self.key
+        return attrgetter(name) if name else lambda record: record
 
 
-def number(key: str = "number", title: str = "#", width: int = 0) -> Column:
+def number(
+    key: str = "number", title: str = "#", width: int = 0, of: str | Callable[[Any], Any] = ""
+) -> Column:
     """The column of what a row is called."""
-    return Column(key, title, right=True, width=width, stays=True)
+    return Column(key, title, right=True, width=width, stays=True, of=of)
 
 
-def moment(key: str, title: str, width: int = 0) -> Column:
+def moment(key: str, title: str, width: int = 0, of: str | Callable[[Any], Any] = "") -> Column:
     """A column of times, in seconds."""
-    return Column(key, title, right=True, width=width, text=seconds, short=milliseconds, stays=True)
+    return Column(key, title, right=True, width=width, text=seconds, short=milliseconds, stays=True, of=of)
 
 
 def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Column:
@@ -112,25 +128,31 @@ def address(key: str, title: str, width: int = 0, of_tables: bool = False) -> Co
     )
 
 
-class Who(msgspec.Struct, frozen=True):
-    """Somebody at an address, and what they call themselves if they have said so."""
-
-    address: str
-    name: str | None
-
-
 def who(width: int = 0) -> Column:
-    """The column, for people, of `Who` a row is about: the name, or else the address."""
+    """Return the column, for people, of a record's client: the player's name, or else the address."""
     return Column(
         "",
         "who",
         width=width,
-        text=lambda one: one.name or named(one.address),
-        short=lambda one: one.name or short_address(one.address),
+        text=lambda one: one.player or _address(one.client),
+        short=lambda one: one.player or short_address(one.client),
         least=9,
-        end_matters=lambda one: one.name is None,
+        end_matters=lambda one: one.player is None,
         stays=True,
     )
+
+
+def behind(front: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
+    """Return columns of pairs: those of `front` show the first of a pair, the others the second."""
+    return [
+        msgspec.structs.replace(column, of=_of_part(column.value, place))
+        for place, part in enumerate((front, columns))
+        for column in part
+    ]
+
+
+def _of_part(value: Callable[[Any], Any], place: int) -> Callable[[Any], Any]:
+    return lambda pair: value(pair[place])
 
 
 def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
@@ -141,23 +163,22 @@ def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
     ]
 
 
-def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Rows that are all there already, in batches."""
-    remaining = iter(rows)
+def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield records in batches."""
+    remaining = iter(records)
     while batch := list(islice(remaining, BATCH)):
         yield batch
 
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[Row]]) -> None:
     """Write batches of rows to stdout as they come, below their titles."""
-    places = [place for place, column in enumerate(columns) if column.title]
-    table = _Table([columns[place] for place in places], terminal_columns())
+    table = _Table(columns, terminal_columns())
     remaining = iter(rows)
-    first = [[row[place] for place in places] for row in next(remaining, ())]
+    first = next(remaining, ())
     table.begin(first)
     table.show(first)
     for batch in remaining:
-        table.show([[row[place] for place in places] for row in batch])
+        table.show(batch)
 
 
 class _Table:

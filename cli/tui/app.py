@@ -19,7 +19,7 @@ from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.screen import RenderableType, Text
 from kiebitz.cli.tui.dialogs import Choice, Help
 from kiebitz.cli.tui.filter_line import FilterLine
-from kiebitz.cli.tui.held_messages import ByHand, Deed
+from kiebitz.cli.tui.held_messages import Deed, HeldMessages
 from kiebitz.cli.tui.keys import bindings, line_of_keys, told
 from kiebitz.cli.tui.listing import Listing
 from kiebitz.cli.tui.lists import BlockRows, SaidRows
@@ -33,8 +33,8 @@ from kiebitz.cli.tui.status import pane_title, status
 from kiebitz.cli.tui.strip_rendering import has_letters
 from kiebitz.cli.tui.style import CSS
 from kiebitz.cli.tui.timeline_bar import Bar
-from kiebitz.services.alteration.control_client import HandsClient
-from kiebitz.storage.read.timeline import TableRow
+from kiebitz.dissectors.model import TableInfo
+from kiebitz.services.alteration.control_client import ControlClient
 
 _WIDE, _HIGH = 130, 24
 """From so many columns and rows on the panes stand beside the picture."""
@@ -67,12 +67,12 @@ class WatchApp(App[int], inherit_bindings=False):
     CSS = CSS
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, viewer: Viewer, said: Said | None = None, hands: HandsClient | None = None) -> None:
+    def __init__(self, viewer: Viewer, said: Said | None = None, hands: ControlClient | None = None) -> None:
         super().__init__(ansi_color=True)
         self.viewer = viewer
         self._said = said
         self._letters = has_letters("←→●┃━─")
-        self.by_hand = ByHand(self, self, hands, lambda: viewer.watched.player is None, self._letters)
+        self.by_hand = HeldMessages(self, self, hands, lambda: viewer.watched.player is None, self._letters)
         self.passing = Passing(self, self, viewer, said)
         self._has_chosen = False
         self.pane = PANES[0]
@@ -188,6 +188,7 @@ class WatchApp(App[int], inherit_bindings=False):
             if not self.viewer.follows:
                 self.viewer.begin()
         self.run_worker(self.passing.follow())
+        self.by_hand.start()
         self.passing.play()
         self._arrange()
 
@@ -437,7 +438,7 @@ class WatchApp(App[int], inherit_bindings=False):
         self.query_one("#sight", ContentSwitcher).current = "several" if several else "one"
         self.viewer.side_by_side = several
 
-    def _enlarge(self, table: TableRow | None) -> None:
+    def _enlarge(self, table: TableInfo | None) -> None:
         self._has_chosen = True
         self.show_several(False)
         if table is not None:

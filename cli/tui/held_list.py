@@ -1,4 +1,4 @@
-"""What waits to be acted on by hand: the line above the status, and the rows of the pane."""
+"""Held messages: the line above the status, and the rows of the pane."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kiebitz.services.alteration.control_server import HeldMessage
 _ALARM = "bold red"
 
 _ROWS = 3
-"""The line above the status takes so many rows at the most."""
+"""Maximum number of rows of the line above the status."""
 
 
 class HeldRows(Rows):
@@ -30,7 +30,7 @@ class HeldRows(Rows):
         return len(self.held.messages)
 
     def take(self, held: Held) -> None:
-        """These wait now."""
+        """Replace the list."""
         self.held = held
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
@@ -50,7 +50,7 @@ class HeldRows(Rows):
 
 
 def strip(held: Held, width: int, key: str) -> Text:
-    """What has waited longest, or for too long, and how many more, in lines of a width; `key` leads to it."""
+    """Return the overdue or oldest message and the number of others, in lines of a width, with the `key`."""
     message = next(filter(held.is_overdue, held.messages), held.messages[0])
     is_overdue = held.is_overdue(message)
     text = Text.assemble(

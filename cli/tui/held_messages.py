@@ -1,4 +1,4 @@
-"""Acting by hand on what a relay holds, as the keys have it; a pane and the line above the status show it."""
+"""Held messages of a relay: the keys that act on them, the pane and the line above the status."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from textual.widgets import Static
 from kiebitz.cli.tui.held_dialogs import AnswerHeld, EditHeld
 from kiebitz.cli.tui.held_list import HeldRows, strip
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.services.alteration.control_client import HandsClient, Held, NoAnswerError
-from kiebitz.services.alteration.control_server import Act, HandsError, HeldMessage
+from kiebitz.services.alteration.control_client import ControlClient, Held, NoAnswerError
+from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
 
 Deed = Literal["let-go", "change", "drop", "answer", "let-all-go"]
-"""What a key does."""
+"""Actions of the keys."""
 
 _TICK_S = 0.1
-"""So often is shown how long it waits."""
+"""Interval (seconds) between two updates of the waiting times."""
 
 
 class Sight(Protocol):
-    """Where it is shown."""
+    """The application, as held messages need it."""
 
     def show_hands(self) -> None:
-        """Others wait; or there is a pane of what is held, or none any more."""
+        """Adapt to another list, or to a pane that has come or gone."""
 
     def note(self, sentence: str) -> None:
-        """Say what was just done."""
+        """Show a sentence in the status line."""
 
 
-class ByHand:
-    """What waits at the relay that records a session; `may_act` says whether one who looks so may see it."""
+class HeldMessages:
+    """The held messages of a relay; `may_act` is True if the current viewer may see them."""
 
     def __init__(
         self,
         app: App[Any],
         sight: Sight,
-        client: HandsClient | None,
+        client: ControlClient | None,
         may_act: Callable[[], bool],
         letters: bool,
     ) -> None:
@@ -51,20 +51,25 @@ class ByHand:
         self._shown: object = None
         self._ticked_s = 0.0
         self._own: int | None = None
-        """The number of a message that one has just had something done to."""
+        """Number of the message that the user has just acted on."""
 
     @property
     def held(self) -> Held | None:
-        """What waits; None where nothing can be held, or is for these eyes."""
+        """The held messages; None where none can be held, or the viewer may not see them."""
         return self._client.held if self._client is not None and self._may_act() else None
 
     @property
     def is_there(self) -> bool:
-        """Whether there is a relay that can hold."""
+        """True if there is a relay that can hold messages."""
         return self.held is not None
 
+    def start(self) -> None:
+        """Follow the relay, as long as the application runs."""
+        if self._client is not None:
+            self._app.run_worker(self._client.run())
+
     def tick(self) -> None:
-        """Show what has changed, and how long it waits."""
+        """Show changes and waiting times."""
         if self._client is None:
             return
         held, now = self.held, time.monotonic()
@@ -78,7 +83,7 @@ class ByHand:
         self.show()
 
     def show(self) -> None:
-        """Show it in the line above the status, and in the pane if that is seen."""
+        """Update the line above the status, and the pane if it is open."""
         held = self.held
         line = self._app.query_one("#waiting", Static)
         line.display = bool(held)
@@ -87,7 +92,7 @@ class ByHand:
         self._listing.renew()
 
     def do(self, deed: Deed) -> None:
-        """What a key asks for."""
+        """Carry out the action of a key."""
         message = self._message
         if deed == "let-all-go":
             self._run(self._act("let-all-go", None, "all that waited was let go"))
@@ -112,12 +117,12 @@ class ByHand:
 
     @property
     def _message(self) -> HeldMessage | None:
-        """The one that is chosen, if it still waits."""
+        """The selected message, if it is still held."""
         place = self._listing.place
         return self.rows.held.messages[place] if 0 <= place < len(self.rows) else None
 
     def _take(self, held: Held) -> None:
-        """Show these. Nobody is to act on another message because the one that they chose is gone."""
+        """Show a list. The selection never jumps to another message because the selected one is gone."""
         chosen, was_empty = self._message, not self.rows
         self.rows.take(held)
         numbers = [message.number for message in held.messages]
@@ -127,7 +132,7 @@ class ByHand:
         elif chosen is not None and chosen.number in numbers:
             place = numbers.index(chosen.number)
         elif chosen is not None and chosen.number == self._own:
-            # One's own doing: the next one is in its place.
+            # The user's own action: the next message is in its place.
             place = self._listing.place
         self._listing.choose(place)
 
@@ -136,13 +141,13 @@ class ByHand:
             self._sight.note("it was let go with other values")
 
     async def _ask(self, do: Act, message: HeldMessage | None, text: str = "") -> str | None:
-        """Why it was not done; None if it was."""
+        """Return why it was refused; None if it was not."""
         assert self._client is not None
         if message is not None and do != "answer":
             self._own = message.number
         try:
-            await self._client.have_done(do, message.number if message is not None else None, text)
-        except HandsError as error:
+            await self._client.ask(do, message.number if message is not None else None, text)
+        except ControlError as error:
             if not isinstance(error, NoAnswerError):
                 self._own = None
             return str(error)

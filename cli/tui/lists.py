@@ -9,28 +9,27 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from kiebitz.cli.listings import said
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.cli.tui.log_tail import Said
-from kiebitz.dissectors.escaping import field_words
-from kiebitz.dissectors.model import Action, Direction
-from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.model import Action, Direction, Message, Stream
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
-    MessageOnStream,
-    StreamOnList,
-    flaws_numbered,
+    CountedStream,
+    diagnostics_numbered,
     flaws_of_messages,
     groups_seen,
     messages_numbered,
     streams_numbered,
 )
-from kiebitz.storage.read.players import names_of_streams
+from kiebitz.storage.read.players import StreamNames
 from kiebitz.storage.read.search import Search
+from kiebitz.storage.session.session import message_record
 
 ARROWS: dict[bool, dict[Direction, str]] = {
     True: {"c2s": "→", "s2c": "←"},
@@ -85,13 +84,12 @@ class Names:
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
-        self._names: dict[int, str] = {}
-        self._upto = 0
+        self._names = StreamNames()
         self._learned_s = 0.0
 
-    def get(self, stream: int, client: str) -> str:
+    def of(self, stream: Stream) -> str:
         """A client's name, or else its address."""
-        return self._names.get(stream, short_address(client))
+        return self._names.names.get(stream.id, short_address(stream.client))
 
     def learn(self) -> None:
         """Look now and then what was said since the last time. Raises sqlite3.Error."""
@@ -99,11 +97,8 @@ class Names:
         if now - self._learned_s < _LEARN_EVERY_S:
             return
         self._learned_s = now
-        timeline = self._watched.timeline
-        (last,) = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
-        if last > self._upto and len(self._names) < _MOST_NAMES:
-            self._names |= names_of_streams(timeline, self._upto)
-            self._upto = last
+        if len(self._names.names) < _MOST_NAMES:
+            self._names.learn(self._watched.timeline)
 
 
 class MessageRows(Rows):
@@ -123,7 +118,7 @@ class MessageRows(Rows):
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         timeline = self._watched.timeline
         numbers = self.search.found[begin:end]
-        rows = {row.message.id: row for row in messages_numbered(timeline, numbers)}
+        rows = {row.id: row for row in messages_numbered(timeline, numbers)}
         flaws = flaws_of_messages(timeline, list(numbers), groups_seen(self._watched.player))
         # A player knows what came, not what was done on the way.
         altered = AlteredMessages(timeline) if self._watched.player is None else None
@@ -140,24 +135,15 @@ class MessageRows(Rows):
             for number in numbers
         ]
 
-    def _line(self, row: MessageOnStream, severities: Sequence[str], altered: Action | None) -> Text:
-        message = row.message
+    def _line(self, message: Message, severities: Sequence[str], altered: Action | None) -> Text:
         gravest = gravest_of(severities)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
-        dissector = dissector_of(row.protocol) if row.protocol is not None else None
-        gloss = (
-            dissector.presentation.gloss(message.name, message.direction, message.fields)
-            if dissector
-            else None
-        )
-        started = self._watched.timeline.started_ns
-        done = None if altered is None else f"altered[{altered}]"
-        said = " · ".join(filter(None, (done, gloss, field_words(message.fields))))
+        record = message_record(self._watched.timeline, message, None, altered)
         return Text.assemble(
-            (f"{(message.ts_ns - started) / 1e9:9.3f}", "dim"),
-            f" {self._arrows[message.direction]} {self._names.get(message.stream_id, row.client)}  ",
+            (f"{record.time:9.3f}", "dim"),
+            f" {self._arrows[message.direction]} {self._names.of(message.stream)}  ",
             (f"{mark}{message.name}", "bold" if not mark else f"bold {COLOURS[gravest]}" if gravest else ""),
-            f"  {said}",
+            f"  {said(record)}",
         )
 
 
@@ -176,13 +162,13 @@ class FlawRows(Rows):
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         timeline = self._watched.timeline
-        rows = flaws_numbered(timeline, self.search.found[begin:end])
+        rows = diagnostics_numbered(timeline, self.search.found[begin:end])
         return [
             Text.assemble(
-                (f"{(row.ts_ns - timeline.started_ns) / 1e9:9.3f}", "dim"),
+                (f"{timeline.seconds(row.ts_ns):9.3f}", "dim"),
                 " ",
                 (f"{row.severity}[{row.code}]", COLOURS[row.severity]),
-                f" {'server' if row.direction == 's2c' else self._names.get(row.stream_id, row.client)}: ",
+                f" {'server' if row.direction == 's2c' else self._names.of(row.stream)}: ",
                 row.text,
             )
             for row in rows
@@ -215,9 +201,9 @@ class StreamRows(Rows):
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         return [self._line(row) for row in streams_numbered(self._watched.timeline, self.ids[begin:end])]
 
-    def _line(self, row: StreamOnList) -> Text:
+    def _line(self, row: CountedStream) -> Text:
         state = "open" if row.closed_ns is None else row.close_reason or "closed"
-        name = self._names.get(row.id, row.client)
+        name = self._names.of(row)
         number = self._watched.timeline.numbers.number("streams", row.id)
         return Text.assemble(
             (f"{number:5} ", "dim"),

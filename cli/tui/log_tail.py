@@ -1,6 +1,6 @@
-"""What the program says that records, while the table is shown where it would have said it.
+"""The output of the recording process, while the table occupies its terminal.
 
-It writes into a file without a name; nobody waits for anybody, and a file takes what nobody reads.
+The process writes into an unnamed file, so neither process waits for the other.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 
 _MOST = 10_000
-"""So many lines are remembered; the oldest are let go."""
+"""Maximum number of lines kept; the oldest are dropped."""
 
 _PIECE = 1 << 16
 
 
 class Said:
-    """Its lines, read from the file that is open as `descriptor`."""
+    """The lines of the file that is open as `descriptor`."""
 
     def __init__(self, descriptor: int) -> None:
         self.lines: list[str] = []
@@ -25,11 +25,11 @@ class Said:
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether the program that records is gone."""
+        """True if the recording process is gone."""
         return os.getppid() != self._parent
 
     def read(self) -> bool:
-        """Whether there are more lines than before."""
+        """Read on; return True if there are more lines than before."""
         data = os.pread(self._descriptor, _PIECE, self._at)
         self._at += len(data)
         *whole, self._rest = (self._rest + data).split(b"\n")

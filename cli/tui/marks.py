@@ -7,8 +7,8 @@ from array import array
 from bisect import bisect_left, bisect_right, insort
 
 from kiebitz.cli.spectator.followed_session import Watched
-from kiebitz.storage.read.message_queries import FlawOnStream, flaws_numbered
-from kiebitz.storage.read.timeline import TableRow
+from kiebitz.dissectors.model import TableInfo
+from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered
 
 _PIECE = 20
 
@@ -20,7 +20,7 @@ _ID = (1 << _ID_BITS) - 1
 class Marks:
     """Events of a table, by their numbers, at which a game begins, or at which something is wrong."""
 
-    def __init__(self, watched: Watched, table: TableRow) -> None:
+    def __init__(self, watched: Watched, table: TableInfo) -> None:
         self._watched = watched
         self._table = table
         self._search = watched.marks(table)
@@ -38,12 +38,11 @@ class Marks:
         """Gather on for about so long; whether something is left. Raises sqlite3.Error."""
         end = time.monotonic() + seconds
         timeline = self._watched.timeline
-        (last,) = timeline.connection.execute("SELECT coalesce(max(id), 0) FROM diagnostics").fetchone()
-        is_more = self._search.go_on(last, seconds / 3)
+        is_more = self._search.go_on(timeline.last_id("diagnostics"), seconds / 3)
         while self._taken < len(self._search.found) and time.monotonic() < end:
             piece = self._search.found[self._taken : self._taken + _PIECE]
             self._taken += len(piece)
-            for flaw in flaws_numbered(timeline, piece):
+            for flaw in diagnostics_numbered(timeline, piece):
                 self._take(flaw)
         is_more |= self._taken < len(self._search.found)
         while (are_more_games := self._gather_games()) and time.monotonic() < end:
@@ -68,7 +67,7 @@ class Marks:
         place = bisect_left(self._errors, _error(begin, 0))
         return place < len(self._errors) and self._errors[place] < _error(end, 0)
 
-    def _take(self, flaw: FlawOnStream) -> None:
+    def _take(self, flaw: StoredDiagnostic) -> None:
         if flaw.severity == "note" or self._is_elsewhere(flaw):
             return
         seq = self._watched.timeline.seq_of_flaw(self._table.id, flaw.event_id, flaw.ts_ns)
@@ -77,11 +76,12 @@ class Marks:
         else:
             insort(self.warnings, seq)
 
-    def _is_elsewhere(self, flaw: FlawOnStream) -> bool:
+    def _is_elsewhere(self, flaw: StoredDiagnostic) -> bool:
         """Whether it is on a stream of another table; what belongs to none is told at each."""
-        return flaw.protocol is not None and (flaw.server, flaw.protocol) != (
-            self._table.server,
-            self._table.protocol,
+        stream, table = flaw.stream, self._table
+        return stream.protocol is not None and (stream.server, stream.protocol) != (
+            table.server,
+            table.protocol,
         )
 
     def _gather_games(self) -> bool:

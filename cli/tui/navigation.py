@@ -11,9 +11,8 @@ from kiebitz.cli.terminal.screen import RenderableType
 from kiebitz.cli.tui.lists import EventRows, FlawRows, MessageRows, Names, StreamRows
 from kiebitz.cli.tui.marks import Marks
 from kiebitz.cli.tui.playback_speed import Pace
-from kiebitz.dissectors.model import Event
-from kiebitz.storage.read.message_queries import flaws_numbered
-from kiebitz.storage.read.timeline import TableRow
+from kiebitz.dissectors.model import Event, TableInfo
+from kiebitz.storage.read.message_queries import diagnostics_numbered
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -41,7 +40,7 @@ class Viewer:
         self.notice = ""
         self.side_by_side = False
         """Whether all tables are looked at: then one moves through the events of all of them."""
-        self.table: TableRow | None = None
+        self.table: TableInfo | None = None
         self._has_letters = has_letters
         self._error: tuple[int, int] | None = None
         """The error one was led to: the number of its event, and its own."""
@@ -54,7 +53,7 @@ class Viewer:
         self.tables = watched.tables()
         self._choose(self._first_table())
 
-    def _first_table(self) -> TableRow | None:
+    def _first_table(self) -> TableInfo | None:
         """The table of the game that was asked for, or the one at which most has happened."""
         timeline = self.watched.timeline
         game = timeline.game(self.watched.game_id) if self.watched.game_id is not None else None
@@ -92,7 +91,7 @@ class Viewer:
         """The event one is at."""
         return self.course.event(self.course.place) if self.course is not None else None
 
-    def picture(self, table: TableRow | None = None) -> RenderableType | None:
+    def picture(self, table: TableInfo | None = None) -> RenderableType | None:
         """The table one looks at, or another one at the same moment, as it was then."""
         if self.table is None:
             return None
@@ -113,13 +112,13 @@ class Viewer:
         """The event one is at, on one line."""
         return self.watched.onlooker.line(self.event) if self.event is not None else ""
 
-    def place_of(self, table: TableRow) -> int:
+    def place_of(self, table: TableInfo) -> int:
         """The place in a table's course at this moment."""
         course = self._course(table)
         self._go_along(course)
         return course.place
 
-    def latest(self, table: TableRow) -> str:
+    def latest(self, table: TableInfo) -> str:
         """The last event of a table by now, in a sentence."""
         event = self._course(table).event(self._course(table).place)
         return self.watched.onlooker.sentence(event) if event is not None else "nothing has happened yet"
@@ -142,7 +141,7 @@ class Viewer:
         if pane == "messages" and place >= 0:
             return self.messages.search.found[place]
         if pane == "flaws":
-            flaws = flaws_numbered(self.watched.timeline, [self.flaws.search.found[place]])
+            flaws = diagnostics_numbered(self.watched.timeline, [self.flaws.search.found[place]])
             return next((flaw.message_id for flaw in flaws), None)
         return None
 
@@ -221,7 +220,7 @@ class Viewer:
         at, number = found
         self._go_to(at)
         self._error = found
-        flaws = flaws_numbered(self.watched.timeline, [number])
+        flaws = diagnostics_numbered(self.watched.timeline, [number])
         for flaw in flaws:
             self._message = flaw.message_id
             self.notice = f"{flaw.severity}[{flaw.code}]: {flaw.text}"
@@ -317,7 +316,7 @@ class Viewer:
 
     # Looking otherwise.
 
-    def look_at(self, table: TableRow) -> None:
+    def look_at(self, table: TableInfo) -> None:
         """Look at another table at the same moment."""
         self._go_along(self._course(table))
         self._choose(table)
@@ -376,14 +375,13 @@ class Viewer:
         if self.table is not None:
             self._is_searching |= self.marks.go_on(seconds)
         self._names.learn()
-        connection = self.watched.timeline.connection
-        for name, rows in (("messages", self.messages), ("diagnostics", self.flaws)):
-            (last,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()
-            self._is_searching |= rows.search.go_on(last, seconds)
+        timeline = self.watched.timeline
+        self._is_searching |= self.messages.search.go_on(timeline.last_id("messages"), seconds)
+        self._is_searching |= self.flaws.search.go_on(timeline.last_id("diagnostics"), seconds)
 
     # The way there.
 
-    def _choose(self, table: TableRow | None) -> None:
+    def _choose(self, table: TableInfo | None) -> None:
         if table == self.table and self._courses:
             return
         self.table = table
@@ -396,7 +394,7 @@ class Viewer:
         if table is not None:
             self.events = EventRows(self.watched, self._course(table))
 
-    def _course(self, table: TableRow) -> Course:
+    def _course(self, table: TableInfo) -> Course:
         course = self._courses.get(table.id)
         if course is None:
             course = self._courses[table.id] = self.watched.course(table)

@@ -74,20 +74,14 @@ def run(viewer: Viewer) -> int:
     """Show it until somebody quits; the exit status. What a recorder says meanwhile is shown, too."""
     from kiebitz.cli.tui.app import WatchApp
     from kiebitz.cli.tui.log_tail import Said
-    from kiebitz.services.alteration.control_client import HandsClient
+    from kiebitz.services.alteration.control_client import ControlClient
 
     watched = viewer.watched
-    hands = HandsClient(lambda: watched.place) if watched.is_live else None
+    hands = ControlClient(lambda: watched.place) if watched.is_live else None
     descriptor = os.environ.get(RECORDER_SAYS, "")
     said = Said(int(descriptor)) if descriptor.isdecimal() else None
     app = WatchApp(viewer, said, hands)
-    if hands is not None:
-        hands.start()
-    try:
-        status = app.run()
-    finally:
-        if hands is not None:
-            hands.stop()
+    status = app.run()
     if said is not None and said.is_left_alone:
         warn("the program that records is gone; what it said:")
         while said.read():

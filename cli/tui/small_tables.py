@@ -11,7 +11,7 @@ from kiebitz.cli.terminal.screen import RenderableType, Text
 from kiebitz.cli.tui.navigation import Viewer
 from kiebitz.cli.tui.picture import Picture
 from kiebitz.cli.tui.strip_rendering import strip_of
-from kiebitz.storage.read.timeline import TableRow
+from kiebitz.dissectors.model import TableInfo
 
 _WIDTH, _HEIGHT = 38, 9
 """A picture gets so many columns and rows at least, where that is possible."""
@@ -25,7 +25,7 @@ _GUTTER = 2
 class _Small(Picture):
     """A table's picture; `table` may be another one when one looks at others."""
 
-    def __init__(self, viewer: Viewer, table: TableRow) -> None:
+    def __init__(self, viewer: Viewer, table: TableInfo) -> None:
         super().__init__(self._small)
         self.viewer = viewer
         self.table = table
@@ -59,7 +59,7 @@ class SmallTables(Grid):
         self._first = 0
 
     @property
-    def table(self) -> TableRow | None:
+    def table(self) -> TableInfo | None:
         """The table that is chosen."""
         tables = self._viewer.tables
         return tables[self._place] if self._place < len(tables) else None
@@ -68,7 +68,7 @@ class SmallTables(Grid):
         """Which table of how many is chosen."""
         return f"table {self._place + 1} of {len(self._viewer.tables)}"
 
-    def table_of(self, picture: Picture) -> TableRow | None:
+    def table_of(self, picture: Picture) -> TableInfo | None:
         """The table of a picture."""
         return picture.table if isinstance(picture, _Small) else None
 

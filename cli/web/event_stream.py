@@ -23,14 +23,13 @@ import msgspec
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Reach
-from kiebitz.cli.web.error_mapping import UNREADABLE, judged
 from kiebitz.cli.web.lists import event_records
 from kiebitz.cli.web.picture_cache import drawn_at
 from kiebitz.cli.web.query_executor import Desk
-from kiebitz.cli.web.reader import NotThereError, Reader, Served
+from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, Served, judged
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Event
-from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.faults import fault
 from kiebitz.services.sessions import session_of
 from kiebitz.services.standard_streams import warn
@@ -104,8 +103,9 @@ class Feed:
         """Whether some news wait for a player's copy."""
         self.status = records.Status(False, None, None)
         self.growth = records.Growth(0, 0)
-        self.hands = HandsClient(self._place)
+        self.hands = ControlClient(self._place)
         """What a relay holds that records it now."""
+        self._following: asyncio.Task[None] | None = None
         self._told_changes = 0
 
     async def start(self) -> None:
@@ -114,10 +114,14 @@ class Feed:
         self._changed = asyncio.Event()
         self._thread.start()
         await asyncio.to_thread(self._looked.wait)
+        if self.status.live:
+            self._following = asyncio.create_task(self.hands.run())
 
     def stop(self) -> None:
         """Look no more, and let those go who listen."""
         self._stopped.set()
+        if self._following is not None:
+            self._following.cancel()
         self._tell(())
 
     # In the event loop: one call for each browser.
@@ -210,8 +214,6 @@ class Feed:
         reader = Reader(self._served)
         self._note_status(watched)
         self._looked.set()
-        if watched.is_live:
-            self.hands.start()
         while watched.is_live and not self._stopped.wait(_LOOK_S if self._channels else _IDLE_S):
             try:
                 if watched.look() or self._is_held:
@@ -222,7 +224,6 @@ class Feed:
                 watched.fails(error)
             self._note_status(watched)
             self._note_hands()
-        self.hands.stop()
         if self._is_held:
             self._look(reader, is_last=True)
         reader.close()
@@ -262,12 +263,9 @@ class Feed:
 
     def _look(self, reader: Reader, is_last: bool = False) -> None:
         """Make news of what there is; where it `is_last`, no copy is waited for."""
-        connection, numbers = reader.timeline.connection, reader.timeline.numbers
-        message, diagnostic = connection.execute(
-            "SELECT (SELECT coalesce(max(id), 0) FROM messages),"
-            " (SELECT coalesce(max(id), 0) FROM diagnostics)"
-        ).fetchone()
-        growth = records.Growth(numbers.number("messages", message), diagnostic)
+        timeline = reader.timeline
+        message = timeline.numbers.number("messages", timeline.last_id("messages"))
+        growth = records.Growth(message, timeline.last_id("diagnostics"))
         if growth != self.growth:
             self.growth = growth
         upto = reader.timeline.last_event()

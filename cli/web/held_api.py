@@ -19,8 +19,9 @@ from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.request_params import BadQuestionError, ForbiddenError
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import field_words
-from kiebitz.services.alteration.control_client import HandsClient, Held
-from kiebitz.services.alteration.control_server import Act, HandsError, HeldMessage
+from kiebitz.services.alteration.control_client import ControlClient, Held
+from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
+from kiebitz.storage.session.session import project
 
 HEADER = "kiebitz-hands"
 """It must be there, whatever it says."""
@@ -94,14 +95,14 @@ async def deed_of(request: Request) -> Deed:
         raise BadQuestionError(f"this says nothing that can be done: {error}") from error
 
 
-async def act(hands: HandsClient, deed: Deed) -> None:
+async def act(hands: ControlClient, deed: Deed) -> None:
     """Have it done. Raises HandsRefusalError with the reason if it was not."""
     text = deed.text
     if deed.do == "change":
         text = await asyncio.to_thread(_assignments, hands.held, deed)
     try:
-        await hands.have_done(deed.do, deed.number, text)
-    except HandsError as error:
+        await hands.ask(deed.do, deed.number, text)
+    except ControlError as error:
         raise HandsRefusalError(str(error)) from error
 
 
@@ -121,19 +122,15 @@ def _assignments(held: Held | None, deed: Deed) -> str:
 
 
 def _message(held: Held, message: HeldMessage) -> records.HeldMessage:
-    return records.HeldMessage(
-        message.number,
-        message.stream,
-        message.direction,
-        sender(message),
-        receiver(message),
-        message.protocol,
-        message.name,
-        field_words(message.fields)[:_MOST_WORDS],
-        [records.HeldValue(slot.field, slot.value) for slot in slots(message)],
-        held.waited_ns(message) / 1e9,
-        None if message.bears_ns is None else message.bears_ns / 1e9,
-        patience(message),
-        message.rule,
-        answers(message),
+    return project(
+        records.HeldMessage,
+        message,
+        sender=sender(message),
+        receiver=receiver(message),
+        words=field_words(message.fields)[:_MOST_WORDS],
+        values=[records.HeldValue(slot.field, slot.value) for slot in slots(message)],
+        waited=held.waited_ns(message) / 1e9,
+        bears=None if message.bears_ns is None else message.bears_ns / 1e9,
+        patience=patience(message),
+        answers=answers(message),
     )

@@ -19,7 +19,6 @@ import msgspec
 
 from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
-from kiebitz.cli.web.drawn import Drawn
 from kiebitz.cli.web.lists import (
     diagnostic_record,
     event_records,
@@ -31,14 +30,14 @@ from kiebitz.cli.web.lists import (
 )
 from kiebitz.cli.web.page import joined_script, page_files
 from kiebitz.cli.web.picture_cache import draw
-from kiebitz.cli.web.reader import Reader, View
+from kiebitz.cli.web.reader import Drawn, Reader, View
 from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.cli.web.timeline_overview import course
 from kiebitz.dissectors.game.state import apply
+from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.storage.read.timeline import TableRow
 from kiebitz.storage.session.message_detail import ChangeInFull, Copy, FlawInFull, MessageInFull, RowInFull
-from kiebitz.storage.session.session import Stream
+from kiebitz.storage.session.session import Stream, project
 
 MOST_EVENTS = 20_000
 """Of a longer session only the first events are in a file, and what was said until then."""
@@ -193,7 +192,7 @@ class _Gathering:
     def _leave_out(self, sentence: str) -> None:
         self._left_out.append(sentence)
 
-    def _last_of(self, table: TableRow) -> int:
+    def _last_of(self, table: TableInfo) -> int:
         timeline = self._reader.timeline
         first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
         most = first + MOST_EVENTS // len(self._tables)
@@ -212,7 +211,7 @@ class _Gathering:
         own = sorted(self._reader.hearers.streams_of(player))
         return _View(tables, [numbers.number("streams", stream) for stream in own])
 
-    def _table(self, table: TableRow, player: str | None) -> _Table:
+    def _table(self, table: TableInfo, player: str | None) -> _Table:
         reader, last = self._reader, self._last[table.id]
         first = reader.timeline.first_seq(table.id)
         seen = seen_events(reader, table, View(player), first, last + 1)
@@ -220,7 +219,7 @@ class _Gathering:
         whole = course(reader, table, player)
         return _Table(_cut_course(whole, last), events, list(self._pictures(table, player, first, last)))
 
-    def _pictures(self, table: TableRow, player: str | None, first: int, last: int) -> Iterator[_Picture]:
+    def _pictures(self, table: TableInfo, player: str | None, first: int, last: int) -> Iterator[_Picture]:
         reader = self._reader
         state = reader.timeline.state_at(table.id, first)
         yield self._picture(draw(reader, table, first, player, state))
@@ -241,9 +240,7 @@ class _Gathering:
             pieces[shape] = flat
             for name, x, y in map(msgspec.structs.astuple, drawing.pieces):
                 flat += (_place(drawing.fragments[name], self._fragments), x, y)
-        return _Picture(
-            picture.seq, picture.title, picture.latest, picture.words, pieces["wide"], pieces["tall"]
-        )
+        return project(_Picture, picture, **pieces)
 
     def _messages(self) -> Iterator[records.Message]:
         found = islice(seen_messages(self._reader, None, View(self._player), 0, None), MOST_MESSAGES)
@@ -264,24 +261,20 @@ class _Gathering:
             words = (_place(piece.kind, self._words), _place(piece.production, self._words))
             value = () if piece.value is msgspec.UNSET else (piece.value,)
             pieces.append((piece.offset, piece.length, piece.depth, *words, piece.path, *value))
-        return _Full(
-            found.protocol,
-            _place(found.about, self._abouts) if found.about is not None else None,
-            found.data.decode("latin-1"),
-            found.left_out,
-            pieces,
-            found.flaws,
-            found.changes,
-            found.copies,
-            found.copies_in_all,
+        return project(
+            _Full,
+            found,
+            about=_place(found.about, self._abouts) if found.about is not None else None,
+            text=found.data.decode("latin-1"),
+            pieces=pieces,
         )
 
     def _diagnostics(self) -> Iterator[records.Diagnostic]:
         found = seen_diagnostics(self._reader, None, View(self._player), "note", 0, None)
         by_place = {(table.server, table.protocol): table for table in self._tables}
-        for row, stream in islice(found, MOST_MESSAGES):
-            table = by_place.get((stream.server, stream.protocol or ""))
-            yield diagnostic_record(self._reader, table, row, stream)
+        for row in islice(found, MOST_MESSAGES):
+            table = by_place.get((row.stream.server, row.stream.protocol or ""))
+            yield diagnostic_record(self._reader, table, row)
 
 
 _Each = TypeVar("_Each")

@@ -7,41 +7,35 @@ would tell by its hits what is hidden.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.filter_rows import row_of_diagnostic, row_of_event, row_of_message
 from kiebitz.cli.web.pagination import Place, window
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.escaping import field_words
+from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.model import (
-    Event,
-    Severity,
-    Stream,
-    TableInfo,
-)
-from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.model import Diagnostic, Event, Message, Severity, TableInfo
 from kiebitz.services.wording import GRAVITY, gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import (
-    DiagnosticRow,
-    MessageRow,
-    diagnostics_between,
+    FROM_ITS_BYTES,
+    StoredDiagnostic,
+    diagnostics_by_id,
     flaws_of_messages,
     groups_seen,
-    messages_between,
+    marks,
 )
-from kiebitz.storage.read.streams import stream_by_id
-from kiebitz.storage.read.timeline import TableRow
-from kiebitz.storage.session.session import Session, message_record
+from kiebitz.storage.read.message_queries import messages as stored_messages
+from kiebitz.storage.session.session import Session, diagnostic_numbers, event_record, message_record, project
 
 # Events.
 
 
-def events(reader: Reader, table: TableRow, view: View, place: Place) -> records.Events:
+def events(reader: Reader, table: TableInfo, view: View, place: Place) -> records.Events:
     """A table's events, by their number there."""
     found, is_first, is_last = window(
         lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
@@ -50,7 +44,7 @@ def events(reader: Reader, table: TableRow, view: View, place: Place) -> records
 
 
 def seen_events(
-    reader: Reader, table: TableRow, view: View, after: int | None, before: int | None
+    reader: Reader, table: TableInfo, view: View, after: int | None, before: int | None
 ) -> Iterator[Event]:
     """The events after a number, or before one and the latest first, that may be seen and are wanted.
 
@@ -62,53 +56,37 @@ def seen_events(
     if view.game is not None:
         game = timeline.numbers.row_id("games", view.game)
         condition, parameters = f"e.game_id = ? AND {condition}", [game, *parameters]
-    if after is not None:
-        upto = _BEYOND if before is None else before - 1
-        found = timeline.events_between(table.id, after, upto, condition, parameters)
-    else:
-        found = timeline.events_before(table.id, _BEYOND if before is None else before, condition, parameters)
+    upto = None if before is None else before - 1
+    found = timeline.events_between(table.id, after, upto, condition, parameters)
     if player is None:
         yield from found
         return
-    passes = view.wanted.predicate("events", reader.timeline.numbers) if view.wanted is not None else None
-    info = TableInfo(table.id, table.protocol, table.server)
-    stream_of = stream_by_id(timeline)
+    passes = view.wanted.predicate("events", timeline.numbers) if view.wanted is not None else None
     for event in found:
         seen = reader.hearers.seen(event, player)
-        if seen is not None and (
-            passes is None or passes(row_of_event(reader, seen, player, info, stream_of))
-        ):
+        if seen is not None and (passes is None or passes(_event_row(reader, seen, player, table))):
             yield seen
 
 
 def event_records(reader: Reader, events: Iterable[Event], player: str | None) -> list[records.Event]:
     """Events, given as they may be seen; no player can know what was done on the way."""
     altered = AlteredMessages(reader.timeline) if player is None else None
-    return [_event_record(reader, event, altered) for event in events]
-
-
-def _event_record(reader: Reader, event: Event, altered: AlteredMessages | None) -> records.Event:
-    numbers = reader.timeline.numbers
-    return records.Event(
-        event.seq,
-        numbers.number("events", event.id),
-        event.id,
-        event.table_id,
-        numbers.number_if_any("games", event.game_id),
-        reader.seconds(event.ts_ns),
-        event.ts_ns,
-        event.kind,
-        event.actor,
-        reader.hearers.sentence(event),
-        event.data,
-        altered.action_of_event(event.id) if altered is not None else None,
+    told = (
+        event_record(
+            reader.timeline,
+            event,
+            reader.hearers.sentence(event),
+            altered.action_of_event(event.id) if altered is not None else None,
+        )
+        for event in events
     )
+    return [project(records.Event, one) for one in told]
 
 
 # Messages.
 
 
-def messages(reader: Reader, table: TableRow | None, view: View, place: Place) -> records.Messages:
+def messages(reader: Reader, table: TableInfo | None, view: View, place: Place) -> records.Messages:
     """Messages, by their number: a table's, or all."""
     numbers = reader.timeline.numbers
     found, is_first, is_last = window(
@@ -125,56 +103,43 @@ def messages(reader: Reader, table: TableRow | None, view: View, place: Place) -
     return records.Messages(message_records(reader, view.player, found), is_first, is_last)
 
 
-def message_records(reader: Reader, player: str | None, found: Sequence[MessageRow]) -> list[records.Message]:
+def message_records(reader: Reader, player: str | None, found: Sequence[Message]) -> list[records.Message]:
     """Messages with what is known of their streams."""
-    flaws = flaws_of_messages(reader.timeline, [row.id for row in found], groups_seen(player))
-    stream_of = stream_by_id(reader.timeline)
-    altered = AlteredMessages(reader.timeline)
+    timeline = reader.timeline
+    flaws = flaws_of_messages(timeline, [row.id for row in found], groups_seen(player))
+    altered = AlteredMessages(timeline) if player is None else None
     listed = []
     for row in found:
-        stream = stream_of(row.stream_id)
-        dissector = dissector_of(stream.protocol) if stream.protocol is not None else None
-        severities = [flaw.severity for flaw in flaws.get(row.id, ())]
-        message = message_record(
-            reader.timeline,
-            row,
-            stream.client,
-            stream.server,
-            reader.names.get(row.stream_id),
-            dissector,
-            altered.action(row.id) if player is None else None,
-        )
-        gravest = gravest_of(severities)
-        listed.append(
-            records.Message(**msgspec.structs.asdict(message), words=field_words(row.fields), flaw=gravest)
-        )
+        done = altered.action(row.id) if altered is not None else None
+        message = message_record(timeline, row, reader.names.get(row.stream.id), done)
+        gravest = gravest_of([flaw.severity for flaw in flaws.get(row.id, ())])
+        listed.append(project(records.Message, message, words=field_words(row.fields), flaw=gravest))
     return listed
 
 
 def seen_messages(
-    reader: Reader, table: TableRow | None, view: View, after: int | None, before: int | None
-) -> Iterator[MessageRow]:
+    reader: Reader, table: TableInfo | None, view: View, after: int | None, before: int | None
+) -> Iterator[Message]:
     """The messages after an id, or before one, that may be seen and are wanted, as they may be seen."""
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "messages")
     condition, parameters = _of(reader, "m", table, player, condition, parameters)
-    rows = messages_between(reader.timeline, after, before, condition, parameters)
+    rows = stored_messages(reader.timeline, condition, parameters, after, before)
     if player is None:
         yield from rows
         return
     passes = view.wanted.predicate("messages", reader.timeline.numbers) if view.wanted is not None else None
-    stream_of = stream_by_id(reader.timeline)
     for row in rows:
         event = _seen_event(reader, row.event_id, player)
-        seen = msgspec.structs.replace(row, event_id=event.id if event is not None else None)
-        if passes is None or passes(row_of_message(reader, seen, event, stream_of(row.stream_id))):
+        seen = _telling_of(row, event)
+        if passes is None or passes(_row(reader, [seen], event, _flaws(reader, row))):
             yield seen
 
 
-def message_at(reader: Reader, table: TableRow, seq: int) -> int | None:
+def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
     """The number of the first message that tells of an event, or of the nearest before it; None if none."""
-    for event in reader.timeline.events_before(table.id, seq + 1):
+    for event in reader.timeline.events_between(table.id, None, seq):
         (number,) = reader.timeline.connection.execute(
             "SELECT min(id) FROM messages WHERE event_id = ?", (event.id,)
         ).fetchone()
@@ -187,77 +152,56 @@ def message_at(reader: Reader, table: TableRow, seq: int) -> int | None:
 
 
 def diagnostics(
-    reader: Reader, table: TableRow | None, view: View, place: Place, least: Severity = "note"
+    reader: Reader, table: TableInfo | None, view: View, place: Place, least: Severity = "note"
 ) -> records.Diagnostics:
     """Diagnostics as grave as `least` or graver, by their number; of a player's those that bytes show."""
     found, is_first, is_last = window(
         lambda after, before: seen_diagnostics(reader, table, view, least, after, before),
-        lambda pair: pair[0].id,
+        lambda flaw: flaw.id,
         place,
     )
-    return records.Diagnostics([diagnostic_record(reader, table, *pair) for pair in found], is_first, is_last)
+    return records.Diagnostics([diagnostic_record(reader, table, flaw) for flaw in found], is_first, is_last)
 
 
 def seen_diagnostics(
     reader: Reader,
-    table: TableRow | None,
+    table: TableInfo | None,
     view: View,
     least: Severity,
     after: int | None,
     before: int | None,
-) -> Iterator[tuple[DiagnosticRow, Stream]]:
-    """The diagnostics after a number, or before one, that may be seen and are wanted, and their streams."""
+) -> Iterator[StoredDiagnostic]:
+    """The diagnostics after a number, or before one, that may be seen and are wanted."""
     player = view.player
     wanted = view.wanted if player is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
     condition, parameters = _of(reader, "d", table, player, condition, parameters)
     severities, groups = GRAVITY[: GRAVITY.index(least) + 1], groups_seen(player)
-    condition = (
-        f"d.severity IN ({', '.join('?' * len(severities))})"
-        f" AND d.grp IN ({', '.join('?' * len(groups))}) AND {condition}"
-    )
-    rows = diagnostics_between(reader.timeline, after, before, condition, [*severities, *groups, *parameters])
-    stream_of = stream_by_id(reader.timeline)
+    condition = f"d.severity IN ({marks(severities)}) AND d.grp IN ({marks(groups)}) AND {condition}"
+    parameters = [*severities, *groups, *parameters]
+    rows = diagnostics_by_id(reader.timeline, condition, parameters, after, before)
+    if player is None:
+        yield from rows
+        return
     passes = (
         view.wanted.predicate("diagnostics", reader.timeline.numbers) if view.wanted is not None else None
     )
     for row in rows:
-        stream = stream_of(row.stream_id)
-        if player is None:
-            yield row, stream
-            continue
         event = _seen_event(reader, row.event_id, player)
-        seen = msgspec.structs.replace(row, event_id=event.id if event is not None else None)
-        if passes is None or passes(row_of_diagnostic(reader, seen, event, stream)):
-            yield seen, stream
+        seen = _telling_of(row, event)
+        if passes is None or passes(_row(reader, _messages_about(reader, row, event), event, [seen])):
+            yield seen
 
 
-def diagnostic_record(
-    reader: Reader, table: TableRow | None, row: DiagnosticRow, stream: Stream
-) -> records.Diagnostic:
+def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagnostic) -> records.Diagnostic:
     """A diagnostic, with the event of the table at which it stands."""
-    numbers = reader.timeline.numbers
-    return records.Diagnostic(
-        row.id,
-        reader.seconds(row.ts_ns),
-        row.severity,
-        row.group,
-        row.code,
-        row.text,
-        row.blame,
-        row.suggestion,
-        numbers.number("streams", row.stream_id),
-        row.direction,
-        stream.client,
-        reader.names.get(row.stream_id),
-        row.offset,
-        row.length,
-        row.expected,
-        row.clause,
-        numbers.number_if_any("messages", row.message_id),
-        row.message,
-        numbers.number_if_any("events", row.event_id),
-        reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns) if table is not None else None,
+    return project(
+        records.Diagnostic,
+        row,
+        client=row.stream.client,
+        player=reader.names.get(row.stream.id),
+        seq=reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns) if table is not None else None,
+        **diagnostic_numbers(reader.timeline, row),
     )
 
 
@@ -277,7 +221,7 @@ def stream_list(reader: Reader, player: str | None) -> records.Streams:
 def _of(
     reader: Reader,
     alias: str,
-    table: TableRow | None,
+    table: TableInfo | None,
     player: str | None,
     condition: str,
     parameters: Sequence[str | int | float],
@@ -303,4 +247,45 @@ def _seen_event(reader: Reader, event_id: int | None, player: str) -> Event | No
     return reader.hearers.seen(event, player) if event is not None else None
 
 
-_BEYOND = (1 << 63) - 1
+_Telling = TypeVar("_Telling", Message, StoredDiagnostic)
+
+
+def _telling_of(row: _Telling, event: Event | None) -> _Telling:
+    """Return a row without its event if that may not be seen."""
+    return msgspec.structs.replace(row, event_id=event.id if event is not None else None)
+
+
+# As a filter is asked where one sees only what a player could know.
+
+
+def _row(
+    reader: Reader,
+    messages: Sequence[Message],
+    event: Event | None,
+    flaws: Sequence[Diagnostic],
+    table: TableInfo | None = None,
+) -> Row:
+    timeline = reader.timeline
+    return Row(timeline.started_ns, messages, event, flaws, table, timeline.session.id, reader.names)
+
+
+def _event_row(reader: Reader, event: Event, player: str, info: TableInfo) -> Row:
+    """Return an event with its messages on the player's own streams, and the flaws that their bytes show."""
+    own = reader.hearers.streams_of(player)
+    rows = [
+        row for row in stored_messages(reader.timeline, "m.event_id = ?", [event.id]) if row.stream.id in own
+    ]
+    return _row(reader, rows, event, [flaw for row in rows for flaw in _flaws(reader, row)], info)
+
+
+def _messages_about(reader: Reader, flaw: StoredDiagnostic, event: Event | None) -> list[Message]:
+    """Return the message that a diagnostic is about, if there is one."""
+    if flaw.message_id is None:
+        return []
+    found = stored_messages(reader.timeline, "m.id = ?", [flaw.message_id], flaw.message_id - 1)
+    return [_telling_of(row, event) for row in found]
+
+
+def _flaws(reader: Reader, row: Message) -> list[StoredDiagnostic]:
+    condition = f"d.message_id = ? AND d.grp IN ({marks(FROM_ITS_BYTES)})"
+    return [*diagnostics_by_id(reader.timeline, condition, [row.id, *FROM_ITS_BYTES])]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from kiebitz.cli.render.svg.svg_canvas import Shape
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.web import records
-from kiebitz.cli.web.drawn import Drawn
-from kiebitz.cli.web.reader import Reader
+from kiebitz.cli.web.reader import Drawn, Reader
 from kiebitz.dissectors.game.state import State
-from kiebitz.storage.read.timeline import TableRow
+from kiebitz.dissectors.model import TableInfo
 
 _KEPT = 64
 """Pictures that are remembered: who is shown one asks for its fragments next."""
 
 
-def drawn_at(reader: Reader, table: TableRow, seq: int, player: str | None) -> Drawn:
+def drawn_at(reader: Reader, table: TableInfo, seq: int, player: str | None) -> Drawn:
     """A table after its event `seq`, as far as a player could know it. What was drawn last is remembered."""
     place = (table.id, seq, player)
     drawn = reader.drawn.get(place)
@@ -25,7 +24,7 @@ def drawn_at(reader: Reader, table: TableRow, seq: int, player: str | None) -> D
     return drawn
 
 
-def draw(reader: Reader, table: TableRow, seq: int, player: str | None, state: State | None = None) -> Drawn:
+def draw(reader: Reader, table: TableInfo, seq: int, player: str | None, state: State | None = None) -> Drawn:
     """The same, drawn anew; `state` is the whole of it after that event, if that is known."""
     onlooker = reader.onlooker(player)
     events = reader.timeline.recent(table.id, seq, RECENT)

@@ -9,20 +9,24 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.cli.spectator.view import Onlooker
+from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Reach
-from kiebitz.cli.web.drawn import Drawn
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.identities import Claim
 from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import TableInfo
+from kiebitz.services.damage import damaged_database
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.players import check_player, names_of_streams
-from kiebitz.storage.read.timeline import TableRow, Timeline, sessions
+from kiebitz.storage.read.players import StreamNames, check_player
+from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.message_detail import InFull
 
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
 
 _MOST_ONLOOKERS = 50
 """So many players' views are kept at once."""
+
+UNREADABLE = "this session cannot be read now"
+"""What a player's link says of a failure that would name files of the server's machine."""
 
 _LEARN_EVERY_S = 0.5
 """So old may be what is known of who sits at which connection."""
@@ -54,6 +61,30 @@ class Served(msgspec.Struct):
     damage: str | None = None
 
 
+def judged(served: Served, error: Exception) -> Exception:
+    """Return the error, or a StorageError that names the damage. It may read all of the database."""
+    if served.damage is None:
+        served.damage = damaged_database([f"{served.path}:{served.session_id}"])
+    return error if served.damage is None else StorageError(served.damage)
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """A picture and its fragments."""
+
+    picture: records.Picture
+    drawings: dict[Shape, Drawing]
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all its fragments."""
+        return {name for drawing in self.drawings.values() for name in drawing.fragments}
+
+    def fragments(self, wanted: Collection[str] | None = None) -> dict[str, str]:
+        """Those of its fragments that are wanted, or all."""
+        known = {name: part for drawing in self.drawings.values() for name, part in drawing.fragments.items()}
+        return known if wanted is None else {name: known[name] for name in wanted if name in known}
+
+
 class View(msgspec.Struct, frozen=True):
     """Over whose shoulder one looks, None for everybody's, and what one wants to see."""
 
@@ -73,7 +104,7 @@ class Reader:
         self.served = served
         self._inherited: list[Claim] = []
         self.drawn: OrderedDict[tuple[int, int, str | None], Drawn] = OrderedDict()
-        """The pictures drawn last, by table, event and player; see `pictures.drawn_at`."""
+        """The pictures drawn last, by table, event and player; see `picture_cache.drawn_at`."""
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:
@@ -86,8 +117,7 @@ class Reader:
         self._version = -1
         self._learnt_s = 0.0
         self._known_tables: list[int] = []
-        self._upto = 0
-        self._names: dict[int, str] = {}
+        self._names = StreamNames()
         self._players_version = 0
         self._named: int | None = None
         """With which version of the database they were learnt."""
@@ -124,10 +154,6 @@ class Reader:
             self._forget()
         return True
 
-    def seconds(self, ts_ns: int) -> float:
-        """When it was, in seconds since the session began."""
-        return (ts_ns - self.timeline.started_ns) / 1e9
-
     # What is known of it.
 
     def onlooker(self, player: str | None) -> Onlooker:
@@ -160,11 +186,8 @@ class Reader:
         if self._named != self._version:
             # Once for each look: lists ask for each of their rows.
             self._named = self._version
-            (last,) = self.timeline.connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
-            if last > self._upto:
-                self._names |= names_of_streams(self.timeline, self._upto)
-                self._upto = last
-        return self._names
+            self._names.learn(self.timeline)
+        return self._names.names
 
     def state(self, table_id: int, seq: int, player: str | None) -> State:
         """A table's state after its event `seq`, as far as a player sees it."""
@@ -172,14 +195,14 @@ class Reader:
             return self.timeline.state_at(table_id, seq)
         return self.hearers.state(player, table_id, seq)
 
-    def table(self, number: int, player: str | None = None) -> TableRow:
+    def table(self, number: int, player: str | None = None) -> TableInfo:
         """Return a table of the session that a player sees. Raises NotThereError."""
         for row in self.tables(player):
             if row.id == number:
                 return row
         raise NotThereError(f"there is no table {number} in this session")
 
-    def tables(self, player: str | None = None) -> list[TableRow]:
+    def tables(self, player: str | None = None) -> list[TableInfo]:
         """The tables that a player sees, oldest first."""
         tables = self.timeline.tables()
         if player is None:

@@ -21,10 +21,9 @@ from kiebitz.cli.web.reader import NotThereError, Reader, Served
 from kiebitz.cli.web.request_params import Asked, BadQuestionError, Parameter
 from kiebitz.cli.web.timeline_overview import course
 from kiebitz.dissectors.filters import FilterError
-from kiebitz.dissectors.model import Severity
+from kiebitz.dissectors.model import Severity, TableInfo
 from kiebitz.storage.read.conditions import names_at_end
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.read.timeline import TableRow
 from kiebitz.storage.read.times import iso_time
 from kiebitz.storage.session.message_detail import MessageInFull
 
@@ -103,11 +102,11 @@ def _tables(reader: Reader, asked: Asked) -> records.Tables:
     return records.Tables(table_infos(reader, asked.limit), players)
 
 
-def _table(reader: Reader, asked: Asked) -> TableRow:
+def _table(reader: Reader, asked: Asked) -> TableInfo:
     return reader.table(asked.needed("table"), asked.limit)
 
 
-def _at(reader: Reader, asked: Asked, table: TableRow) -> int:
+def _at(reader: Reader, asked: Asked, table: TableInfo) -> int:
     """The event of a table that is meant."""
     timeline = reader.timeline
     last, at = timeline.last_seq(table.id), asked.number("at")
@@ -136,7 +135,7 @@ def _state(reader: Reader, asked: Asked) -> records.StateAt:
         table.id,
         seq,
         numbers.number("events", event.id) if event is not None else None,
-        reader.seconds(event.ts_ns) if event is not None else None,
+        reader.timeline.seconds(event.ts_ns) if event is not None else None,
         numbers.state(state),
     )
 

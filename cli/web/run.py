@@ -17,12 +17,12 @@ from urllib.parse import quote
 
 import uvicorn
 
+from kiebitz.cli.options.companions import RECORDER
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import is_terminal, show_line
 from kiebitz.cli.terminal.scan_code import show_scan_code
 from kiebitz.cli.web.access import Keys, Reach
 from kiebitz.cli.web.admission import affordable_limits
-from kiebitz.cli.web.companion import RECORDER
 from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.cli.web.server import Server

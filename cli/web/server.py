@@ -24,7 +24,6 @@ from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, Keys, Reach
 from kiebitz.cli.web.admission import LIVE_PATH, Admission, Limits
-from kiebitz.cli.web.error_mapping import UNREADABLE, judged
 from kiebitz.cli.web.event_stream import Feed
 from kiebitz.cli.web.held_api import (
     HandsRefusalError,
@@ -39,7 +38,7 @@ from kiebitz.cli.web.json_response import JsonAnswer
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.query_executor import Desk, Kind, TookTooLongError
-from kiebitz.cli.web.reader import NotThereError, Reader, Served
+from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, Served, judged
 from kiebitz.cli.web.request_params import (
     MOST_DIGITS,
     Asked,

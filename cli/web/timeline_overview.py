@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from kiebitz.cli.listings.games import result_words
+from kiebitz.cli.listings import result_words
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import seen_diagnostics
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.results import named_result
-from kiebitz.storage.read.timeline import TableRow
 
 _TIMES = 500
 _GAMES = 1000
@@ -31,7 +31,7 @@ _WHOLE = 20_000
 _LOOKS = 300
 
 
-def course(reader: Reader, table: TableRow, player: str | None) -> records.Course:
+def course(reader: Reader, table: TableInfo, player: str | None) -> records.Course:
     """The course of a table, as far as a player could know it."""
     timeline = reader.timeline
     first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
@@ -45,13 +45,13 @@ def course(reader: Reader, table: TableRow, player: str | None) -> records.Cours
     )
 
 
-def _times(reader: Reader, table: TableRow, first: int, last: int) -> list[tuple[int, float]]:
+def _times(reader: Reader, table: TableInfo, first: int, last: int) -> list[tuple[int, float]]:
     rows = reader.timeline.connection.execute(
         "SELECT seq, ts_ns FROM events WHERE table_id = ? AND seq IN (SELECT value FROM json_each(?))"
         " ORDER BY seq",
         (table.id, str(_sample(first, last, _TIMES))),
     )
-    return [(seq, reader.seconds(ts_ns)) for seq, ts_ns in rows]
+    return [(seq, reader.timeline.seconds(ts_ns)) for seq, ts_ns in rows]
 
 
 def _sample(first: int, last: int, most: int) -> list[int]:
@@ -60,7 +60,7 @@ def _sample(first: int, last: int, most: int) -> list[int]:
     return [*range(first + 1, last, step), last] if last > first else []
 
 
-def _games(reader: Reader, table: TableRow, player: str | None) -> Iterator[records.GameMark]:
+def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[records.GameMark]:
     """The table's games; of more than are shown one of each stretch."""
     timeline = reader.timeline
     games = [game for game in timeline.games() if game.table_id == table.id]
@@ -82,11 +82,12 @@ def _games(reader: Reader, table: TableRow, player: str | None) -> Iterator[reco
             )
 
 
-def _flaws(reader: Reader, table: TableRow, player: str | None) -> list[records.FlawMark]:
+def _flaws(reader: Reader, table: TableInfo, player: str | None) -> list[records.FlawMark]:
     """Errors and warnings; of more than are shown the gravest of each stretch."""
     found = seen_diagnostics(reader, None, View(player), "warning", 0, None)
     marks = []
-    for row, stream in islice(found, _FLAWS_READ):
+    for row in islice(found, _FLAWS_READ):
+        stream = row.stream
         # A flaw of a stream that belongs to no table is told at each.
         if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
             seq = reader.timeline.seq_of_flaw(table.id, row.event_id, row.ts_ns)
@@ -103,7 +104,7 @@ def _flaws(reader: Reader, table: TableRow, player: str | None) -> list[records.
 
 
 def _scores(
-    reader: Reader, table: TableRow, player: str | None, first: int, last: int
+    reader: Reader, table: TableInfo, player: str | None, first: int, last: int
 ) -> records.Scores | None:
     dissector = dissector_of(table.protocol)
     if dissector is None:
@@ -126,7 +127,7 @@ def _scores(
 
 
 def _states(
-    reader: Reader, table: TableRow, player: str | None, first: int, last: int
+    reader: Reader, table: TableInfo, player: str | None, first: int, last: int
 ) -> Iterator[tuple[int, State]]:
     """Yield the table's states, or some hundred where there are many; each is good until the next."""
     timeline = reader.timeline

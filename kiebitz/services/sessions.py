@@ -127,11 +127,6 @@ def is_database(path: str) -> bool:
         raise StorageError(sentence(path, error)) from error
 
 
-def since(timeline: Timeline, ns: int | None) -> float | None:
-    """Seconds from a session's beginning to a moment."""
-    return None if ns is None else (ns - timeline.started_ns) / 1e9
-
-
 def nearest_number(wanted: int, known: Sequence[int]) -> str:
     """Which numbers there are, for a sentence that says that `wanted` is none of them."""
     if not known:

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import duckdb
 from duckdb import DuckDBPyConnection, StatementType
+from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from kiebitz.storage.corpus.functions import Functions
 from kiebitz.storage.corpus.layout import Corpus, CorpusError
 from kiebitz.storage.corpus.tables import BY_CAPTURE, CAPTURE, COLUMNS, PROTOCOL, file_name
+from kiebitz.storage.filters.sql import FUNCTIONS
 
 _BATCH = 2_048
 """Rows that are taken from the engine at once."""
@@ -36,6 +37,39 @@ _EXPLAIN = re.compile(
 _GLOB = re.compile(r"([*?\[])")
 
 T = TypeVar("T")
+
+
+class Functions:
+    """The functions that the conditions of a filter call, with what one of them has raised.
+
+    They are the same in Python as for SQLite. DuckDB passes whole columns, of which the last has one question
+    for all rows; of what is raised it tells the text.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection) -> None:
+        self.raised: BaseException | None = None
+        for name, function in FUNCTIONS.items():
+            connection.create_function(
+                name,
+                self._of_columns(function),
+                ["VARCHAR", "VARCHAR"],
+                "BOOLEAN",
+                type=PythonUDFType.ARROW,
+                null_handling=FunctionNullHandling.SPECIAL,
+            )
+
+    def _of_columns(self, function: Callable[[str | None, str], bool]) -> Callable[[Any, Any], Any]:
+        def asked(values: Any, questions: Any) -> Any:
+            import pyarrow as pa
+
+            question = questions[0].as_py()
+            try:
+                return pa.array([function(value, question) for value in values.to_pylist()], pa.bool_())
+            except BaseException as error:
+                self.raised = error
+                raise
+
+        return asked
 
 
 class QueryError(CorpusError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -14,10 +14,11 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
-from kiebitz.storage.read.message_queries import DiagnosticRow, FlawOfMessage
-from kiebitz.storage.read.timeline import SessionRow
+from kiebitz.storage.read.message_queries import FlawOfMessage
+from kiebitz.storage.read.timeline import CountedSession
 from kiebitz.storage.read.times import between
-from kiebitz.storage.session.session import Event, Game, Message
+from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
+from kiebitz.storage.session.session import Event, Game
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter, Target
@@ -56,31 +57,6 @@ def told_if_damaged(
     return reading
 
 
-class MessageInCorpus(NamedTuple):
-    """A message, what is wrong with it, and the first of its bytes where it has flaws and no fields."""
-
-    message: Message
-    flaws: Sequence[FlawOfMessage]
-    sent: bytes | None
-
-
-class FlawInCorpus(NamedTuple):
-    """A diagnostic with what belongs to it; `seconds` counts from the beginning of its session.
-
-    `lines` are those around its place: the offset and the text of each.
-    """
-
-    flaw: DiagnosticRow
-    seconds: float
-    client: str
-    player: str | None
-    server: str
-    marked: bytes | None
-    lines: list[dict[str, Any]]
-    resumed_offset: int | None
-    resumed_message: str | None
-
-
 _ORIGIN = "x.capture, x.source"
 _OF_STREAM = "JOIN streams AS s ON s.capture = {0}.capture AND s.id = {0}.stream_id"
 _OF_SESSION = "JOIN sessions AS x ON x.capture = {0}.capture"
@@ -88,7 +64,7 @@ _IN_ORDER = "ORDER BY x.started_ns, x.capture"
 
 
 @told_if_damaged
-def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
+def sessions(engine: Engine) -> Iterator[tuple[Origin, CountedSession]]:
     """The sessions, one of each capture, with how many streams, messages, games and errors each has.
 
     Raises CorpusError, as all here.
@@ -107,8 +83,10 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, SessionRow, list[int]]]:
         f" x.note, {', '.join(counted)} FROM sessions AS x {_IN_ORDER}"
     )
     for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
-        row = SessionRow(number, name, kind, source, started, ended, version, False, note, {})
-        yield Origin(capture, source), row, counts
+        yield (
+            Origin(capture, source),
+            CountedSession(number, name, kind, source, started, ended, version, False, note, {}, *counts),
+        )
 
 
 @told_if_damaged
@@ -143,28 +121,25 @@ def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Even
     """The events that a filter lets through."""
     condition, parameters = sql_condition(wanted, "events")
     rows = engine.rows(
-        f"SELECT {_ORIGIN}, e.id, (e.ts_ns - x.started_ns) / 1e9, e.ts_ns, e.table_id, t.server, e.game_id,"
-        " e.kind, e.actor, e.sentence, e.data, e.seq FROM events AS e"
+        f"SELECT {_ORIGIN}, e.data, e.seq, e.id, e.id, (e.ts_ns - x.started_ns) / 1e9, e.ts_ns, e.table_id,"
+        " t.server, e.game_id, e.kind, e.actor, e.sentence FROM events AS e"
         " JOIN tables AS t ON t.capture = e.capture AND t.id = e.table_id"
         f" {_OF_SESSION.format('e')} WHERE {condition} {_IN_ORDER}, e.id",
         parameters,
     )
-    for capture, source, number, time, ts_ns, table, server, game, kind, actor, sentence, data, seq in rows:
+    for capture, source, data, seq, *row in rows:
         fields = msgspec.json.decode(data, type=dict[str, Any])
-        event = Event(
-            number, number, time, ts_ns, table, server, game, kind, actor, sentence, fields, seq, None
-        )
-        yield Origin(capture, source), event
+        yield Origin(capture, source), Event(*[*row, fields, seq, None])
 
 
 @told_if_damaged
-def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, MessageInCorpus]]:
+def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, ListedMessage]]:
     """The messages that a filter lets through."""
     condition, parameters = sql_condition(wanted, "messages")
     rows = engine.rows(
-        f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.flaws, m.id, (m.ts_ns - x.started_ns) / 1e9,"
-        " m.ts_ns, m.stream_id, m.direction, s.client, s.player, s.server, m.name, m.offset, m.length,"
-        " m.game_id, m.event_id FROM messages AS m"
+        f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.flaws, m.id, m.id,"
+        " (m.ts_ns - x.started_ns) / 1e9, m.ts_ns, m.stream_id, m.direction, s.client, s.player, s.server,"
+        " m.name, m.offset, m.length, m.game_id, m.event_id FROM messages AS m"
         f" {_OF_STREAM.format('m')} {_OF_SESSION.format('m')} LEFT JOIN"
         " (SELECT capture, message_id, list({'id': id, 'severity': severity, 'code': code, 'text': text}"
         " ORDER BY id) AS flaws FROM diagnostics WHERE message_id IS NOT NULL GROUP BY ALL) AS f"
@@ -172,41 +147,33 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Me
         parameters,
     )
     for capture, source, protocol, told, sent, flaws, *row in rows:
-        number, time, ts_ns, stream, direction, client, player, server, name, *place = row
-        offset, length, game, event = place
+        *head, direction, client, player, server, name, offset, length, game, event = row
         fields = msgspec.json.decode(told, type=dict[str, Any])
-        dissector = None if protocol is None else dissector_of(protocol)
+        dissector = dissector_of(protocol)
         gloss = None if dissector is None else dissector.presentation.gloss(name, direction, fields)
-        message = Message(
-            *(number, number, time, ts_ns, stream, direction, client, player, server, name, gloss, fields),
-            *(offset, length, game, event, None),
-        )
         known = [FlawOfMessage(**flaw) for flaw in flaws or ()]
-        yield Origin(capture, source), MessageInCorpus(message, known, sent)
+        said = [name, gloss, fields, offset, length, game, event]
+        message = ListedMessage(*[*head, direction, client, player, server, *said, None, known, sent])
+        yield Origin(capture, source), message
 
 
 @told_if_damaged
-def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, FlawInCorpus]]:
+def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, ListedDiagnostic]]:
     """The diagnostics that a filter lets through."""
     condition, parameters = sql_condition(wanted, "diagnostics")
     rows = engine.rows(
-        f"SELECT {_ORIGIN}, d.id, d.stream_id, d.direction, d.message_id, d.ts_ns, d.severity, d.grp, d.code,"
-        " d.text, d.offset, d.length, d.expected, d.clause, d.blame, about.name, about.offset, about.length,"
-        " about.event_id, (d.ts_ns - x.started_ns) / 1e9, s.client, s.player, s.server, d.marked, d.lines,"
-        " d.resumed_offset, d.resumed_message FROM diagnostics AS d"
+        f"SELECT {_ORIGIN}, d.lines, d.resumed_offset, d.resumed_message, d.id,"
+        " (d.ts_ns - x.started_ns) / 1e9, d.ts_ns, d.severity, d.grp, d.code, d.text, d.blame, d.stream_id,"
+        " d.direction, d.offset, d.length, d.expected, d.clause, d.message_id, about.name, about.event_id,"
+        " s.client, s.player, s.server, about.offset, d.marked FROM diagnostics AS d"
         f" {_OF_STREAM.format('d')} {_OF_SESSION.format('d')}"
         " LEFT JOIN messages AS about ON about.capture = d.capture AND about.id = d.message_id"
         f" WHERE {condition} {_IN_ORDER}, d.ts_ns, d.id",
         parameters,
     )
-    for capture, source, *row in rows:
-        flaw = DiagnosticRow(*row[:18])
-        seconds, client, player, server, marked, lines, *resumed = row[18:]
+    for capture, source, lines, offset, message, *row in rows:
         told = msgspec.json.decode(lines, type=list[dict[str, Any]])
-        yield (
-            Origin(capture, source),
-            FlawInCorpus(flaw, seconds, client, player, server, marked, told, *resumed),
-        )
+        yield Origin(capture, source), ListedDiagnostic(*[*row, told, offset, message, None])
 
 
 class FlawsOfCode(NamedTuple):

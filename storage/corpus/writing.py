@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
-from kiebitz.storage.database.schema import TABLES
-from kiebitz.storage.read.message_queries import SHOWN, DiagnosticRow, diagnostics, streams
+from kiebitz.storage.database.schema import OF_SESSION, TABLES
+from kiebitz.storage.read.message_queries import SHOWN, StoredDiagnostic, diagnostics_by_id, streams
 from kiebitz.storage.read.recorded_bytes import Bytes
 from kiebitz.storage.read.results import named_result
 from kiebitz.storage.session.session import Session
@@ -51,16 +51,16 @@ class Source(NamedTuple):
 
 
 def write_capture(
-    session: Session, source: Source, place_of: Callable[[DiagnosticRow], Place], folder: str
+    session: Session, source: Source, place_of: Callable[[StoredDiagnostic], Place], folder: str
 ) -> None:
     """Write the files of a session into a folder. Raises OSError."""
     timeline = session.timeline
-    _, own = next(_stored(timeline, BY_CAPTURE, "id = ?"))
+    _, own = next(_stored(timeline, BY_CAPTURE))
     with _Parts(BY_CAPTURE, folder) as parts:
         parts.add(None, (*own, *source))
     rows: dict[str, _Rows] = {
         "streams": _streams(timeline),
-        "tables": _stored(timeline, "tables", "session_id = ?"),
+        "tables": _stored(timeline, "tables"),
         "games": _games(timeline),
         "events": _events(session),
         "messages": _messages(timeline),
@@ -128,44 +128,45 @@ class _Parts:
         return made
 
 
-def _columns(table: str, alias: str) -> str:
-    """The columns that the files of a table have from the database."""
-    return ", ".join(f'{alias}."{column}"' for column in TABLES[table] if column != PROTOCOL)
+_PARENTS = {"events": "tables", "messages": "streams", "diagnostics": "streams"}
+"""Tables whose rows have the protocol of another table's row."""
 
 
-def _stored(timeline: Timeline, table: str, condition: str) -> _Rows:
-    """The rows of a table as they are."""
-    protocol = "t.protocol" if PROTOCOL in TABLES[table] else "NULL"
-    query = f"SELECT {protocol}, {_columns(table, 't')} FROM {table} AS t WHERE t.{condition} ORDER BY t.id"
-    for of_protocol, *row in timeline.connection.execute(query, (timeline.session.id,)):
+def _stored(timeline: Timeline, table: str) -> _Rows:
+    """The rows of a table as they are, without those columns of which the files have none."""
+    parent, protocol = "", "t.protocol" if PROTOCOL in TABLES[table] else "NULL"
+    if table in _PARENTS:
+        protocol = "p.protocol"
+        parent = f" JOIN {_PARENTS[table]} AS p ON p.id = t.{_PARENTS[table].removesuffix('s')}_id"
+    columns = ", ".join(f't."{column}"' for column in TABLES[table] if column != PROTOCOL)
+    rows = timeline.connection.execute(
+        f"SELECT {protocol}, {columns} FROM {table} AS t{parent}"
+        f" WHERE +t.{OF_SESSION.get(table, 'id = ?')} ORDER BY t.id",
+        (timeline.session.id,),
+    )
+    for of_protocol, *row in rows:
         yield of_protocol, tuple(row)
 
 
 def _streams(timeline: Timeline) -> _Rows:
-    stored = _stored(timeline, "streams", "session_id = ?")
+    stored = _stored(timeline, "streams")
     for (protocol, row), stream in zip(stored, streams(timeline), strict=True):
         yield protocol, (*row, stream.messages, stream.bytes)
 
 
 def _games(timeline: Timeline) -> _Rows:
-    stored = _stored(timeline, "games", "session_id = ?")
+    stored = _stored(timeline, "games")
     for (protocol, row), game in zip(stored, timeline.games(), strict=True):
         result = named_result(timeline, game)
         yield protocol, (*row, None if result is None else to_json(result))
 
 
 def _events(session: Session) -> _Rows:
-    timeline = session.timeline
-    rows = timeline.connection.execute(
-        f"SELECT t.protocol, {_columns('events', 'e')} FROM events AS e JOIN tables AS t ON t.id = e.table_id"
-        " WHERE +e.session_id = ? ORDER BY e.id",
-        (timeline.session.id,),
-    )
     place = [*COLUMNS["events"]].index("sentence")
-    for (protocol, *row), event in zip(rows, session.events(), strict=True):
+    stored = _stored(session.timeline, "events")
+    for (protocol, row), event in zip(stored, session.events(), strict=True):
         # As listings tell it, which know to whom it was said.
-        row[place] = event.sentence
-        yield protocol, tuple(row)
+        yield protocol, (*row[:place], event.sentence, *row[place + 1 :])
 
 
 def _messages(timeline: Timeline) -> _Rows:
@@ -176,17 +177,8 @@ def _messages(timeline: Timeline) -> _Rows:
         )
     }
     recorded = Bytes(timeline.connection)
-    names = [*COLUMNS["messages"]]
-    place = {
-        name: names.index(name) for name in ("id", "stream_id", "direction", "fields", "offset", "length")
-    }
-    rows = timeline.connection.execute(
-        f"SELECT s.protocol, {_columns('messages', 'm')} FROM messages AS m"
-        " JOIN streams AS s ON s.id = m.stream_id WHERE +s.session_id = ? ORDER BY m.id",
-        (timeline.session.id,),
-    )
-    for protocol, *row in rows:
-        number, stream, direction, fields, offset, length = (row[at] for at in place.values())
+    for protocol, row in _stored(timeline, "messages"):
+        number, stream, direction, _, _, fields, offset, length, *_ = row
         sent = None
         if fields == "{}" and number in flawed:
             stretches = recorded.between(stream, direction, offset, offset + min(length, SHOWN))
@@ -194,12 +186,7 @@ def _messages(timeline: Timeline) -> _Rows:
         yield protocol, (*row, sent)
 
 
-def _diagnostics(timeline: Timeline, place_of: Callable[[DiagnosticRow], Place]) -> _Rows:
-    protocols = dict(timeline.connection.execute("SELECT id, protocol FROM streams").fetchall())
-    for flaw in diagnostics(timeline):
-        stored = (
-            *(flaw.id, flaw.stream_id, flaw.direction, flaw.message_id, flaw.ts_ns, flaw.severity),
-            *(flaw.group, flaw.code, flaw.text, flaw.offset, flaw.length, flaw.expected, flaw.clause),
-            flaw.blame,
-        )
-        yield protocols[flaw.stream_id], (*stored, *place_of(flaw))
+def _diagnostics(timeline: Timeline, place_of: Callable[[StoredDiagnostic], Place]) -> _Rows:
+    stored = _stored(timeline, "diagnostics")
+    for (protocol, row), flaw in zip(stored, diagnostics_by_id(timeline), strict=True):
+        yield protocol, (*row, *place_of(flaw))

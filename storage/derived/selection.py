@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.session_numbering import Numbered
 from kiebitz.storage.database.schema import OF_SESSION
 from kiebitz.storage.derived.preamble import late_answers, way_in
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.seek import Moment, find_game, first_event, last_event
-from kiebitz.storage.read.timeline import GameRow, Timeline, increasing
+from kiebitz.storage.read.timeline import Timeline, increasing
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -204,7 +205,7 @@ def _time_of(timeline: Timeline, moment: Moment) -> int:
 
 
 def _messages(
-    timeline: Timeline, game: GameRow | None, stretch: _Stretch | None, wanted: Filter | None
+    timeline: Timeline, game: Game | None, stretch: _Stretch | None, wanted: Filter | None
 ) -> Iterator[_Chosen]:
     condition, known = sql_condition(timeline, wanted, "messages")
     parameters: list[str | int | float] = [timeline.session.id, *known]
@@ -228,7 +229,7 @@ def _messages(
     return map(_Chosen._make, increasing(rows))
 
 
-def _events(timeline: Timeline, game: GameRow | None, stretch: _Stretch | None) -> dict[int, int | None]:
+def _events(timeline: Timeline, game: Game | None, stretch: _Stretch | None) -> dict[int, int | None]:
     condition, parameters = "1", list[int]()
     if game is not None:
         condition, parameters = "e.game_id = ?", [game.id]

@@ -15,10 +15,10 @@ from kiebitz.dissectors.diff.normalize import Reading, part_key
 from kiebitz.dissectors.diff.order import Order
 from kiebitz.dissectors.diff.pairing import Level, Paired, pair_up
 from kiebitz.dissectors.diff.players import Match
+from kiebitz.dissectors.model import Game
 from kiebitz.storage.diff.loader import OUTSIDE_GAMES, TableSide
 from kiebitz.storage.diff.matching import matched, player_pairs, shared_numbers, stays
 from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
-from kiebitz.storage.read.timeline import GameRow
 
 _MOST_CROSSED = 32
 """Of what has moved across more events than these nobody is asked in which order it was heard."""
@@ -57,7 +57,7 @@ class TableComparison:
         self._found: list[EventDifference] = []
         self._same = 0
 
-    def findings(self, games_a: Mapping[int, GameRow], games_b: Mapping[int, GameRow]) -> TableFindings:
+    def findings(self, games_a: Mapping[int, Game], games_b: Mapping[int, Game]) -> TableFindings:
         """All that differs; the games by their numbers."""
         gone = self._match_endings()
         self._same += len(gone)
@@ -94,7 +94,7 @@ class TableComparison:
         return TableFindings(pair, self._games, self._same, self._found, self._match)
 
     def _add_game(
-        self, a: GameRow | None, b: GameRow | None, strand_a: Sequence[int], strand_b: Sequence[int]
+        self, a: Game | None, b: Game | None, strand_a: Sequence[int], strand_b: Sequence[int]
     ) -> int:
         """Add a pair of games; give its place."""
         self._games.append(GamePair(self._number, a, b, (len(strand_a), len(strand_b))))
@@ -102,9 +102,9 @@ class TableComparison:
 
     def _add_alone(
         self,
-        games_a: Mapping[int, GameRow],
+        games_a: Mapping[int, Game],
         strands_a: Mapping[int, list[int]],
-        games_b: Mapping[int, GameRow],
+        games_b: Mapping[int, Game],
         strands_b: Mapping[int, list[int]],
     ) -> None:
         """Add the games that only one side has, and of each the first event: there the sessions part."""

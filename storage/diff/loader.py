@@ -11,9 +11,10 @@ import msgspec
 
 from kiebitz.dissectors.diff.normalize import Reader
 from kiebitz.dissectors.grammar.grammar import Grammar
+from kiebitz.dissectors.model import Game, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.conditions import sql_condition
-from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 # The filter language takes its time to load, and most comparisons are asked without a filter.
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class TableSide(msgspec.Struct, eq=False):
     `ranks` says of each how many events of the session come before it.
     """
 
-    row: TableRow
+    row: TableInfo
     reader: Reader
     ids: array[int] = msgspec.field(default_factory=lambda: array("q"))
     readings: array[int] = msgspec.field(default_factory=lambda: array("q"))
@@ -71,7 +72,7 @@ class Side:
     def __init__(self, timeline: Timeline, wanted: Filter | None) -> None:
         self.timeline = timeline
         self.tables = [TableSide(row, Reader(_grammar(row.protocol))) for row in timeline.tables()]
-        self.games: dict[int, GameRow] = {game.id: game for game in timeline.games()}
+        self.games: dict[int, Game] = {game.id: game for game in timeline.games()}
         self.digest = self._read(None if wanted is None else self._met(wanted))
         _settle(self.tables)
 

@@ -11,8 +11,7 @@ from typing import Literal
 import msgspec
 
 from kiebitz.dissectors.diff.states import Called
-from kiebitz.dissectors.model import Direction
-from kiebitz.storage.read.timeline import GameRow, TableRow
+from kiebitz.dissectors.model import Direction, Game, TableInfo
 
 Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]
 """How two events differ: in fields, one side has none, they stand in another order, or they name another.
@@ -41,8 +40,8 @@ class TablePair(msgspec.Struct, frozen=True):
     `called` tells of each side whom a value of a handle calls: a player, by a number that both sides share.
     """
 
-    a: TableRow | None
-    b: TableRow | None
+    a: TableInfo | None
+    b: TableInfo | None
     matching: Matching
     players: list[PlayerPair]
     events: tuple[int, int]
@@ -62,8 +61,8 @@ class GamePair(msgspec.Struct, frozen=True):
     """Two games that were compared, or one that the other session lacks; `events` are those of each side."""
 
     table: int
-    a: GameRow | None
-    b: GameRow | None
+    a: Game | None
+    b: Game | None
     events: tuple[int, int]
 
     @property

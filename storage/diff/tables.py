@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kiebitz.storage.read.timeline import TableRow
+from kiebitz.dissectors.model import TableInfo
 
 TableMatch = list[tuple[int | None, int | None]]
 """Places of two tables that are the same; None where one side has none."""
 
 
-def match_tables(a: Sequence[TableRow], b: Sequence[TableRow]) -> TableMatch:
+def match_tables(a: Sequence[TableInfo], b: Sequence[TableInfo]) -> TableMatch:
     """The tables of the first session in their order, then those that only the second has."""
     partner: dict[int, int] = {}
     free = dict.fromkeys(range(len(b)))
@@ -23,9 +23,9 @@ def match_tables(a: Sequence[TableRow], b: Sequence[TableRow]) -> TableMatch:
     return [*((i, partner.get(i)) for i in range(len(a))), *((None, j) for j in free)]
 
 
-def _same_server(mine: TableRow, other: TableRow) -> bool:
+def _same_server(mine: TableInfo, other: TableInfo) -> bool:
     return (mine.protocol, mine.server) == (other.protocol, other.server)
 
 
-def _same_protocol(mine: TableRow, other: TableRow) -> bool:
+def _same_protocol(mine: TableInfo, other: TableInfo) -> bool:
     return mine.protocol == other.protocol

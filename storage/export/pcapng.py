@@ -18,11 +18,11 @@ import msgspec
 from scapy.utils import RawPcapNgWriter
 
 from kiebitz.dissectors.escaping import field_words, printable
-from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction, Stream
 from kiebitz.storage.export.packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
-from kiebitz.storage.read.alterations import AlterationRow, AlteredMessages, alterations, deed
+from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration, alterations, deed
 from kiebitz.storage.read.event_text import sentence
-from kiebitz.storage.read.message_queries import StreamRow, streams
+from kiebitz.storage.read.message_queries import streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, datagrams
 from kiebitz.storage.read.timeline import SessionRow, Timeline
 
@@ -158,7 +158,7 @@ class _Connection:
     Its SYNs have numbers of its own, as another stream may have been between the same ports.
     """
 
-    def __init__(self, row: StreamRow, ends: Ends, begun: list[Direction]) -> None:
+    def __init__(self, row: Stream, ends: Ends, begun: list[Direction]) -> None:
         self.row = row
         self._ends: dict[Direction, Ends] = {"c2s": ends, "s2c": (ends[1], ends[0])}
         self._begun = begun
@@ -245,7 +245,7 @@ class _Turns:
                 said = []
 
 
-def _deed(row: AlterationRow) -> str:
+def _deed(row: StoredAlteration) -> str:
     """What Kiebitz has done to a message."""
     return f"Kiebitz: {deed(row, field_words(row.fields) if row.fields else '')}"
 
@@ -283,7 +283,7 @@ class _Comments:
         kept_back: list[str] = []
         while self._kept_back and self._kept_back[0].chunk_id < row.id:
             dropped = self._kept_back.popleft()
-            kept_back.append(f"before this, on stream {dropped.stream_id}: {_deed(dropped)}")
+            kept_back.append(f"before this, on stream {dropped.stream.id}: {_deed(dropped)}")
         return kept_back + self._of_bytes(row)
 
     def _of_bytes(self, row: ChunkRow) -> list[str]:

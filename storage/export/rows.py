@@ -66,7 +66,7 @@ def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iter
         if selection is not None and message not in selection.messages:
             continue
         yield MessageRow(
-            (ts_ns - timeline.started_ns) / 1e9,
+            timeline.seconds(ts_ns),
             ts_ns,
             timeline.session.id,
             number("messages", message),

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
-from kiebitz.dissectors.model import Action, Altered, Direction, Message, Stream
+from kiebitz.dissectors.model import Action, Altered, Message, Stream
 from kiebitz.storage.database.schema import OF_MESSAGE
 from kiebitz.storage.read.timeline import Timeline, increasing
 
@@ -30,57 +30,25 @@ IN_WORDS: dict[Action, str] = {
 """What was done, as it is said of a message."""
 
 
-class AlterationRow(msgspec.Struct, frozen=True):
-    """An alteration as it is stored: in place of the `original` bytes came `length` bytes at `offset`.
-
-    `chunk_id` is the last row of bytes before it. `original`, `sent_ns`, `name` and `fields_json` are None
-    where nothing had been sent, the last two also where it could not be read.
-    """
+class StoredAlteration(Altered, eq=False, gc=False):
+    """An alteration as it is stored; `chunk_id` is the last row of bytes before it."""
 
     id: int
-    stream_id: int
-    direction: Direction
-    ts_ns: int
     chunk_id: int
-    offset: int
-    length: int
-    action: Action
-    rule: str
-    sent_ns: int | None
-    name: str | None
-    fields_json: str | None
-    original: bytes | None
 
     @property
     def fields(self) -> dict[str, Any] | None:
         """What had been sent, as fields."""
         return None if self.fields_json is None else msgspec.json.decode(self.fields_json)
 
-    @property
-    def is_kept_back(self) -> bool:
-        """Whether something was sent and nothing of it passed on."""
-        return self.original is not None and not self.length
-
     def item(self, stream: Stream) -> Altered:
-        """The same as its source told it."""
-        return Altered(
-            stream,
-            self.direction,
-            self.ts_ns,
-            self.offset,
-            self.length,
-            self.action,
-            self.rule,
-            self.sent_ns,
-            self.original,
-            self.name,
-            self.fields_json,
-        )
+        """Return the item of the source that this row was made of."""
+        return Altered(stream, *msgspec.structs.astuple(self)[1:-2])
 
 
 _COLUMNS = (
-    "a.id, a.stream_id, a.direction, a.ts_ns, a.chunk_id, a.offset, a.length, a.action, a.rule, a.sent_ns,"
-    " a.name, a.fields, a.original"
+    "a.stream_id, a.direction, a.ts_ns, a.offset, a.length, a.action, a.rule, a.sent_ns, a.original, a.name,"
+    " a.fields, a.id, a.chunk_id"
 )
 _OF_SESSION = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
 
@@ -90,18 +58,22 @@ def alterations(
     condition: str = "1",
     parameters: Sequence[str | int | float] = (),
     after: int = 0,
-) -> Iterator[AlterationRow]:
+) -> Iterator[StoredAlteration]:
     """The session's alterations above a number that meet an SQL condition (alias a), in order."""
     # The plus keeps SQLite from taking the index by stream, and sorting all of it.
     rows = timeline.connection.execute(
-        f"SELECT {_COLUMNS} FROM alterations AS a"
+        f"SELECT a.id, {_COLUMNS} FROM alterations AS a"
         f" WHERE a.id > ? AND +a.{_OF_SESSION} AND ({condition}) ORDER BY a.id",
         [after, timeline.session.id, *parameters],
     )
-    return (AlterationRow(*row) for row in increasing(rows))
+    return (_alteration(timeline, *row) for _, *row in increasing(rows))
 
 
-def deed(row: AlterationRow, said: str) -> str:
+def _alteration(timeline: Timeline, stream: int, *rest: Any) -> StoredAlteration:
+    return StoredAlteration(timeline.stream(stream), *rest)
+
+
+def deed(row: StoredAlteration, said: str) -> str:
     """What was done to a message, by which rule, and what had been sent, of which `said` are the fields."""
     done = f"{IN_WORDS[row.action]} by {row.rule}"
     if row.original is None:
@@ -134,19 +106,21 @@ class AlteredMessages:
     """Which messages of a session were altered, as it stands now."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self._connection = timeline.connection
+        self._timeline = timeline
         # Hardly any session has one, and then nothing more is asked.
-        self._has_some = self._connection.execute("SELECT 1 FROM alterations LIMIT 1").fetchone() is not None
+        self._has_some = (
+            timeline.connection.execute("SELECT 1 FROM alterations LIMIT 1").fetchone() is not None
+        )
 
     def action(self, message_id: int) -> Action | None:
         """What was done to a message; None if nothing was."""
         found = self._found("a.action", message_id)
         return found[0] if found is not None else None
 
-    def of(self, message_id: int) -> AlterationRow | None:
+    def of(self, message_id: int) -> StoredAlteration | None:
         """How a message was altered; None if it was not."""
         found = self._found(_COLUMNS, message_id)
-        return AlterationRow(*found) if found is not None else None
+        return _alteration(self._timeline, *found) if found is not None else None
 
     def action_of_event(self, event_id: int) -> Action | None:
         """What was done to the first message that tells of an event and was altered; None if none was."""
@@ -156,7 +130,7 @@ class AlteredMessages:
     def _found(self, columns: str, number: int, of: str = "m.id") -> tuple[Any, ...] | None:
         if not self._has_some:
             return None
-        row: tuple[Any, ...] | None = self._connection.execute(
+        row: tuple[Any, ...] | None = self._timeline.connection.execute(
             f"SELECT {columns} FROM messages AS m JOIN alterations AS a ON {OF_MESSAGE}"
             f" WHERE {of} = ? ORDER BY m.id LIMIT 1",
             (number,),

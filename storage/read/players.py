@@ -49,6 +49,21 @@ def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
     return names
 
 
+class StreamNames:
+    """The names of the clients of a growing session, by stream."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self._upto = 0
+
+    def learn(self, timeline: Timeline) -> None:
+        """Read the messages that came since the last time. Raises sqlite3.Error."""
+        last = timeline.last_id("messages")
+        if last > self._upto:
+            self.names |= names_of_streams(timeline, self._upto)
+            self._upto = last
+
+
 def name_of_stream(timeline: Timeline) -> Callable[[int], str | None]:
     """The same as a function, which reads nothing before it is asked."""
     names: dict[int, str] | None = None

@@ -6,14 +6,15 @@ import sqlite3
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.model import Direction
 from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION
-from kiebitz.storage.read.message_queries import DiagnosticRow
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.message_queries import StoredDiagnostic
+from kiebitz.storage.read.timeline import Timeline, increasing, sessions
 
 
 class ChunkRow(msgspec.Struct, frozen=True):
@@ -80,6 +81,31 @@ def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
     )
 
 
+def earlier_copy(connection: sqlite3.Connection, session_id: int) -> int | None:
+    """The first session before this one that has the same traffic; None if none has. Raises sqlite3.Error."""
+    rows = {row.id: row for row in sessions(connection)}
+    this = rows[session_id]
+    for row in rows.values():
+        if row.id >= session_id:
+            break
+        # All chunks are only compared where this much is the same.
+        if (row.started_ns, row.ended_ns) == (this.started_ns, this.ended_ns):
+            pairs = zip_longest(_traffic(Timeline(connection, row)), _traffic(Timeline(connection, this)))
+            if all(one == other for one, other in pairs):
+                return row.id
+    return None
+
+
+def _traffic(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
+    """A session's bytes and gaps as they came, each with who spoke with whom."""
+    # The plus keeps SQLite from taking the index by stream and sorting the whole session by id.
+    return timeline.connection.execute(
+        "SELECT s.transport, s.client, s.server, c.direction, c.ts_ns, c.offset, c.length, c.data"
+        " FROM chunks AS c JOIN streams AS s ON s.id = +c.stream_id WHERE s.session_id = ? ORDER BY c.id",
+        (timeline.session.id,),
+    )
+
+
 class Stretch(msgspec.Struct, frozen=True):
     """Bytes of one direction that follow each other, or a gap among them.
 
@@ -101,12 +127,12 @@ class Bytes:
         self._connection = connection
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int], array[int]]] = {}
 
-    def datagram(self, flaw: DiagnosticRow) -> tuple[int, bytes] | None:
+    def datagram(self, flaw: StoredDiagnostic) -> tuple[int, bytes] | None:
         """The datagram that a diagnostic points into: its offset and its bytes.
 
         None where no bytes belong to it.
         """
-        ids, offsets, times = self._chunks(flaw.stream_id, flaw.direction)
+        ids, offsets, times = self._chunks(flaw.stream.id, flaw.direction)
         if flaw.message_offset is not None:
             place = bisect_right(offsets, flaw.message_offset) - 1
             return flaw.message_offset, self._data(ids[place]) if flaw.message_length else b""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kiebitz.dissectors.inspection.inspector import DERIVED_CODES, DIVERGENCE
 from kiebitz.dissectors.model import Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.alterations import AlterationRow, alterations
+from kiebitz.storage.read.alterations import StoredAlteration, alterations
 from kiebitz.storage.read.recorded_bytes import datagrams
 from kiebitz.storage.read.timeline import Timeline
 
@@ -48,7 +48,7 @@ class _Alterations:
         self._rows = alterations(timeline)
         self._next = next(self._rows, None)
 
-    def upto(self, row_id: int) -> Iterator[AlterationRow]:
+    def upto(self, row_id: int) -> Iterator[StoredAlteration]:
         """Those before a row of bytes that have not been given."""
         while self._next is not None and self._next.chunk_id < row_id:
             yield self._next
@@ -116,12 +116,12 @@ class RecordedItems:
         """The streams that have not ended, as the items have them."""
         return [stream for stream in self._streams.values() if stream.closed_ns is None]
 
-    def _between(self, alterations: Iterable[AlterationRow], row_id: int) -> Iterator[Item]:
+    def _between(self, alterations: Iterable[StoredAlteration], row_id: int) -> Iterator[Item]:
         """What was altered before a row of bytes, each with what comes before it."""
         for row in alterations:
             self._ended_by(row.chunk_id)
             yield from self._before(row.ts_ns)
-            yield row.item(self._streams[row.stream_id])
+            yield row.item(self._streams[row.stream.id])
         self._ended_by(row_id - 1)
 
     def _ended_by(self, row_id: int) -> None:

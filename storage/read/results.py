@@ -6,11 +6,12 @@ from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.sentences import named
+from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.read.timeline import GameRow, Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 
-def named_result(timeline: Timeline, game: GameRow) -> dict[str, Any] | None:
+def named_result(timeline: Timeline, game: Game) -> dict[str, Any] | None:
     """A game's result with players' names in place of their numbers, as far as the table knew them then."""
     result = game.result
     dissector = dissector_of(game.protocol)

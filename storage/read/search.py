@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.model import Event, Group
+from kiebitz.dissectors.model import Event, Group, TableInfo
 from kiebitz.storage.read.conditions import sql_condition
-from kiebitz.storage.read.timeline import TableRow, Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -25,7 +25,7 @@ _FIRST = 500
 _LONGEST = 100_000
 """How many rows a piece looks through, at first and at the most."""
 
-Streams = Collection[int] | TableRow | None
+Streams = Collection[int] | TableInfo | None
 """These, those of a table's server, or all of the session."""
 
 Look = Callable[[int, int], Sequence[int]]
@@ -134,7 +134,7 @@ def _on_streams(
 ) -> Search:
     of = "SELECT id FROM streams WHERE session_id = ?"
     known: list[Any] = [timeline.session.id]
-    if isinstance(streams, TableRow):
+    if isinstance(streams, TableInfo):
         of, known = f"{of} AND server = ? AND protocol = ?", [*known, streams.server, streams.protocol]
     elif streams is not None:
         of, known = "SELECT value FROM json_each(?)", [to_json(sorted(streams))]

@@ -16,8 +16,8 @@ import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Event
-from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
+from kiebitz.dissectors.model import Event, Game, TableInfo
+from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
@@ -50,7 +50,7 @@ class TableMoment(msgspec.Struct, eq=False):
     `state` is the table's; where one game was asked for, its `games` holds this game only.
     """
 
-    table: TableRow
+    table: TableInfo
     seq: int
     event: Event | None
     state: State
@@ -162,9 +162,7 @@ class Step(msgspec.Struct, eq=False):
 class Steps:
     """The events of a session step by step: those that are `wanted`, of one game if one is named."""
 
-    def __init__(
-        self, timeline: Timeline, wanted: Callable[[Event], bool], game: GameRow | None = None
-    ) -> None:
+    def __init__(self, timeline: Timeline, wanted: Callable[[Event], bool], game: Game | None = None) -> None:
         self._timeline = timeline
         self._wanted = wanted
         self._game = game
@@ -206,7 +204,7 @@ class Steps:
         return _with_game(state, self._game, self._part)
 
 
-def find_game(timeline: Timeline, number: int) -> GameRow:
+def find_game(timeline: Timeline, number: int) -> Game:
     """A game by its number in the session. Raises MomentError, which says which games there are."""
     numbers = timeline.numbers
     game = timeline.game(numbers.row_id("games", number))
@@ -230,20 +228,20 @@ def _event_id(timeline: Timeline, number: int) -> int:
     return event_id
 
 
-def _table_moment(timeline: Timeline, table: TableRow, seq: int) -> TableMoment:
+def _table_moment(timeline: Timeline, table: TableInfo, seq: int) -> TableMoment:
     event = next(iter(timeline.recent(table.id, seq, 1)), None)
     return TableMoment(table, seq, event, timeline.state_at(table.id, seq))
 
 
-def _part(state: State, game: GameRow) -> Any:
+def _part(state: State, game: Game) -> Any:
     return state.get("games", {}).get(str(game.id))
 
 
-def _with_game(state: State, game: GameRow, part: Any) -> State:
+def _with_game(state: State, game: Game, part: Any) -> State:
     """A table's state with one game only, in it still or again."""
     return {**state, "games": {str(game.id): part} if part is not None else {}}
 
 
 def _elapsed(timeline: Timeline, event: Event) -> str:
-    elapsed = (event.ts_ns - timeline.started_ns) / 1e9
+    elapsed = timeline.seconds(event.ts_ns)
     return f"{elapsed:.3f}s (#{timeline.numbers.number('events', event.id)})"

@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.model import Event, Game, Stream, TableInfo
 from kiebitz.dissectors.session_numbering import NUMBERED, Before, Numbers
-from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.database.schema import GREATEST_ID, StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _BEFORE = ", ".join(f"{table}_before" for table in NUMBERED)
@@ -42,24 +42,13 @@ class SessionRow(msgspec.Struct, frozen=True):
     before: Before
 
 
-class TableRow(msgspec.Struct, frozen=True):
-    """A game table of a session."""
+class CountedSession(SessionRow, frozen=True):
+    """A session with the numbers of its streams, messages, games and errors."""
 
-    id: int
-    protocol: str
-    server: str
-
-
-class GameRow(msgspec.Struct, frozen=True):
-    """A game of a session; `result` is None while it is on or where it was not seen."""
-
-    id: int
-    table_id: int
-    protocol: str
-    label: str
-    started_ns: int
-    ended_ns: int | None
-    result: dict[str, Any] | None
+    streams: int
+    messages: int
+    games: int
+    errors: int
 
 
 class StoredEvent(NamedTuple):
@@ -79,7 +68,8 @@ class Timeline:
     def __init__(self, connection: sqlite3.Connection, session: SessionRow) -> None:
         self.connection = connection
         self.session = session
-        self._tables: dict[int, TableRow] = {}
+        self._tables: dict[int, TableInfo] = {}
+        self._streams: dict[int, Stream] = {}
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -91,18 +81,35 @@ class Timeline:
         """The session's time zero; 0 where nothing was recorded."""
         return self.session.started_ns or 0
 
-    def tables(self) -> list[TableRow]:
+    def seconds(self, ts_ns: int) -> float:
+        """Return a time in seconds since the session began."""
+        return (ts_ns - self.started_ns) / 1e9
+
+    def last_id(self, table: Literal["messages", "diagnostics"]) -> int:
+        """Return the id of the last row of a table, whatever its session; 0 if there is none."""
+        query = f"SELECT coalesce(max(id), 0) FROM {table}"
+        (last,) = self.connection.execute(query).fetchone()
+        return int(last)
+
+    def tables(self) -> list[TableInfo]:
         """The session's game tables, oldest first."""
         rows = self.connection.execute(
             "SELECT id, protocol, server FROM tables WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [TableRow(*row) for row in increasing(rows)]
+        return [TableInfo(*row) for row in increasing(rows)]
 
-    def table(self, row_id: int) -> TableRow:
+    def table(self, row_id: int) -> TableInfo:
         """One of the tables; it may have begun after others were read."""
         if row_id not in self._tables:
             self._tables |= {table.id: table for table in self.tables()}
         return self._tables[row_id]
+
+    def stream(self, row_id: int) -> Stream:
+        """Return a stream, without its end; each is read once."""
+        if row_id not in self._streams:
+            query = "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE id = ?"
+            self._streams[row_id] = Stream(*self.connection.execute(query, (row_id,)).fetchone())
+        return self._streams[row_id]
 
     @contextmanager
     def as_of_now(self) -> Iterator[None]:
@@ -119,14 +126,14 @@ class Timeline:
         finally:
             self.connection.rollback()
 
-    def games(self) -> list[GameRow]:
+    def games(self) -> list[Game]:
         """The session's games, oldest first."""
         rows = self.connection.execute(
             f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
         return [_game(row) for row in increasing(rows)]
 
-    def game(self, number: int) -> GameRow | None:
+    def game(self, number: int) -> Game | None:
         """One game of the session, None if it has no such game."""
         row = self.connection.execute(
             f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? AND id = ?", (self.session.id, number)
@@ -163,24 +170,21 @@ class Timeline:
         return list(self.events_between(table_id, seq - count, seq))
 
     def events_between(
-        self, table_id: int, after: int, upto: int, condition: str = "1", parameters: Sequence[Any] = ()
+        self,
+        table_id: int,
+        after: int | None,
+        upto: int | None,
+        condition: str = "1",
+        parameters: Sequence[Any] = (),
     ) -> Iterator[Event]:
-        """The events of a table above one of its numbers and up to another that meet an SQL condition."""
+        """Yield the events of a table that meet an SQL condition, numbered above `after` and up to `upto`.
+
+        Without `after` the latest come first.
+        """
         rows = self.connection.execute(
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
-            f" AND ({condition}) ORDER BY e.seq",
-            [table_id, after, upto, *parameters],
-        )
-        return map(_event, rows)
-
-    def events_before(
-        self, table_id: int, before: int, condition: str = "1", parameters: Sequence[Any] = ()
-    ) -> Iterator[Event]:
-        """The events of a table below one of its numbers that meet an SQL condition, the latest first."""
-        rows = self.connection.execute(
-            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq < ? AND ({condition})"
-            " ORDER BY e.seq DESC",
-            [table_id, before, *parameters],
+            f" AND ({condition}) ORDER BY e.seq {'DESC' if after is None else 'ASC'}",
+            [table_id, -1 if after is None else after, GREATEST_ID if upto is None else upto, *parameters],
         )
         return map(_event, rows)
 
@@ -204,13 +208,9 @@ class Timeline:
 
     def near(self, event: Event, side: Literal["before", "after"]) -> Iterator[Event]:
         """The events of a table before one of them, latest first, or after it; read one by one."""
-        which, order = ("<", "DESC") if side == "before" else (">", "ASC")
-        rows = self.connection.execute(
-            f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq {which} ?"
-            f" ORDER BY e.seq {order}",
-            (event.table_id, event.seq),
-        )
-        return map(_event, rows)
+        if side == "before":
+            return self.events_between(event.table_id, None, event.seq - 1)
+        return self.events_between(event.table_id, event.seq, None)
 
     def state_at(self, table_id: int, seq: int) -> State:
         """A table's state after its event number `seq`; `first_seq` is before the first."""
@@ -325,6 +325,25 @@ def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
     return [_session(row) for row in increasing(rows)]
 
 
+_COUNTS = (
+    "SELECT x.id, (SELECT count(*) FROM streams WHERE session_id = x.id),"
+    " coalesce(told.messages, 0),"
+    " (SELECT count(*) FROM games WHERE session_id = x.id),"
+    " (SELECT count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
+    "  WHERE s.session_id = x.id AND d.severity = 'error')"
+    " FROM sessions AS x LEFT JOIN"
+    " (SELECT s.session_id, count(*) AS messages FROM messages AS m"
+    "  JOIN streams AS s ON s.id = m.stream_id GROUP BY s.session_id) AS told"
+    " ON told.session_id = x.id"
+)
+
+
+def counted_sessions(connection: sqlite3.Connection) -> list[CountedSession]:
+    """Return all sessions of a database with their counts, oldest first."""
+    counts = {number: several for number, *several in connection.execute(_COUNTS)}
+    return [CountedSession(*msgspec.structs.astuple(row), *counts[row.id]) for row in sessions(connection)]
+
+
 def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """The rows, their numbers first, which only ever grow where they are asked for in this order.
 
@@ -345,11 +364,9 @@ def _session(row: tuple[Any, ...]) -> SessionRow:
     return SessionRow(number, name, kind, source, started, ended, version, bool(continues), note, before)
 
 
-def _game(row: tuple[Any, ...]) -> GameRow:
-    number, table, protocol, label, started, ended, result = row
-    return GameRow(
-        number, table, protocol, label, started, ended, msgspec.json.decode(result) if result else None
-    )
+def _game(row: tuple[Any, ...]) -> Game:
+    *rest, result = row
+    return Game(*[*rest, msgspec.json.decode(result) if result else None])
 
 
 def _event(row: tuple[Any, ...]) -> Event:

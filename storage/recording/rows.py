@@ -255,7 +255,7 @@ def _introduced(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
         if message.direction != "c2s":
             continue
         protocol = message.stream.protocol
-        dissector = dissector_of(protocol) if protocol is not None else None
+        dissector = dissector_of(protocol)
         if dissector is not None and message.name in dissector.identity.login_messages:
             name = dissector.identity.introduced(message.name, message.direction, message.fields)
             if name is not None:

@@ -12,22 +12,17 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
 from kiebitz.dissectors.grammar.grammar import MessageType, unreadable
 from kiebitz.dissectors.model import Blame, Direction, Group, Severity
-from kiebitz.dissectors.model import Event as EventRecord
+from kiebitz.dissectors.model import Event as StoredEvent
+from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.alterations import AlterationRow, AlteredMessages
-from kiebitz.storage.read.message_queries import (
-    MessageRow,
-    diagnostics,
-    groups_seen,
-    messages,
-    messages_between,
-)
+from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
+from kiebitz.storage.read.message_queries import diagnostics, groups_seen, marks, messages
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.recorded_bytes import sent_between
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
-from kiebitz.storage.session.session import Event, Message, event_record, message_record
+from kiebitz.storage.session.session import Event, Message, event_record, message_record, project
 
 MOST_BYTES = 1 << 16
 """So much of a message is read (bytes)."""
@@ -141,11 +136,11 @@ class InFull:
         row = next(messages(self.timeline, "m.id = ?", [message_id]), None)
         if row is None:
             return None
-        client, server, protocol = self._stream(row.stream_id)
-        dissector = dissector_of(protocol) if protocol is not None else None
+        protocol = row.stream.protocol
+        dissector = dissector_of(protocol)
         if as_player is not None and protocol is not None and dissector is None:
             raise StorageError(f"what {as_player} could know cannot be told: {not_installed(protocol)}")
-        if as_player is not None and row.stream_id not in self._hearers.streams_of(as_player):
+        if as_player is not None and row.stream.id not in self._hearers.streams_of(as_player):
             return None
         record = self._event(row.event_id)
         seen = record if record is None or as_player is None else self._hearers.seen(record, as_player)
@@ -154,17 +149,10 @@ class InFull:
         data = self._data(row)
         # A player knows what came, not what was done on the way.
         altered = AlteredMessages(self.timeline).of(row.id) if as_player is None else None
+        done = None if altered is None else altered.action
         copies, in_all = self._copies(row, as_player)
         return MessageInFull(
-            message_record(
-                self.timeline,
-                row,
-                client,
-                server,
-                self._player(row.stream_id),
-                dissector,
-                altered.action if altered is not None else None,
-            ),
+            message_record(self.timeline, row, self._player(row.stream.id), done),
             protocol,
             _about(dissector, row, data),
             data,
@@ -178,71 +166,51 @@ class InFull:
             None if altered is None else self._as_sent(altered),
         )
 
-    def neighbours(self, message: Message, count: int) -> tuple[list[MessageRow], list[MessageRow]]:
+    def neighbours(self, message: Message, count: int) -> tuple[list[StoredMessage], list[StoredMessage]]:
         """Up to so many messages before and after one on its stream, oldest first.
 
         A player who may see it may see these."""
         same = "m.stream_id = ?"
         stream = self.timeline.numbers.row_id("streams", message.stream)
-        before = messages_between(self.timeline, None, message.id, same, [stream])
-        after = messages_between(self.timeline, message.id, None, same, [stream])
+        before = messages(self.timeline, same, [stream], None, message.id)
+        after = messages(self.timeline, same, [stream], message.id)
         return [*islice(before, count)][::-1], [*islice(after, count)]
 
-    def _as_sent(self, row: AlterationRow) -> AsSent:
-        started = self.timeline.started_ns
+    def _as_sent(self, row: StoredAlteration) -> AsSent:
         original = row.original
         return AsSent(
             row.rule,
-            None if row.sent_ns is None else (row.sent_ns - started) / 1e9,
+            None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),
             row.name,
             row.fields,
             None if original is None else original[:MOST_BYTES],
             max(len(original or b"") - MOST_BYTES, 0),
         )
 
-    def _stream(self, stream_id: int) -> tuple[str, str, str | None]:
-        """Client, server and protocol."""
-        row: tuple[str, str, str | None] = self.timeline.connection.execute(
-            "SELECT client, server, protocol FROM streams WHERE id = ?", (stream_id,)
-        ).fetchone()
-        return row
-
-    def _data(self, row: MessageRow) -> bytes:
+    def _data(self, row: StoredMessage) -> bytes:
         """The message's first bytes, up to a gap."""
         end = row.offset + min(row.length, MOST_BYTES)
         connection = self.timeline.connection
-        for stretch in sent_between(connection, row.stream_id, row.direction, row.offset, end):
+        for stretch in sent_between(connection, row.stream.id, row.direction, row.offset, end):
             if stretch.offset == row.offset and stretch.data is not None:
                 return stretch.data
         return b""
 
-    def _flaws(self, row: MessageRow, as_player: str | None) -> Iterator[FlawInFull]:
+    def _flaws(self, row: StoredMessage, as_player: str | None) -> Iterator[FlawInFull]:
         for flaw in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
             if flaw.group in groups_seen(as_player):
-                yield FlawInFull(
-                    flaw.id,
-                    flaw.severity,
-                    flaw.group,
-                    flaw.code,
-                    flaw.text,
-                    flaw.offset - row.offset,
-                    flaw.length,
-                    flaw.expected,
-                    flaw.clause,
-                    flaw.blame,
-                    flaw.suggestion,
-                )
+                yield project(FlawInFull, flaw, offset=flaw.offset - row.offset)
 
     # What it tells of.
 
-    def _event(self, event_id: int | None) -> EventRecord | None:
+    def _event(self, event_id: int | None) -> StoredEvent | None:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
 
-    def _told(self, event: EventRecord, as_player: str | None) -> Event:
+    def _told(self, event: StoredEvent, as_player: str | None) -> Event:
         done = AlteredMessages(self.timeline).action_of_event(event.id) if as_player is None else None
         return event_record(self.timeline, event, self._hearers.sentence(event), done)
 
-    def _changes(self, event: EventRecord, as_player: str | None) -> Iterator[ChangeInFull]:
+    def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeInFull]:
         """What an event changed, as far as a player could know."""
         if not event.changes:
             return
@@ -254,7 +222,7 @@ class InFull:
         for path, value in changes:
             yield ChangeInFull(self.timeline.numbers.path(path), value, _at(before, path))
 
-    def _copies(self, row: MessageRow, as_player: str | None) -> tuple[tuple[Copy, ...], int]:
+    def _copies(self, row: StoredMessage, as_player: str | None) -> tuple[tuple[Copy, ...], int]:
         """The first copies of a message, and how many there are in all; others' are not shown to a player."""
         if row.event_id is None:
             return (), 0
@@ -262,7 +230,7 @@ class InFull:
         given: list[Any] = [row.event_id, row.name, row.direction, row.id]
         if as_player is not None:
             streams = sorted(self._hearers.streams_of(as_player))
-            same += f" AND +m.stream_id IN ({', '.join('?' * len(streams))})"
+            same += f" AND +m.stream_id IN ({marks(streams)})"
             given += streams
         connection = self.timeline.connection
         (in_all,) = connection.execute(f"SELECT count(*) FROM messages AS m WHERE {same}", given).fetchone()
@@ -291,7 +259,7 @@ def _pieces(dissector: Dissector | None, direction: Direction, data: bytes) -> t
     return whole(data, unreadable(), "") if dissector is None else dissector.codec.anatomy(data, direction)
 
 
-def _about(dissector: Dissector | None, row: MessageRow, data: bytes) -> RowInFull | None:
+def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> RowInFull | None:
     """What the grammar says of a message."""
     if dissector is None:
         return None
@@ -303,7 +271,7 @@ def _about(dissector: Dissector | None, row: MessageRow, data: bytes) -> RowInFu
     return RowInFull(found.description, dissector.codec.notation(found), found.clause, found.deviation)
 
 
-def _row_of(dissector: Dissector, row: MessageRow) -> MessageType | None:
+def _row_of(dissector: Dissector, row: StoredMessage) -> MessageType | None:
     return dissector.grammar.row_of(row.name, row.direction, row.fields)
 
 

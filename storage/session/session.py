@@ -12,33 +12,31 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
-from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Action, Blame, Direction, Group, Severity, Transport
 from kiebitz.dissectors.model import Event as StoredEvent
-from kiebitz.dissectors.model import Stream as StreamRecord
+from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.read.alterations import (
-    AlterationRow,
     AlteredMessages,
+    StoredAlteration,
     alterations,
     as_message,
     message_ids,
 )
 from kiebitz.storage.read.conditions import compile_wanted, sql_condition
-from kiebitz.storage.read.message_queries import MessageRow
-from kiebitz.storage.read.message_queries import diagnostics as diagnostic_rows
-from kiebitz.storage.read.message_queries import messages as message_rows
-from kiebitz.storage.read.message_queries import streams as stream_rows
+from kiebitz.storage.read.message_queries import StoredDiagnostic
+from kiebitz.storage.read.message_queries import diagnostics as stored_diagnostics
+from kiebitz.storage.read.message_queries import messages as stored_messages
+from kiebitz.storage.read.message_queries import streams as stored_streams
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.results import named_result
 from kiebitz.storage.read.seek import find_game, game_at, parse_moment, seen_state, tables_at
-from kiebitz.storage.read.streams import stream_by_id
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.times import between, utc
 from kiebitz.storage.read.visibility import Visibility
@@ -252,42 +250,31 @@ class Session:
 
     def streams(self) -> list[Stream]:
         """The streams, oldest first."""
-        numbers = self.timeline.numbers
         player = name_of_stream(self.timeline)
         return [
-            Stream(
-                numbers.number("streams", row.id),
-                row.id,
-                row.protocol,
-                row.transport,
-                row.client,
-                row.server,
-                player(row.id),
-                self._time(row.opened_ns),
-                None if row.closed_ns is None else self._time(row.closed_ns),
-                row.close_reason,
-                row.messages,
-                row.bytes,
-                row.missing_c2s,
-                row.missing_s2c,
+            project(
+                Stream,
+                row,
+                number=self.timeline.numbers.number("streams", row.id),
+                player=player(row.id),
+                opened=self.timeline.seconds(row.opened_ns),
+                closed=None if row.closed_ns is None else self.timeline.seconds(row.closed_ns),
             )
-            for row in stream_rows(self.timeline)
+            for row in stored_streams(self.timeline)
         ]
 
     def games(self) -> list[Game]:
         """The games, oldest first."""
         return [
-            Game(
-                self.timeline.numbers.number("games", row.id),
-                row.id,
-                row.protocol,
-                self.timeline.table(row.table_id).server,
-                row.label,
-                self._time(row.started_ns),
-                None if row.ended_ns is None else self._time(row.ended_ns),
-                between(row.started_ns, row.ended_ns),
-                row.result,
-                named_result(self.timeline, row),
+            project(
+                Game,
+                row,
+                number=self.timeline.numbers.number("games", row.id),
+                server=self.timeline.table(row.table_id).server,
+                started=self.timeline.seconds(row.started_ns),
+                ended=None if row.ended_ns is None else self.timeline.seconds(row.ended_ns),
+                seconds=between(row.started_ns, row.ended_ns),
+                named_result=named_result(self.timeline, row),
             )
             for row in self.timeline.games()
         ]
@@ -295,21 +282,11 @@ class Session:
     def messages(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Message]:
         """The messages numbered above `after` that a filter lets through, in order."""
         condition = sql_condition(self.timeline, _compiled(wanted), "messages")
-        stream_of = stream_by_id(self.timeline)
         player = name_of_stream(self.timeline)
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("messages", after)
-        for row in message_rows(self.timeline, *condition, above):
-            stream = stream_of(row.stream_id)
-            yield message_record(
-                self.timeline,
-                row,
-                stream.client,
-                stream.server,
-                player(row.stream_id),
-                None if stream.protocol is None else dissector_of(stream.protocol),
-                altered.action(row.id),
-            )
+        for row in stored_messages(self.timeline, *condition, above):
+            yield message_record(self.timeline, row, player(row.stream.id), altered.action(row.id))
 
     def alterations(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Alteration]:
         """What Kiebitz has altered, above the number `after`, in order.
@@ -319,39 +296,29 @@ class Session:
         compiled = _compiled(wanted)
         passes = compiled.predicate("messages", self.timeline.numbers) if compiled is not None else None
         player = name_of_stream(self.timeline)
-        stream_of = stream_by_id(self.timeline)
         numbers = self.timeline.numbers
         came = message_ids(self.timeline, after)
         for row in alterations(self.timeline, after=after):
-            stream = stream_of(row.stream_id)
-            if passes is not None and not passes(self._asked(row, stream, player(stream.id))):
+            if passes is not None and not passes(self._asked(row, player(row.stream.id))):
                 continue
-            yield Alteration(
-                row.id,
-                self._time(row.ts_ns),
-                row.ts_ns,
-                numbers.number("streams", row.stream_id),
-                row.direction,
-                stream.client,
-                player(row.stream_id),
-                stream.server,
-                row.action,
-                row.rule,
-                None if row.sent_ns is None else self._time(row.sent_ns),
-                row.name,
-                row.fields,
-                row.original,
-                row.offset,
-                row.length,
-                numbers.number_if_any("messages", came.get(row.id)),
+            yield project(
+                Alteration,
+                row,
+                time=self.timeline.seconds(row.ts_ns),
+                stream=numbers.number("streams", row.stream.id),
+                client=row.stream.client,
+                player=player(row.stream.id),
+                server=row.stream.server,
+                sent=None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),
+                message=numbers.number_if_any("messages", came.get(row.id)),
             )
 
-    def _asked(self, row: AlterationRow, stream: StreamRecord, player: str | None) -> FilterRow:
+    def _asked(self, row: StoredAlteration, player: str | None) -> FilterRow:
         from kiebitz.dissectors.filters import Row
 
-        names = {} if player is None else {stream.id: player}
+        names = {} if player is None else {row.stream.id: player}
         session = self.timeline.session.id
-        return Row(self.timeline.started_ns, [as_message(row.item(stream))], session_id=session, names=names)
+        return Row(self.timeline.started_ns, [as_message(row)], session_id=session, names=names)
 
     def events(
         self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
@@ -371,28 +338,9 @@ class Session:
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
         """The diagnostics that a filter lets through, in order of time."""
-        numbers = self.timeline.numbers
         condition = sql_condition(self.timeline, _compiled(wanted), "diagnostics")
-        for row in diagnostic_rows(self.timeline, *condition):
-            yield Diagnostic(
-                row.id,
-                self._time(row.ts_ns),
-                row.ts_ns,
-                row.severity,
-                row.group,
-                row.code,
-                row.text,
-                row.blame,
-                numbers.number("streams", row.stream_id),
-                row.direction,
-                row.offset,
-                row.length,
-                row.expected,
-                row.clause,
-                numbers.number_if_any("messages", row.message_id),
-                row.message,
-                numbers.number_if_any("events", row.event_id),
-            )
+        for row in stored_diagnostics(self.timeline, *condition):
+            yield project(Diagnostic, row, **diagnostic_numbers(self.timeline, row))
 
     def state(self, at: str = "end", as_player: str | None = None, game: int | None = None) -> list[Table]:
         """Every table at a moment ("12.5s", "#7" just after event 7, "end"), or that of one game.
@@ -419,7 +367,7 @@ class Session:
                 table.table.protocol,
                 table.table.server,
                 numbers.number("events", table.event.id) if table.event is not None else None,
-                self._time(table.event.ts_ns) if table.event is not None else None,
+                self.timeline.seconds(table.event.ts_ns) if table.event is not None else None,
                 numbers.state(table.state),
             )
             for table in found
@@ -481,31 +429,31 @@ class Session:
         row = next(row for row in sessions(connection) if row.id == number)
         self.timeline = Timeline(connection, row)
 
-    def _time(self, ts_ns: int) -> float:
-        return _seconds(self.timeline, ts_ns)
+
+_Record = TypeVar("_Record", bound=msgspec.Struct)
+
+
+def project(kind: type[_Record], record: msgspec.Struct, **other: Any) -> _Record:
+    """Return a `kind` with the values of `other`, and else those of the same fields of `record`."""
+    return kind(*(other[name] if name in other else getattr(record, name) for name in kind.__struct_fields__))
 
 
 def message_record(
-    timeline: Timeline,
-    row: MessageRow,
-    client: str,
-    server: str,
-    player: str | None,
-    dissector: Dissector | None,
-    altered: Action | None,
+    timeline: Timeline, row: StoredMessage, player: str | None, altered: Action | None
 ) -> Message:
-    """A stored message with what is known of its stream; no dissector where its protocol is not installed."""
-    numbers = timeline.numbers
+    """Return the record of a stored message."""
+    numbers, stream = timeline.numbers, row.stream
+    dissector = dissector_of(stream.protocol)
     return Message(
         numbers.number("messages", row.id),
         row.id,
-        _seconds(timeline, row.ts_ns),
+        timeline.seconds(row.ts_ns),
         row.ts_ns,
-        numbers.number("streams", row.stream_id),
+        numbers.number("streams", stream.id),
         row.direction,
-        client,
+        stream.client,
         player,
-        server,
+        stream.server,
         row.name,
         dissector.presentation.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
         row.fields,
@@ -518,28 +466,31 @@ def message_record(
 
 
 def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: Action | None) -> Event:
-    """A stored event, with its table's server and what it says."""
+    """Return the record of a stored event."""
     numbers = timeline.numbers
-    return Event(
-        numbers.number("events", seen.id),
-        seen.id,
-        _seconds(timeline, seen.ts_ns),
-        seen.ts_ns,
-        seen.table_id,
-        timeline.table(seen.table_id).server,
-        numbers.number_if_any("games", seen.game_id),
-        seen.kind,
-        seen.actor,
-        sentence,
-        seen.data,
-        seen.seq,
-        altered,
+    return project(
+        Event,
+        seen,
+        number=numbers.number("events", seen.id),
+        time=timeline.seconds(seen.ts_ns),
+        table=seen.table_id,
+        server=timeline.table(seen.table_id).server,
+        game=numbers.number_if_any("games", seen.game_id),
+        sentence=sentence,
+        altered=altered,
     )
 
 
-def _seconds(timeline: Timeline, ts_ns: int) -> float:
-    """When it was, in seconds since the session began."""
-    return (ts_ns - timeline.started_ns) / 1e9
+def diagnostic_numbers(timeline: Timeline, row: StoredDiagnostic) -> dict[str, Any]:
+    """Return the fields of a `Diagnostic` for which a stored one has row ids or nanoseconds."""
+    numbers = timeline.numbers
+    return {
+        "time": timeline.seconds(row.ts_ns),
+        "stream": numbers.number("streams", row.stream.id),
+        "message": numbers.number_if_any("messages", row.message_id),
+        "name": row.message,
+        "event": numbers.number_if_any("events", row.event_id),
+    }
 
 
 def _compiled(wanted: str | Filter | None) -> Filter | None:

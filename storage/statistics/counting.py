@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.model import Event, Game, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.statistics import Read, statistics_of
 from kiebitz.dissectors.statistics.accumulators import Accumulator, count, results_of
 from kiebitz.dissectors.statistics.results import Result, TableStatistics
 from kiebitz.storage.read.conditions import sql_condition
-from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
+from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.statistics.message_counts import Said
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _TOLD_EVERY = 1000
 class _Table:
     """What is counted at one table."""
 
-    def __init__(self, timeline: Timeline, row: TableRow, dissector: Dissector | None) -> None:
+    def __init__(self, timeline: Timeline, row: TableInfo, dissector: Dissector | None) -> None:
         self.row = row
         self.events = 0
         self._timeline = timeline
@@ -46,7 +46,7 @@ class _Table:
         if self._state is None:
             self._state = self._timeline.state_at(event.table_id, event.seq - 1)
         apply(self._state, event.changes)
-        seconds = (event.ts_ns - self._timeline.started_ns) / 1e9
+        seconds = self._timeline.seconds(event.ts_ns)
         count(self._counted, event, self._state, seconds, counts)
 
     def results(self) -> list[Result]:
@@ -57,7 +57,7 @@ class _Table:
 def counted(
     timeline: Timeline,
     wanted: Filter | None = None,
-    game: GameRow | None = None,
+    game: Game | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> list[TableStatistics]:
     """What there is to count of a session, of what meets a filter, of one game if one is named.
@@ -86,7 +86,7 @@ def counted(
     return found
 
 
-def _events(timeline: Timeline, game: GameRow | None) -> Iterator[Event]:
+def _events(timeline: Timeline, game: Game | None) -> Iterator[Event]:
     """The events that are read: of a game those of its table, from its first to its last."""
     if game is None:
         return timeline.events()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.model import Direction, Game, TableInfo
 from kiebitz.dissectors.statistics.results import Counts, Rate, Result
 from kiebitz.storage.read.conditions import sql_condition
-from kiebitz.storage.read.timeline import GameRow, TableRow, Timeline
+from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -36,7 +36,7 @@ def messages_by_name(rows: Iterable[tuple[str, Direction, int]]) -> Counts | Non
 class Said:
     """Asks for the messages of a session that meet a filter, of one game if one is named."""
 
-    def __init__(self, timeline: Timeline, wanted: Filter | None, game: GameRow | None) -> None:
+    def __init__(self, timeline: Timeline, wanted: Filter | None, game: Game | None) -> None:
         self._timeline = timeline
         condition, parameters = sql_condition(timeline, wanted, "messages")
         self._where = f"s.session_id = ? AND s.protocol = ? AND s.server = ? AND ({condition})"
@@ -45,13 +45,13 @@ class Said:
             self._where += " AND m.game_id = ?"
             self._parameters.append(game.id)
 
-    def count(self, table: TableRow) -> int:
+    def count(self, table: TableInfo) -> int:
         """How many messages there are at a table."""
         ((count,),) = self._ask("count(*)", table)
         found: int = count
         return found
 
-    def results(self, table: TableRow) -> Iterator[Result]:
+    def results(self, table: TableInfo) -> Iterator[Result]:
         """The messages of a table by name, and by the time."""
         rows = self._ask("m.name, m.direction, count(*)", table, "GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2")
         by_name = messages_by_name(rows)
@@ -59,7 +59,7 @@ class Said:
             yield by_name
         yield from self._by_time(table)
 
-    def _by_time(self, table: TableRow) -> Iterator[Rate]:
+    def _by_time(self, table: TableInfo) -> Iterator[Rate]:
         ((first, last),) = self._ask("min(m.ts_ns), max(m.ts_ns)", table)
         if first is None:
             return
@@ -67,10 +67,10 @@ class Said:
         counts = [0] * ((last - first) // stretch + 1)
         for place, count in self._ask("(m.ts_ns - ?) / ?, count(*)", table, "GROUP BY 1", first, stretch):
             counts[place] = count
-        begin = (first - self._timeline.started_ns) / 1e9
+        begin = self._timeline.seconds(first)
         yield Rate("rate", "Messages a second", begin, stretch / 1e9, counts)
 
-    def _ask(self, what: str, table: TableRow, rest: str = "", *first: int) -> Iterator[tuple[Any, ...]]:
+    def _ask(self, what: str, table: TableInfo, rest: str = "", *first: int) -> Iterator[tuple[Any, ...]]:
         return self._timeline.connection.execute(
             f"SELECT {what} FROM messages m JOIN streams s ON s.id = m.stream_id WHERE {self._where} {rest}",
             [*first, self._timeline.session.id, table.protocol, table.server, *self._parameters],

@@ -19,10 +19,10 @@ from strength import a_few, few_captures, times
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.editing.item_edits import Splice
-from kiebitz.dissectors.model import Chunk, Direction, Stream
+from kiebitz.dissectors.model import Chunk, Direction, Message, Stream
 from kiebitz.storage.derived.derived_session import derived
 from kiebitz.storage.diff import compare
-from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.timeline import Timeline
 
 YAKS = "catan-yaks-g1-3p.pcap.gz"
@@ -497,7 +497,7 @@ def _session(capture: str) -> Timeline:
 
 
 @cache
-def _messages(capture: str) -> list[MessageRow]:
+def _messages(capture: str) -> list[Message]:
     return [*messages(_session(capture))]
 
 
@@ -509,9 +509,9 @@ def test_without_an_alteration_nothing_differs(capture: str) -> None:
     assert compare(timeline, other).equal
 
 
-def said(rows: Iterable[MessageRow]) -> list[tuple[object, ...]]:
+def said(rows: Iterable[Message]) -> list[tuple[object, ...]]:
     """What was said, conversation by conversation."""
-    found = [(one.stream_id, one.direction, one.name, one.fields) for one in rows]
+    found = [(one.stream.id, one.direction, one.name, one.fields) for one in rows]
     return sorted(found, key=lambda one: one[:2])
 
 
@@ -520,7 +520,7 @@ def said(rows: Iterable[MessageRow]) -> list[tuple[object, ...]]:
 @given(data=st.data())
 def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(_messages(capture)))
-    gone = Splice(row.stream_id, row.direction, row.offset, row.length, row.ts_ns, b"")
+    gone = Splice(row.stream.id, row.direction, row.offset, row.length, row.ts_ns, b"")
     other = derived(_session(capture), [gone], lambda _done, _all: None)
     closed_afterwards(other.connection)
     # Of each conversation: a message whose end was in the one that is gone is known to be whole later.

@@ -13,14 +13,19 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from held_messages import MadeUp, Relay, held_message, holding
+from held_messages import Follower, MadeUp, Relay, held_message, holding
 from processes_and_rows import until
 
 from kiebitz.services.alteration import control_client as hands_client
 from kiebitz.services.alteration import control_server as hands
-from kiebitz.services.alteration.control_client import HandsClient
-from kiebitz.services.alteration.control_server import MOST_LINE, MOST_WATCHERS, HandsError, HeldMessage
-from kiebitz.services.recording.journal_folder import HANDS, Spool, tidy
+from kiebitz.services.alteration.control_server import (
+    MOST_LINE,
+    MOST_WATCHERS,
+    Act,
+    ControlError,
+    HeldMessage,
+)
+from kiebitz.services.supervision.journal_folder import HANDS, JournalFolder, tidy
 
 QUICK_S = 10.0
 
@@ -99,21 +104,17 @@ def relay(database: Path) -> Iterator[Relay]:
 
 
 @contextmanager
-def following(database: Path | str, session: int = 1) -> Iterator[HandsClient]:
-    client = HandsClient(lambda: (str(database), session))
-    client.start()
-    try:
+def following(database: Path | str, session: int = 1) -> Iterator[Follower]:
+    with Follower(lambda: (str(database), session)) as client:
         yield client
-    finally:
-        client.stop()
 
 
-def numbers(client: HandsClient) -> list[int] | None:
+def numbers(client: Follower) -> list[int] | None:
     """What waits, by number; None where nothing can be held."""
     return None if client.held is None else [message.number for message in client.held.messages]
 
 
-def shows(client: HandsClient, expected: list[int] | None) -> None:
+def shows(client: Follower, expected: list[int] | None) -> None:
     until(lambda: numbers(client) == expected, f"{expected} wait", QUICK_S)
 
 
@@ -202,8 +203,10 @@ def test_what_cannot_be_done_is_a_sentence(line: bytes, words: str, relay: Relay
 
 def test_a_fault_of_the_engine_is_a_sentence(database: Path) -> None:
     class Faulty(MadeUp):
-        def let_go(self, number: int) -> None:
-            raise ZeroDivisionError("oh")
+        def act(self, do: Act, number: int, text: str) -> None:
+            if do == "let-go":
+                raise ZeroDivisionError("oh")
+            super().act(do, number, text)
 
     with holding(database, engine=Faulty()) as relay, Wire(relay) as wire:
         relay.hold(held_message(1))
@@ -282,16 +285,16 @@ def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) ->
         shows(other, [1, 2])
         assert one.held is not None
         assert not isinstance(one.held.messages[0].fields, HeldMessage)
-        one.ask("let-go", 1).result(QUICK_S)
+        one.act("let-go", 1)
         # Who asked sees it done at once.
         assert numbers(one) == [2]
-        with pytest.raises(HandsError, match="message 1 does not wait any more"):
-            other.ask("drop", 1).result(QUICK_S)
+        with pytest.raises(ControlError, match="message 1 does not wait any more"):
+            other.act("drop", 1)
         shows(one, [2])
         shows(other, [2])
-        with pytest.raises(HandsError, match="dice=9,9 does not fit"):
-            one.ask("change", 2, "dice=9,9").result(QUICK_S)
-        one.ask("change", 2, "dice=2,1").result(QUICK_S)
+        with pytest.raises(ControlError, match="dice=9,9 does not fit"):
+            one.act("change", 2, "dice=9,9")
+        one.act("change", 2, "dice=2,1")
         assert relay.engine.done == [("let go", 1), ("change", 2, b"ANNOUNCE;2,1;token")]
 
 
@@ -303,11 +306,11 @@ def test_two_at_the_same_moment(relay: Relay, database: Path) -> None:
         shows(other, [*range(1, 51)])
         lost: list[int] = []
 
-        def act(client: HandsClient) -> None:
+        def act(client: Follower) -> None:
             for number in range(1, 51):
                 try:
-                    client.ask("let-go", number).result(QUICK_S)
-                except HandsError:
+                    client.act("let-go", number)
+                except ControlError:
                     lost.append(number)
 
         threads = [threading.Thread(target=act, args=(client,)) for client in (one, other)]
@@ -339,8 +342,8 @@ def test_a_relay_that_ends_and_another_that_begins(database: Path) -> None:
             shows(client, [1])
             relay.end()
             shows(client, None)
-            with pytest.raises(HandsError, match="the relay has ended"):
-                client.ask("drop", 1).result(QUICK_S)
+            with pytest.raises(ControlError, match="the relay has ended"):
+                client.act("drop", 1)
         with holding(database) as relay:
             shows(client, [])
             relay.hold(held_message(5))
@@ -362,20 +365,18 @@ def test_a_database_that_carries_on_another(tmp_path: Path) -> None:
     first.touch()
     second.touch()
     recorded = [f"{first}:1"]
-    spool = Spool(tmp_path / "game.db")
+    spool = JournalFolder(tmp_path / "game.db")
     relay = Relay(MadeUp(), spool, lambda: recorded[-1])
     relay.begin()
     place = [(str(first), 1)]
-    client = HandsClient(lambda: place[-1])
-    client.start()
     try:
-        shows(client, [])
-        recorded.append(f"{second}:2")
-        place.append((str(second), 2))
-        relay.hold(held_message(1))
-        shows(client, [1])
+        with Follower(lambda: place[-1]) as client:
+            shows(client, [])
+            recorded.append(f"{second}:2")
+            place.append((str(second), 2))
+            relay.hold(held_message(1))
+            shows(client, [1])
     finally:
-        client.stop()
         relay.end()
         spool.discard()
 
@@ -391,7 +392,7 @@ def test_a_path_of_any_length(tmp_path: Path) -> None:
     with holding(database) as relay, following(database) as client:
         relay.hold(held_message(1))
         shows(client, [1])
-        client.ask("let-go", 1).result(QUICK_S)
+        client.act("let-go", 1)
         folder_of_relay = relay.spool.folder
     assert not folder_of_relay.exists()
 
@@ -404,7 +405,7 @@ def test_nothing_is_left_behind(database: Path) -> None:
 
 
 def test_what_a_killed_relay_leaves_is_tidied_away(database: Path) -> None:
-    folder = Spool(database).folder
+    folder = JournalFolder(database).folder
     # As if its process was killed: nobody holds it, and the socket is there.
     left = database.parent / f"{folder.name}x"
     folder.rename(left)
@@ -468,7 +469,7 @@ def test_what_is_not_ours_alone_is_not_entered(
             shows(client, [])
         spoil(relay.spool.folder)
         came = threading.Event()
-        monkeypatch.setattr(hands.Hands, "_come", lambda *_: came.set())
+        monkeypatch.setattr(hands.ControlServer, "_come", lambda *_: came.set())
         with following(database) as client:
             assert not came.wait(10 * _AGAIN_S)
             assert numbers(client) is None

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from held_messages import Follower
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from screens import Filled
 from served_pages import Serving, serving
 from test_serve_held_messages import post
 
-from kiebitz.services.alteration.control_client import HandsClient
-from kiebitz.services.alteration.control_server import HandsError
+from kiebitz.services.alteration.control_server import ControlError
 
 QUICK_S = 20.0
 
@@ -93,18 +93,14 @@ class Talk:
 
 
 @contextmanager
-def following(talk: Talk) -> Iterator[HandsClient]:
+def following(talk: Talk) -> Iterator[Follower]:
     """Whoever watches the session."""
-    client = HandsClient(lambda: (str(talk.database), 1))
-    client.start()
-    try:
+    with Follower(lambda: (str(talk.database), 1)) as client:
         until(lambda: client.held is not None, "the relay can hold", QUICK_S)
         yield client
-    finally:
-        client.stop()
 
 
-def waits(client: HandsClient, *names: str) -> list[int]:
+def waits(client: Follower, *names: str) -> list[int]:
     """Wait until these wait; their numbers."""
 
     def waiting() -> list[str]:
@@ -124,7 +120,7 @@ def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
         assert (message.stream, message.direction, message.fields) == (1, "c2s", {"name": "alice"})
         assert "REGISTER" in message.rule
         talk.hears_nothing()
-        client.ask("let-go", number).result(QUICK_S)
+        client.act("let-go", number)
         assert talk.hears() == b"REGISTER;alice"
         waits(client)
         # What does not meet the filter does not wait.
@@ -133,21 +129,21 @@ def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
         # Another one, with other values; before that it is refused once.
         talk.says(b"REGISTER;alice")
         (number,) = waits(client, "REGISTER")
-        with pytest.raises(HandsError, match="did you mean name"):
-            client.ask("change", number, "nam=bob").result(QUICK_S)
-        client.ask("change", number, "name=bob").result(QUICK_S)
+        with pytest.raises(ControlError, match="did you mean name"):
+            client.act("change", number, "nam=bob")
+        client.act("change", number, "name=bob")
         assert talk.hears() == b"REGISTER;bob"
         # The sender is answered in the server's name, and then it goes nowhere.
         talk.says(b"REGISTER;carl")
         (number,) = waits(client, "REGISTER")
-        client.ask("answer", number, "REJECTED").result(QUICK_S)
+        client.act("answer", number, "REJECTED")
         assert talk.client.recv(1000) == b"REJECTED"
         assert waits(client, "REGISTER") == [number]
-        client.ask("drop", number).result(QUICK_S)
+        client.act("drop", number)
         waits(client)
         talk.hears_nothing()
-        with pytest.raises(HandsError, match="does not wait any more"):
-            client.ask("drop", number).result(QUICK_S)
+        with pytest.raises(ControlError, match="does not wait any more"):
+            client.act("drop", number)
 
 
 def test_what_waits_keeps_what_is_behind_it(tmp_path: Path) -> None:
@@ -159,7 +155,7 @@ def test_what_waits_keeps_what_is_behind_it(tmp_path: Path) -> None:
             talk.says(b"REGISTER;" + name)
         waits(client, "REGISTER", "REGISTER")
         talk.hears_nothing()
-        client.ask("let-all-go").result(QUICK_S)
+        client.act("let-all-go")
         assert [talk.hears() for _ in range(3)] == [b"REGISTER;alice", b"REGISTER;bob", b"REGISTER;carl"]
 
 
@@ -172,7 +168,7 @@ def test_over_a_byte_stream(tmp_path: Path) -> None:
         talk.says(b"LOGI alice\nPING\n")
         (number,) = waits(client, "LOGI")
         talk.hears_nothing()
-        client.ask("change", number, "nickname=bob").result(QUICK_S)
+        client.act("change", number, "nickname=bob")
         data = b""
         while data.count(b"\n") < 2:
             data += talk.hears()
@@ -210,8 +206,8 @@ def test_a_relay_that_is_killed(tmp_path: Path) -> None:
         os.killpg(talk.relay.pid, signal.SIGKILL)
         talk.relay.wait(PATIENCE_S)
         until(lambda: client.held is None, "nothing is held any more", QUICK_S)
-        with pytest.raises(HandsError, match="the relay has ended"):
-            client.ask("let-go", number).result(QUICK_S)
+        with pytest.raises(ControlError, match="the relay has ended"):
+            client.act("let-go", number)
 
 
 def alice_is_recorded(talk: Talk) -> None:

@@ -38,7 +38,7 @@ from taps_and_nats import (
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.taps.nats_url import parse_place
 from kiebitz.proxy.taps.wire_format import VERSION, Batch, encode
-from kiebitz.services.publishing.supervisor import TapProcess
+from kiebitz.services.publishing.supervisor import TapSupervisor
 from kiebitz.services.publishing.tapping import Tapping
 
 CUT_S = 60.0
@@ -359,7 +359,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
     with server(tmp_path) as nats, ExitStack() as ending:
         nats.kill()
         place = parse_place(place_at(nats.port))
-        tap = TapProcess(Tapping(place, "lab", None), str(tmp_path / "lab.db"))
+        tap = TapSupervisor(Tapping(place, "lab", None), str(tmp_path / "lab.db"))
         ending.callback(tap.discard)
         tap.start()
         stream = tap.journal.open("udp", "127.0.0.1:40176", "127.0.0.1:9000", time.time_ns())

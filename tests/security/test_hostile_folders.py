@@ -22,8 +22,8 @@ from kiebitz.cli.spectator.followed_session import _next_paths
 from kiebitz.dissectors.model import Chunk
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.journal.writer import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
-from kiebitz.services.recording.journal_folder import Spool, hold, tidy
 from kiebitz.services.recording.rotation import Limits, Rotation
+from kiebitz.services.supervision.journal_folder import JournalFolder, hold, tidy
 from kiebitz.storage.database.schema import StorageError
 
 # The folder of a relay that was killed.
@@ -161,7 +161,7 @@ def test_tidying_takes_a_second_at_most(
 
 
 def test_the_folder_is_removed_though_another_one_is_in_its_place(tmp_path: Path) -> None:
-    spool = Spool(tmp_path / "game.db")
+    spool = JournalFolder(tmp_path / "game.db")
     (path,) = tmp_path.iterdir()
     spool.journal.mkdir()
     (spool.journal / "00000001.journal").touch()
@@ -181,8 +181,8 @@ def test_a_folder_that_is_removed_before_it_is_held(tmp_path: Path, monkeypatch:
             tidy(tmp_path / "game.db")
         return hold(folder)
 
-    monkeypatch.setattr("kiebitz.services.recording.journal_folder.hold", hold_late)
-    spool = Spool(tmp_path / "game.db")
+    monkeypatch.setattr("kiebitz.services.supervision.journal_folder.hold", hold_late)
+    spool = JournalFolder(tmp_path / "game.db")
     assert len(taken) == 3
     assert list(tmp_path.iterdir()) == [spool.journal.parent]
     spool.discard()

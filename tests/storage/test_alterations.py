@@ -21,12 +21,12 @@ from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.dissectors.editing.item_edits import Splice
-from kiebitz.dissectors.model import Altered, Item, Stream
+from kiebitz.dissectors.model import Altered, Item, Message, Stream
 from kiebitz.storage.database.schema import TABLES
 from kiebitz.storage.derived.derived_session import as_sent, derived
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.conditions import compile_wanted
-from kiebitz.storage.read.message_queries import MessageRow, diagnostics, messages
+from kiebitz.storage.read.message_queries import diagnostics, messages
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.recorder import Recorder
@@ -36,7 +36,7 @@ from kiebitz.storage.session.session import Session
 
 SECOND = 1_000_000_000
 
-Making = Callable[[Timeline, MessageRow], Deed]
+Making = Callable[[Timeline, Message], Deed]
 
 DEEDS: dict[str, Making] = {
     "drop": lambda _, row: Deed(row, "drop"),
@@ -46,7 +46,7 @@ DEEDS: dict[str, Making] = {
 }
 
 
-def _other(timeline: Timeline, row: MessageRow) -> MessageRow:
+def _other(timeline: Timeline, row: Message) -> Message:
     """Another message of the same name and direction, if there is one; else any that goes this way."""
     every = [other for other in some(timeline, 10_000) if other.direction == row.direction]
     alike = [other for other in every if other.name == row.name and other.fields != row.fields]
@@ -244,7 +244,7 @@ def test_it_is_redissected_compared_replayed_and_made_another(altered: Path, tmp
     number = kiebitz("messages", str(altered), "--json", "-Y", 'altered == "change"').json[0]["id"]
     timeline = open_session(str(altered))
     (row,) = messages(timeline, "m.id = ?", [number])
-    gone = Splice(row.stream_id, row.direction, row.offset, row.length, row.ts_ns, b"")
+    gone = Splice(row.stream.id, row.direction, row.offset, row.length, row.ts_ns, b"")
     derived_from = derived(timeline, [gone], lambda done, total: None)
     assert [m.altered for m in Session(derived_from).messages("altered")] == ["double", "delay"]
     for one in (timeline, derived_from):

@@ -18,14 +18,13 @@ from kiebitz.cli.web import lists
 from kiebitz.cli.web.reader import Reader, Served, View
 from kiebitz.dissectors.filters import compile_filter
 from kiebitz.dissectors.model import Item
-from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.storage.derived.derived_session import derived
 from kiebitz.storage.diff.compare import compare
 from kiebitz.storage.export.export import FORMATS
-from kiebitz.storage.read.blame_summary import Culprits
 from kiebitz.storage.read.conditions import field_catalog
 from kiebitz.storage.read.message_queries import diagnostics
 from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.session.listed import summed
 from kiebitz.storage.session.message_detail import InFull
 from kiebitz.storage.session.session import Session
 
@@ -52,8 +51,7 @@ def _pictures(session: Session) -> list[Any]:
 
 
 def _culprits(session: Session) -> list[Any]:
-    culprits, evidence = Culprits(session.timeline), Evidence(session.timeline)
-    return [(culprits.of(flaw), evidence.ends(flaw)) for flaw in diagnostics(session.timeline)]
+    return [*summed(session.timeline, diagnostics(session.timeline))]
 
 
 def _exported(form: str) -> Callable[[Session], list[Any]]:
@@ -84,7 +82,7 @@ def _page(session: Session) -> list[Any]:
     return [
         *lists.message_records(reader, None, messages),
         *lists.event_records(reader, events, None),
-        *flaws,
+        *((flaw.id, flaw.stream.client) for flaw in flaws),
     ]
 
 

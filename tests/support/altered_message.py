@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.model import Action, Altered, Chunk, Direction, End, Fault, Gap, Item
+from kiebitz.dissectors.model import Action, Altered, Chunk, Direction, End, Fault, Gap, Item, Message
 from kiebitz.storage.derived.derived_session import as_recorded
-from kiebitz.storage.read.message_queries import MessageRow, messages
+from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.recorder import Recorder
@@ -24,7 +24,7 @@ class Deed(msgspec.Struct, frozen=True):
     With `kept` it is passed on as it is, and that comes behind it.
     """
 
-    message: MessageRow
+    message: Message
     action: Action
     passed_on: bytes = b""
     late_ns: int = 0
@@ -53,7 +53,7 @@ def passed_on(items: Iterable[Item], deeds: Sequence[Deed]) -> Iterator[Item]:
             mine = [
                 deed
                 for deed in deeds
-                if (deed.message.stream_id, deed.message.direction) == (item.stream.id, item.direction)
+                if (deed.message.stream.id, deed.message.direction) == (item.stream.id, item.direction)
                 and deed.message.offset < item.offset + max(len(item.data), 1)
                 and item.offset < deed.message.offset + max(deed.message.length, 1)
             ]
@@ -123,16 +123,16 @@ def altered_session(path: Path, capture: str, deeds: Sequence[Deed]) -> Timeline
     return open_session(str(path))
 
 
-def bytes_of(timeline: Timeline, row: MessageRow) -> bytes:
+def bytes_of(timeline: Timeline, row: Message) -> bytes:
     """The bytes of a message."""
     from kiebitz.storage.read.recorded_bytes import sent_between
 
     end = row.offset + row.length
-    stretches = sent_between(timeline.connection, row.stream_id, row.direction, row.offset, end)
+    stretches = sent_between(timeline.connection, row.stream.id, row.direction, row.offset, end)
     return b"".join(stretch.data or b"" for stretch in stretches)
 
 
-def some(timeline: Timeline, count: int) -> list[MessageRow]:
+def some(timeline: Timeline, count: int) -> list[Message]:
     """So many messages from all of a session."""
     every = list(messages(timeline))
     return every[:: max(1, len(every) // count)][:count]

@@ -101,14 +101,14 @@ def of_session(timeline: Timeline) -> Recorded:
     kinds = {event.id: event.kind for event in timeline.events()}
     said = tuple(
         Said(
-            message.stream_id,
+            message.stream.id,
             message.direction,
             message.ts_ns,
             message.name,
             kinds.get(message.event_id or 0),
             message.event_id,
             bytes(
-                sent[message.stream_id, message.direction][message.offset : message.offset + message.length]
+                sent[message.stream.id, message.direction][message.offset : message.offset + message.length]
             ),
         )
         for message in messages(timeline)

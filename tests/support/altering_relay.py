@@ -53,7 +53,7 @@ def conversation(protocol: str) -> list[Step]:
     """What the recorded peers said to each other, message by message."""
     capture, stream, count = CONVERSATIONS[protocol]
     timeline = open_session(str(CAPTURES / capture))
-    found = [row for row in messages(timeline) if row.stream_id == stream][:count]
+    found = [row for row in messages(timeline) if row.stream.id == stream][:count]
     steps: list[Step] = []
     for row in found:
         place = 1 + sum((row.direction, row.name) == (step.direction, step.name) for step in steps)

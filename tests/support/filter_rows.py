@@ -14,8 +14,7 @@ from duckdb import DuckDBPyConnection
 from kiebitz.dissectors.filters import Filter, Row, Target
 from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.dissectors.session_numbering import FROM_ONE
-from kiebitz.storage.corpus.engine import TYPES
-from kiebitz.storage.corpus.functions import Functions
+from kiebitz.storage.corpus.engine import TYPES, Functions
 from kiebitz.storage.corpus.tables import COLUMNS
 from kiebitz.storage.database import schema
 from kiebitz.storage.database.opening import open_for_writing

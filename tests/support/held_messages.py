@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import uvloop
@@ -17,8 +17,12 @@ from kiebitz.dissectors.editing.message_encoding import edited, made
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.alteration.control_server import Hands, HeldMessage
-from kiebitz.services.recording.journal_folder import Spool
+from kiebitz.services.alteration.control_client import ControlClient
+from kiebitz.services.alteration.control_server import FOR_ALL, Act, ControlServer, HeldMessage
+from kiebitz.services.supervision.journal_folder import JournalFolder
+
+QUICK_S = 10.0
+"""Time limit for what takes no time."""
 
 
 class MadeUp:
@@ -36,42 +40,30 @@ class MadeUp:
     def held(self) -> Sequence[HeldMessage]:
         return [*self._held.values()]
 
-    def let_go(self, number: int) -> None:
-        self._take("let go", number)
+    def act(self, do: Act, number: int, text: str) -> None:
+        done: list[Any] = [do.replace("-", " ")]
+        if do in FOR_ALL:
+            done += self._held
+            self._held.clear()
+        else:
+            message = self._held[number]
+            done.append(number)
+            if do in ("change", "answer"):
+                done.append(self._encoded(do, message, text))
+            if do != "answer":
+                del self._held[number]
+        self.done.append(tuple(done))
+        if do != "answer":
+            self.on_change()
 
-    def drop(self, number: int) -> None:
-        self._take("drop", number)
-
-    def change(self, number: int, assignments: str) -> None:
-        message = self._held[number]
+    @staticmethod
+    def _encoded(do: Act, message: HeldMessage, text: str) -> bytes:
         dissector = dissector_of(message.protocol)
         assert dissector is not None
-        data = edited(dissector, message.data, message.direction, parse_assignments(assignments))
-        self._take("change", number, data)
-
-    def answer(self, number: int, text: str) -> None:
-        message = self._held[number]
-        dissector = dissector_of(message.protocol)
-        assert dissector is not None
+        if do == "change":
+            return edited(dissector, message.data, message.direction, parse_assignments(text))
         name, rest = split_name(text)
-        _, data = made(dissector, name, [OPPOSITE[message.direction]], parse_assignments(rest))
-        self.done.append(("answer", number, data))
-
-    def let_all_go(self) -> None:
-        self._all("let all go")
-
-    def drop_all(self) -> None:
-        self._all("drop all")
-
-    def _take(self, what: str, number: int, *more: Any) -> None:
-        del self._held[number]
-        self.done.append((what, number, *more))
-        self.on_change()
-
-    def _all(self, what: str) -> None:
-        self.done.append((what, *self._held))
-        self._held.clear()
-        self.on_change()
+        return made(dissector, name, [OPPOSITE[message.direction]], parse_assignments(rest))[1]
 
 
 def held_message(
@@ -107,13 +99,35 @@ def held_message(
     return msgspec.structs.replace(made, **more)
 
 
+class Follower(ControlClient):
+    """A client with a loop in a thread of its own, for tests without one."""
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._running = asyncio.run_coroutine_threadsafe(self.run(), self._loop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.cancel()
+        asyncio.run_coroutine_threadsafe(self._loop.shutdown_default_executor(), self._loop).result(QUICK_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(QUICK_S)
+        self._loop.close()
+
+    def act(self, do: Act, number: int | None = None, text: str = "") -> None:
+        """Send a request and wait for the reply."""
+        asyncio.run_coroutine_threadsafe(self.ask(do, number, text), self._loop).result(QUICK_S)
+
+
 class Relay:
     """What a relay has of it: a loop in a thread, an engine, and the socket beside a database."""
 
-    def __init__(self, engine: MadeUp, spool: Spool, session: Callable[[], str]) -> None:
+    def __init__(self, engine: MadeUp, spool: JournalFolder, session: Callable[[], str]) -> None:
         self.engine = engine
         self.spool = spool
-        self.hands = Hands(engine, spool.folder, session)
+        self.hands = ControlServer(engine, spool.folder, session)
         self._begun = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
@@ -159,7 +173,7 @@ class Relay:
 @contextmanager
 def holding(database: Path | str, session: int = 1, engine: MadeUp | None = None) -> Iterator[Relay]:
     """A relay that records into a database, and holds messages."""
-    spool = Spool(Path(database).absolute())
+    spool = JournalFolder(Path(database).absolute())
     try:
         relay = Relay(engine or MadeUp(), spool, lambda: f"{database}:{session}")
         relay.begin()

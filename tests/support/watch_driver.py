@@ -18,7 +18,7 @@ from kiebitz.cli.tui.log_tail import Said
 from kiebitz.cli.tui.navigation import Viewer
 from kiebitz.cli.tui.playback_speed import Pace
 from kiebitz.cli.tui.run import viewer_of
-from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.storage.read.conditions import compile_wanted
 
 PATIENCE_S = 60.0
@@ -115,7 +115,7 @@ def watch(
     game: int | None = None,
     pace: Pace | None = None,
     said: Said | None = None,
-    hands: HandsClient | None = None,
+    hands: ControlClient | None = None,
 ) -> WatchApp:
     """Run the application on a capture of ours or a database, and the script beside it; then it is over."""
     path = session if "/" in session and Path(session).parent != CAPTURES else stored(Path(session).name)

@@ -1,7 +1,7 @@
-"""ImpliedBy what a relay holds, and acts on it: the other end of the socket that `hands` tells of.
+"""The client of a relay's control socket: follows its held messages, and acts on them.
 
-Which socket that is follows from the database: the folder of the recording's journal lies beside it. Only a
-folder and a socket that are ours alone are entered. Where there is none nothing is held, and nothing is said.
+The database leads to the socket: the folder of the recording's journal lies beside it. A folder or a socket
+that belongs to another user is ignored. Where there is none, no messages are held, and nothing is reported.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ import os
 import re
 import socket
 import stat
-import struct
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
@@ -27,7 +24,7 @@ from kiebitz.services.alteration.control_server import (
     PATIENCE_S,
     VERSION,
     Act,
-    HandsError,
+    ControlError,
     HeldMessage,
     Hello,
     Reply,
@@ -35,31 +32,29 @@ from kiebitz.services.alteration.control_server import (
     Waiting,
     address_in,
 )
-from kiebitz.services.recording.journal_folder import HANDS, folders
+from kiebitz.services.supervision.journal_folder import HANDS, folders
 
 Place = tuple[str, int]
-"""A database, and the number of a session in it."""
+"""A database and the number of a session in it."""
 
 _AGAIN_S = 0.5
 _SHARE = 20
-"""So often it is looked whether there is a socket; of a core that takes so small a share at most."""
+"""Interval (seconds) between two searches for a socket; they take at most a twentieth of a core."""
 
 _ROTATED = re.compile(r"(?P<stem>.*)_\d{5}_\d{14}")
-"""The name of a database that carries on another recording; see `kiebitz.services.recording.rotation`."""
-
-_PIECE = 1 << 16
+"""The name of a database that continues another one; see `kiebitz.services.recording.rotation`."""
 
 _Said = Hello | Waiting | Reply
 
 _SAID: msgspec.json.Decoder[_Said] = msgspec.json.Decoder(_Said)
 
 
-class NoAnswerError(HandsError):
-    """Nobody knows whether it was done."""
+class NoAnswerError(ControlError):
+    """The relay did not reply in time: the request may have been carried out."""
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What waits: its messages, how many more there are, and the relay's clock when `heard_s` was ours."""
+    """Held messages, the number of further ones, and the relay's clock at `heard_s` of this process's."""
 
     messages: Sequence[HeldMessage] = ()
     more: int = 0
@@ -70,144 +65,113 @@ class Held(msgspec.Struct, frozen=True):
         return len(self.messages) + self.more
 
     def waited_ns(self, message: HeldMessage) -> int:
-        """How long a message has waited by now."""
+        """Return how long a message has been held."""
         since_ns = int((time.monotonic() - self.heard_s) * 1e9)
         return max(self.now_ns + since_ns - message.since_ns, 0)
 
     def is_overdue(self, message: HeldMessage) -> bool:
-        """Whether it has waited longer than somebody waits for it."""
+        """Return True if a message is held for longer than its timeout."""
         return message.bears_ns is not None and self.waited_ns(message) > message.bears_ns
 
 
-class HandsClient:
-    """ImpliedBy what is held, in a thread of its own, from `start` to `stop`.
+class ControlClient:
+    """ImpliedBy what a relay holds, as long as `run` does.
 
-    `place` says which session that is about, None for none; it is asked again and again. `held` is what waits
-    now, None where nothing can be held; `changes` counts up when it is another.
+    `place` returns the recorded session, None if there is none; it is asked again and again. `held` are the
+    held messages, None where nothing can be held; `changes` counts how often they have changed.
     """
 
     def __init__(self, place: Callable[[], Place | None]) -> None:
         self._place = place
         self.held: Held | None = None
         self.changes = 0
-        self._guard = threading.Lock()
-        self._asked: dict[int, Future[None]] = {}
+        self._asked: dict[int, asyncio.Future[None]] = {}
         self._numbers = count(1)
-        self._socket: socket.socket | None = None
+        self._writer: asyncio.StreamWriter | None = None
         self._looked_s = 0.0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hands", daemon=True)
 
-    def start(self) -> None:
-        """Begin to look."""
-        self._thread.start()
+    async def run(self) -> None:
+        """Follow one relay after the other until this is cancelled."""
+        while True:
+            with suppress(OSError, TimeoutError, ValueError, msgspec.DecodeError, RecursionError):
+                await self._follow()
+            await asyncio.sleep(max(_AGAIN_S, self._looked_s * _SHARE))
 
-    def stop(self) -> None:
-        """Look no more; what is asked is not answered any more."""
-        self._stopped.set()
-        with self._guard:
-            if self._socket is not None:
-                with suppress(OSError):
-                    self._socket.shutdown(socket.SHUT_RDWR)
+    async def ask(self, do: Act, number: int | None = None, text: str = "") -> None:
+        """Send a request and wait for the reply.
 
-    def ask(self, do: Act, number: int | None = None, text: str = "") -> Future[None]:
-        """Have something done. The future raises HandsError with the reason if it was not."""
-        future: Future[None] = Future()
-        # Who waits for it no more takes nothing back.
-        future.set_running_or_notify_cancel()
-        with self._guard:
-            if self._socket is None:
-                future.set_exception(HandsError("nothing is held any more: the relay has ended"))
-                return future
-            request = Request(next(self._numbers), do, number, text)
-            line = msgspec.json.encode(request) + b"\n"
-            if len(line) > MOST_LINE:
-                future.set_exception(HandsError(f"this has more than {MOST_LINE} bytes"))
-                return future
-            self._asked[request.id] = future
-            try:
-                self._socket.sendall(line)
-            except OSError as error:
-                del self._asked[request.id]
-                future.set_exception(HandsError(f"the relay does not hear: {error.strerror or error}"))
-        return future
-
-    async def have_done(self, do: Act, number: int | None = None, text: str = "") -> None:
-        """Have something done, and wait until it is. Raises HandsError; NoAnswerError if nobody says."""
+        Raises ControlError with the reason if it was refused, NoAnswerError if no reply has come in time.
+        """
+        if self._writer is None:
+            raise ControlError("nothing is held any more: the relay has ended")
+        request = Request(next(self._numbers), do, number, text)
+        line = msgspec.json.encode(request) + b"\n"
+        if len(line) > MOST_LINE:
+            raise ControlError(f"this has more than {MOST_LINE} bytes")
+        reply = self._asked[request.id] = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait_for(asyncio.wrap_future(self.ask(do, number, text)), PATIENCE_S)
+            self._writer.write(line)
+            async with asyncio.timeout(PATIENCE_S):
+                await reply
         except TimeoutError:
             raise NoAnswerError(f"the relay has not answered for {PATIENCE_S:g} s") from None
+        finally:
+            self._asked.pop(request.id, None)
 
-    # In the thread.
+    async def _follow(self) -> None:
+        """Follow the relay that records now, until it ends or another one does.
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            with suppress(OSError, msgspec.DecodeError, RecursionError):
-                self._follow()
-            self._stopped.wait(max(_AGAIN_S, self._looked_s * _SHARE))
-
-    def _follow(self) -> None:
-        """Follow the socket that there is now, as long as it is there. Raises OSError, DecodeError."""
+        Raises OSError, TimeoutError, ValueError, DecodeError.
+        """
         place, begun_s = self._place(), time.monotonic()
-        found = _connected(place[0]) if place is not None else None
+        found = await asyncio.to_thread(_connected, place[0]) if place is not None else None
         self._looked_s = time.monotonic() - begun_s
         if place is None or found is None:
             return
-        found.settimeout(PATIENCE_S)
-        with closing(found), closing(found.makefile("rb", _PIECE)) as file:
-            hello = _said(file.readline(MOST_LINE))
+        reader, writer = await asyncio.open_unix_connection(sock=found, limit=MOST_LINE)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                hello = _said(await reader.readline())
             if not _is_of(hello, place):
                 return
-            with self._guard:
-                if self._stopped.is_set():
-                    return
-                self._socket = found
-            try:
-                # It is silent as long as nothing changes, but takes what is asked.
-                found.settimeout(None)
-                found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(PATIENCE_S), 0))
-                self._hear(file.readline, place)
-            finally:
+            self._writer = writer
+            while self._place() == place:
+                self._take(_said(await reader.readline()))
+        finally:
+            writer.transport.abort()
+            if self._writer is not None:
                 self._leave()
 
-    def _hear(self, readline: Callable[[int], bytes], place: Place) -> None:
-        while line := readline(MOST_LINE):
-            said = _said(line)
-            if isinstance(said, Waiting):
-                self._take(Held(said.held, said.more, said.now_ns, time.monotonic()))
-            elif isinstance(said, Reply) and said.id is not None:
-                future = self._asked.pop(said.id, None)
-                if future is not None and said.refusal is None:
-                    future.set_result(None)
-                elif future is not None:
-                    future.set_exception(HandsError(said.refusal or ""))
-            if self._place() != place:
-                return
+    def _take(self, said: _Said) -> None:
+        if isinstance(said, Waiting):
+            self._show(Held(said.held, said.more, said.now_ns, time.monotonic()))
+        elif isinstance(said, Reply) and said.id in self._asked and not self._asked[said.id].done():
+            if said.refusal is None:
+                self._asked[said.id].set_result(None)
+            else:
+                self._asked[said.id].set_exception(ControlError(said.refusal))
 
-    def _take(self, held: Held | None) -> None:
+    def _show(self, held: Held | None) -> None:
         self.held = held
         self.changes += 1
 
     def _leave(self) -> None:
-        with self._guard:
-            self._socket = None
-            asked = [*self._asked.values()]
-            self._asked.clear()
-        for future in asked:
-            future.set_exception(HandsError("the relay has ended before it answered"))
-        self._take(None)
+        self._writer = None
+        for reply in self._asked.values():
+            if not reply.done():
+                reply.set_exception(ControlError("the relay has ended before it answered"))
+        self._show(None)
 
 
 def _said(line: bytes) -> _Said:
-    """What a line says. Raises OSError where there is none, DecodeError."""
+    """Decode a line. Raises OSError if there is none, DecodeError."""
     if not line.endswith(b"\n"):
         raise ConnectionError("the relay has ended")
     return _SAID.decode(line)
 
 
 def _is_of(hello: _Said, place: Place) -> bool:
-    """Whether this is the recording of that session."""
+    """Return True if the relay records this session."""
     if not isinstance(hello, Hello) or hello.version != VERSION or hello.session != place[1]:
         return False
     with suppress(OSError):
@@ -216,7 +180,7 @@ def _is_of(hello: _Said, place: Place) -> bool:
 
 
 def _connected(database: str) -> socket.socket | None:
-    """The socket of a relay that records into a database, or into one that this carries on."""
+    """Return the socket of a relay that records into a database, or into one that this continues."""
     file = Path(database).absolute()
     names = [file]
     if rotated := _ROTATED.fullmatch(file.stem):
@@ -230,7 +194,7 @@ def _connected(database: str) -> socket.socket | None:
 
 
 def _entered(folder: Path, descriptor: int) -> socket.socket:
-    """The socket in a folder that is ours alone. Raises OSError."""
+    """Return a connection to the socket in a folder that is ours alone. Raises OSError."""
     there = os.stat(HANDS, dir_fd=descriptor, follow_symlinks=False)
     if not stat.S_ISSOCK(there.st_mode) or there.st_uid != os.geteuid():
         raise PermissionError("it is not ours")

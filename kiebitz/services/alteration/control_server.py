@@ -1,29 +1,29 @@
-"""The control socket of a relay that holds messages: viewers decide through it about held messages.
+"""The control socket of a relay that holds messages: viewers follow and decide about them through it.
 
-A Unix stream socket named `hands`, in the folder of the recording's journal (`recording/journal_folder.py`),
-which no other user can enter. Both sides send JSON, an object a line, each at most `MOST_LINE` bytes.
+A Unix stream socket named `hands`, in the folder of the recording's journal (`services/supervision/`), which
+no other user can enter. Both sides send JSON, an object a line, each at most `MOST_LINE` bytes.
 
-The relay says, with `type` for which of them it is:
+The relay sends objects of three kinds, distinguished by `type`:
 
-- `hello`, once, at first: `version` of this protocol, and the `database` (its whole path) and `session` that
-  are recorded now.
-- `waiting`, at first and whenever it has changed: `held` has what waits, oldest first, each a `HeldMessage`,
-  of which `data` is written in base64; `more` is how many do not fit in besides. `now_ns` is the relay's
-  clock. Of changes in quick succession only the last is told. Where a message is too long for a line, its
-  `fields` or its `data` are left out, and `is_whole` is false.
-- `reply`, to each request, by its `id`: `refusal` is a sentence that says why it was not done, or null. If it
-  has changed what waits, that is told before.
+- `hello`, once, at first: `version` of this protocol, and the `database` (its absolute path) and `session`
+  being recorded.
+- `waiting`, at first and after each change: `held` has the held messages, oldest first, each a `HeldMessage`
+  with `data` in base64; `more` is the number of those that do not fit in. `now_ns` is the relay's clock. Of
+  changes in quick succession only the last is sent. Where a message is too long for a line, its `fields` or
+  its `data` are left out, and `is_whole` is false.
+- `reply`, to each request, by its `id`: `refusal` is a sentence with the reason if it was refused, else null.
+  If the request has changed the held messages, `waiting` is sent before.
 
-The other side sends requests: an `id` of its own choice, `do`, and for one message its `number`, and `text`:
+The client sends requests: an `id` of its own choice, `do`, and for one message its `number`, and `text`:
 
     {"id": 1, "do": "let-go", "number": 7}           drop likewise
     {"id": 2, "do": "change", "number": 7, "text": "dice=2,1"}
     {"id": 3, "do": "answer", "number": 7, "text": "REJECTED"}
     {"id": 4, "do": "let-all-go"}                    drop-all likewise
 
-What is no request is answered with a refusal whose `id` is null. Everybody is told the same. Of two who act
-on one message the second is refused. Who does not read for `PATIENCE_S`, or sends a longer line, is dropped.
-Nothing that comes here can stop the relay.
+An invalid request is answered with a refusal whose `id` is null. All clients get the same. If two act on one
+message, the second is refused. A client that does not read for `PATIENCE_S`, or sends a longer line, is
+dropped. No input can stop the relay.
 """
 
 from __future__ import annotations
@@ -44,39 +44,39 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.faults import fault
-from kiebitz.services.recording.journal_folder import HANDS
+from kiebitz.services.supervision.journal_folder import HANDS
 
 VERSION = 1
 
 MOST_LINE = 1 << 18
-"""A line of the protocol has no more bytes."""
+"""Maximum length of a line of the protocol, in bytes."""
 
 MOST_WATCHERS = 16
-"""So many watch at once; one more is dropped at once."""
+"""Maximum number of clients; a further one is dropped at once."""
 
 PATIENCE_S = 5.0
-"""So long somebody may leave unread what was sent."""
+"""Time limit (seconds) for a client to read what was sent, and for the relay to reply."""
 
 _MOST_MESSAGE = MOST_LINE // 4
-"""A message that takes more is told without its bytes, and then without its fields."""
+"""Maximum size of a message, in bytes; a larger one is sent without its bytes, then without its fields."""
 
 _PAUSE_S = 0.05
 _SHARE = 20
-"""What changes more quickly than this is told at once; of a core telling takes so small a share at most."""
+"""Minimum time (seconds) between two updates; they take at most a twentieth of a core."""
 
 _LONGEST_PATH = 100
-"""What systems take for the name of a socket (bytes)."""
+"""Maximum length of a socket's path on all systems, in bytes."""
 
 Act = Literal["let-go", "drop", "change", "answer", "let-all-go", "drop-all"]
 FOR_ALL: frozenset[Act] = frozenset({"let-all-go", "drop-all"})
-"""What is done to everything that waits."""
+"""Actions on all held messages."""
 
 
 class HeldMessage(msgspec.Struct, frozen=True):
-    """A message that waits, by its `number`, since `since_ns`, as `rule` has it.
+    """A message held since `since_ns` by `rule`; `number` identifies it.
 
-    `stream` is its number in the database; `who` is what its client calls itself. `bears_ns` is how long it
-    is awaited, or an answer to it, by its protocol; None if that says nothing.
+    `stream` is its number in the database; `who` is the name of its client. `bears_ns` is the protocol's
+    timeout for the message or its answer, None if there is none.
     """
 
     number: int
@@ -96,37 +96,22 @@ class HeldMessage(msgspec.Struct, frozen=True):
 
 
 class Holding(Protocol):
-    """Messages that wait for somebody. `on_change` is called when they are others."""
+    """Held messages. `on_change` is called when the list has changed."""
 
     on_change: Callable[[], None]
 
     def held(self) -> Sequence[HeldMessage]:
-        """All that wait, oldest first."""
+        """Return all held messages, oldest first."""
 
-    def let_go(self, number: int) -> None:
-        """Let a message go on as it is. Raises KeyError if it does not wait any more, as the others do."""
+    def act(self, do: Act, number: int, text: str) -> None:
+        """Carry out a request.
 
-    def drop(self, number: int) -> None:
-        """Let it go nowhere."""
-
-    def change(self, number: int, assignments: str) -> None:
-        """Let it go with other values, as in `dice=2,1`. Raises AssignmentError."""
-
-    def answer(self, number: int, text: str) -> None:
-        """Send its sender a message, as in `NAME field=value`, for the one it was meant for; it still waits.
-
-        Raises AssignmentError.
+        Raises KeyError if the message is not held any more, AssignmentError if `text` does not fit.
         """
-
-    def let_all_go(self) -> None:
-        """Let everything go on."""
-
-    def drop_all(self) -> None:
-        """Let nothing of it go anywhere."""
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
-    """Who is there: what is recorded now."""
+    """The session being recorded."""
 
     version: int
     database: str
@@ -134,7 +119,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
-    """What waits."""
+    """The held messages."""
 
     held: list[HeldMessage]
     more: int
@@ -142,14 +127,14 @@ class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
 
 
 class Reply(msgspec.Struct, frozen=True, tag="reply"):
-    """What became of a request."""
+    """The outcome of a request."""
 
     id: int | None
     refusal: str | None
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody wants to be done."""
+    """An action on held messages."""
 
     id: int
     do: Act
@@ -157,14 +142,14 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str = ""
 
 
-class HandsError(KiebitzError):
-    """Nobody can act by hand; the sentence says why."""
+class ControlError(KiebitzError):
+    """A request cannot be carried out; the sentence says why."""
 
 
-class Hands:
-    """The socket in `folder`, from when it is made, and those who watch, from `attend` to `leave`.
+class ControlServer:
+    """The socket in `folder`, which accepts clients from `attend` to `leave`.
 
-    `session` gives what is recorded now, as `DB:N`. Raises HandsError where there can be no socket.
+    `session` returns the session being recorded, as `DB:N`. Raises ControlError if there can be no socket.
     """
 
     def __init__(self, holding: Holding, folder: Path, session: Callable[[], str]) -> None:
@@ -179,14 +164,14 @@ class Hands:
         holding.on_change = self._changed
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let watchers in, on this loop."""
+        """Accept clients on this loop."""
         self._server = loop.create_task(
             asyncio.start_unix_server(self._come, sock=self._socket, limit=MOST_LINE)
         )
 
     def leave(self) -> None:
-        """Let them go. What waits is not touched: that is the relay's to let go or to drop."""
-        self._holding.on_change = _nothing
+        """Drop the clients. Held messages are left to the relay."""
+        self._holding.on_change = lambda: None
         for task in self._watchers.values():
             task.cancel()
         if self._server is not None:
@@ -196,13 +181,13 @@ class Hands:
         self.close()
 
     def close(self) -> None:
-        """Give the socket back; enough where nobody was let in."""
+        """Close and remove the socket; enough where no client was accepted."""
         self._socket.close()
         with suppress(OSError):
             os.unlink(self._folder / HANDS)
 
     def waiting(self) -> bytes:
-        """What waits, as a line; made once for all who are told."""
+        """Return the held messages as a line, encoded once for all clients."""
         if self._list is None:
             held = self._holding.held()
             self._written = {
@@ -221,41 +206,24 @@ class Hands:
         return self._list
 
     def done(self, line: bytes) -> bytes:
-        """Do what a line asks for; gives the reply."""
+        """Carry out the request in a line; return the reply."""
         try:
             request = _REQUESTS.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             return _line(Reply(None, f"this is no request: {error}"))
+        refusal = None
         try:
-            refusal = self._do(request)
+            if request.number is None and request.do not in FOR_ALL:
+                raise ControlError(f"{request.do} goes with the number of a message")
+            self._holding.act(request.do, request.number or 0, request.text)
+        except KeyError:
+            refusal = f"message {request.number} does not wait any more: it was let go or dropped meanwhile"
+        except KiebitzError as error:
+            refusal = str(error)
         except Exception as error:
             # What nothing has foreseen ends a relay no more than anything else that comes here.
             refusal = fault(error)
         return _line(Reply(request.id, refusal))
-
-    def _do(self, request: Request) -> str | None:
-        """Why it was not done; None if it was."""
-        if request.do in FOR_ALL:
-            (self._holding.let_all_go if request.do == "let-all-go" else self._holding.drop_all)()
-            return None
-        number = request.number
-        if number is None:
-            return f"{request.do} goes with the number of a message"
-        try:
-            match request.do:
-                case "let-go":
-                    self._holding.let_go(number)
-                case "drop":
-                    self._holding.drop(number)
-                case "change":
-                    self._holding.change(number, request.text)
-                case "answer":
-                    self._holding.answer(number, request.text)
-        except KeyError:
-            return f"message {number} does not wait any more: it was let go or dropped meanwhile"
-        except KiebitzError as error:
-            return str(error)
-        return None
 
     def _changed(self) -> None:
         self._list = None
@@ -274,7 +242,7 @@ class Hands:
             database, _, session = self._session().rpartition(":")
             await watcher.serve(_line(Hello(VERSION, os.path.abspath(database), int(session))))
         except (OSError, TimeoutError, asyncio.CancelledError):
-            # It is gone, does not read, or the relay ends.
+            # The client is gone or does not read, or the relay ends.
             pass
         finally:
             del self._watchers[watcher]
@@ -282,10 +250,12 @@ class Hands:
 
 
 class _Watcher:
-    """One that is told, and asks. Of the list only the latest waits for it, of replies one."""
+    """A client. Only the latest list is queued for it, and one reply."""
 
-    def __init__(self, hands: Hands, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._hands = hands
+    def __init__(
+        self, server: ControlServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._server = server
         self._reader = reader
         self._writer = writer
         self._has_changed = asyncio.Event()
@@ -295,11 +265,11 @@ class _Watcher:
         self._turn = asyncio.Lock()
 
     def changed(self) -> None:
-        """What waits is another list."""
+        """Send the list again."""
         self._has_changed.set()
 
     async def serve(self, hello: bytes) -> None:
-        """Until it leaves. Raises OSError, TimeoutError."""
+        """Serve the client until it leaves. Raises OSError, TimeoutError."""
         await self._send(hello)
         telling = asyncio.ensure_future(self._tell())
         hearing = asyncio.ensure_future(self._hear())
@@ -316,7 +286,7 @@ class _Watcher:
             await self._has_changed.wait()
             self._has_changed.clear()
             begun_s = time.monotonic()
-            line = self._hands.waiting()
+            line = self._server.waiting()
             took_s = time.monotonic() - begun_s
             await self._send(line)
             await asyncio.sleep(max(_PAUSE_S, took_s * _SHARE))
@@ -331,12 +301,12 @@ class _Watcher:
                 return
             if not line.endswith(b"\n"):
                 return
-            reply = self._hands.done(line)
+            reply = self._server.done(line)
             if self._has_changed.is_set():
                 self._has_changed.clear()
-                reply = self._hands.waiting() + reply
+                reply = self._server.waiting() + reply
             await self._send(reply)
-            # Who asks without end does not keep the relay from its bytes.
+            # A client that floods requests does not keep the relay from its bytes.
             await asyncio.sleep(0)
 
     async def _send(self, line: bytes) -> None:
@@ -349,16 +319,12 @@ class _Watcher:
 _REQUESTS = msgspec.json.Decoder(Request)
 
 
-def _nothing() -> None:
-    """Nobody is to be told any more."""
-
-
 def _line(said: Any) -> bytes:
     return msgspec.json.encode(said) + b"\n"
 
 
 def _written(message: HeldMessage) -> bytes:
-    """A message as it is told."""
+    """Encode a message, leaving out what is too long."""
     for left_out in ({}, {"data": b""}, {"data": b"", "fields": {}}):
         shown = msgspec.structs.replace(message, **left_out, is_whole=not left_out)
         written = msgspec.json.encode(shown)
@@ -368,7 +334,7 @@ def _written(message: HeldMessage) -> bytes:
 
 
 def _bound(folder: Path) -> socket.socket:
-    """A socket in a folder, however long its path is."""
+    """Return a socket in a folder, however long its path is. Raises ControlError."""
     place = f"{folder}/{HANDS}"
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -379,14 +345,14 @@ def _bound(folder: Path) -> socket.socket:
     except OSError as error:
         made.close()
         why = "its path is too long" if error.errno == errno.ENAMETOOLONG else error.strerror or error
-        raise HandsError(f"{place}: there can be no socket to act on what is held by: {why}") from error
+        raise ControlError(f"{place}: there can be no socket to act on what is held by: {why}") from error
     finally:
         os.close(descriptor)
     return made
 
 
 def address_in(folder: Path, descriptor: int) -> str:
-    """The address of the socket in a folder that is open as `descriptor`. Raises OSError if there is none."""
+    """Return the address of the socket in a folder that is open as `descriptor`. Raises OSError."""
     place = f"{folder}/{HANDS}"
     if len(os.fsencode(place)) <= _LONGEST_PATH:
         return place

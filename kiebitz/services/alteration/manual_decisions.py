@@ -1,4 +1,4 @@
-"""What a relay holds, as those see it who decide by hand; their decisions, carried out by the engine."""
+"""Held messages as viewers see them; their decisions, carried out by the engine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kiebitz.dissectors.editing.message_encoding import edited, made
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.services.alteration.applying import speaks
-from kiebitz.services.alteration.control_server import HeldMessage
+from kiebitz.services.alteration.control_server import Act, HeldMessage
 from kiebitz.services.alteration.engine import Engine
 from kiebitz.services.alteration.pending_decisions import Ticket
 
 
-class ByHand:
+class ManualDecisions:
     """The messages that `engine` holds, as a `control_server.Holding`."""
 
     def __init__(self, engine: Engine) -> None:
@@ -24,46 +24,39 @@ class ByHand:
         self._asking.on_held = self._changed
 
     def held(self) -> Sequence[HeldMessage]:
-        """All that wait, oldest first."""
+        """Return all held messages, oldest first."""
         return [self._shown(ticket) for ticket in self._asking.held]
 
-    def let_go(self, number: int) -> None:
-        """Let a message go on as it is. Raises KeyError if it does not wait any more, as the others do."""
-        self._asking.let_go(number)
+    def act(self, do: Act, number: int, text: str) -> None:
+        """Carry out a decision.
 
-    def drop(self, number: int) -> None:
-        """Let it go nowhere."""
-        self._asking.drop(number)
-
-    def change(self, number: int, assignments: str) -> None:
-        """Let it go with other values, as in `dice=2,1`. Raises AssignmentError."""
-        ticket = self._asking.ticket(number)
-        dissector, copy = speaks(ticket.passage), ticket.copy
-        data = edited(dissector, copy.data, copy.direction, parse_assignments(assignments))
-        self._asking.replace(number, data)
-
-    def answer(self, number: int, text: str) -> None:
-        """Send its sender a message, as in `NAME field=value`, for the one it was meant for.
-
-        Raises AssignmentError.
+        Raises KeyError if the message is not held any more, AssignmentError if `text` does not fit.
         """
-        ticket = self._asking.ticket(number)
+        match do:
+            case "let-go":
+                self._asking.let_go(number)
+            case "drop":
+                self._asking.drop(number)
+            case "change":
+                ticket = self._asking.ticket(number)
+                dissector, copy = speaks(ticket.passage), ticket.copy
+                data = edited(dissector, copy.data, copy.direction, parse_assignments(text))
+                self._asking.replace(number, data)
+            case "answer":
+                self._answer(self._asking.ticket(number), text)
+            case "let-all-go" | "drop-all":
+                decide = self._asking.drop if do == "drop-all" else self._asking.let_go
+                for ticket in self._asking.held:
+                    decide(ticket.number)
+
+    def _answer(self, ticket: Ticket, text: str) -> None:
+        """Send the sender a message, as in `NAME field=value`; its own stays held."""
         name, rest = split_name(text)
         if not name:
             raise AssignmentError("write the answer's name first: NAME FIELD=VALUE …")
         back = OPPOSITE[ticket.copy.direction]
         direction, data = made(speaks(ticket.passage), name, (back,), parse_assignments(rest))
         self._engine.put_in(ticket.passage, direction, data, ticket.rule.text)
-
-    def let_all_go(self) -> None:
-        """Let everything go on."""
-        for ticket in self._asking.held:
-            self._asking.let_go(ticket.number)
-
-    def drop_all(self) -> None:
-        """Let nothing of it go anywhere."""
-        for ticket in self._asking.held:
-            self._asking.drop(ticket.number)
 
     def _changed(self) -> None:
         self.on_change()

@@ -10,16 +10,16 @@ from typing import NamedTuple
 from kiebitz.proxy.forwarder import Attended
 from kiebitz.proxy.relay.endpoints import Notice
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.alteration.control_server import Hands
+from kiebitz.services.alteration.control_server import ControlServer
 from kiebitz.services.alteration.engine import Engine
 from kiebitz.services.alteration.hook_process import HookProcess
-from kiebitz.services.alteration.manual_decisions import ByHand
+from kiebitz.services.alteration.manual_decisions import ManualDecisions
 from kiebitz.services.alteration.rules import Hold, Rule, Script
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.standard_streams import warn
 
 
-class HandsOn(NamedTuple):
+class Alteration(NamedTuple):
     """An engine, and `beside` it what is to be looked after while the relay runs."""
 
     engine: Engine
@@ -27,7 +27,7 @@ class HandsOn(NamedTuple):
 
 
 @contextmanager
-def hands_on(
+def alteration(
     rules: Sequence[Rule],
     *,
     decode_as: tuple[str, ...],
@@ -36,10 +36,10 @@ def hands_on(
     drops_held: bool,
     folder: Path,
     session: Callable[[], str],
-) -> Iterator[HandsOn]:
+) -> Iterator[Alteration]:
     """Follow rules; `folder` is where the recording's journal is, `session` gives what is recorded.
 
-    Raises HookError and HandsError.
+    Raises HookError and ControlError.
     """
     with ExitStack() as stack:
         hooks: dict[str, HookProcess] = {}
@@ -64,7 +64,7 @@ def hands_on(
         )
         beside: list[Attended] = [*hooks.values()]
         if any(isinstance(rule, Hold) for rule in rules):
-            hands = Hands(ByHand(engine), folder, session)
+            hands = ControlServer(ManualDecisions(engine), folder, session)
             stack.callback(hands.close)
             beside.append(hands)
-        yield HandsOn(engine, beside)
+        yield Alteration(engine, beside)

@@ -29,7 +29,7 @@ from kiebitz.storage.recording.disk_space import DiskLow, spare
 from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
-    from kiebitz.storage.read.message_queries import DiagnosticRow
+    from kiebitz.storage.read.message_queries import StoredDiagnostic
     from kiebitz.storage.recording.recorder import Recorder
 
 MOST_CONTENT = 4 << 30
@@ -149,7 +149,7 @@ def _put(
         raise
 
 
-def _place(evidence: Evidence, flaw: DiagnosticRow) -> Place:
+def _place(evidence: Evidence, flaw: StoredDiagnostic) -> Place:
     return Place(evidence.marked(flaw), json_text(evidence.lines(flaw)), *evidence.resumption(flaw))
 
 

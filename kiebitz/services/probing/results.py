@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import ANY_REACTION, HEARS, Role
+from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.storage.read.message_queries import MessageRow, messages, streams
+from kiebitz.storage.read.message_queries import messages, streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.message_detail import InFull, MessageInFull
@@ -147,7 +148,7 @@ def result_of(
 ) -> Result:
     """Return the result of a case that was tried and recorded in a session."""
     case, verdict = attempt.case, attempt.verdict
-    rows: list[MessageRow] = []
+    rows: list[Message] = []
     sent: list[ChunkRow] = []
     if verdict is not None and not case.is_in_play:
         rows = [*messages(timeline, "m.ts_ns >= ?", [attempt.begun_ns])]
@@ -158,7 +159,7 @@ def result_of(
     shown = [in_full.message(number) for number in numbers[:MOST_MESSAGES]]
     unread = no_message(
         ((chunk.stream_id, chunk.offset, chunk.data or b"") for chunk in sent),
-        ((row.stream_id, row.offset, row.length) for row in rows if row.direction == HEARS[case.role]),
+        ((row.stream.id, row.offset, row.length) for row in rows if row.direction == HEARS[case.role]),
     )
     return Result(
         case.name,
@@ -205,7 +206,7 @@ def _message(shown: MessageInFull, place: int, render: Renderer) -> Told:
 
 def _piece(chunk: ChunkRow, timeline: Timeline) -> Sent:
     data = chunk.data or b""
-    return Sent(chunk.stream_id, (chunk.ts_ns - timeline.started_ns) / 1e9, data[:_MOST_HEX].hex(), len(data))
+    return Sent(chunk.stream_id, timeline.seconds(chunk.ts_ns), data[:_MOST_HEX].hex(), len(data))
 
 
 def _sent(timeline: Timeline, attempt: Attempt) -> list[ChunkRow]:

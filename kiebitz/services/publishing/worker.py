@@ -23,8 +23,8 @@ from kiebitz.proxy.taps.publisher import Batches, GivenUp, Publisher
 from kiebitz.services.faults import telling_faults
 from kiebitz.services.gc_tuning import collecting_seldom
 from kiebitz.services.publishing.tapping import Tapping
-from kiebitz.services.recording.journal_folder import Spool, folders, hold
 from kiebitz.services.standard_streams import tell
+from kiebitz.services.supervision.journal_folder import JournalFolder, folders, hold
 
 LAST_S = 5.0
 """So long a server that is lost is waited for when the recording is over."""
@@ -62,8 +62,8 @@ class Task(msgspec.Struct, frozen=True):
 
 @telling_faults
 @collecting_seldom()
-def publish_journal(task: Task, recording: Connection) -> None:
-    """Publish a journal to its end; to be run by `start_child`.
+def publish_journal(recording: Connection, task: Task) -> None:
+    """Publish a journal to its end; to be run by `start_connected`.
 
     Something can be read from `recording` when that is over: what it sends, or the end. It is sent something
     once anything has been published.
@@ -95,8 +95,8 @@ async def _publish(task: Task, recording: Connection) -> None:
         may_wait=may_wait,
     )
     try:
-        for spool, note in left_behind(task.beside, tapping):
-            reader = JournalReader(spool.journal, skip=None)
+        for folder, note in left_behind(task.beside, tapping):
+            reader = JournalReader(folder.journal, skip=None)
             try:
                 await _all(
                     publisher, reader, read_rest(reader), Batches(tapping.name, note.run, reader.items_before)
@@ -105,7 +105,7 @@ async def _publish(task: Task, recording: Connection) -> None:
                 tell(f"kiebitz: {error}; what is before that is published")
             finally:
                 reader.close()
-            spool.discard()
+            folder.discard()
         reader = JournalReader(task.journal, skip=None, identity=task.identity)
         batches = Batches(tapping.name, task.run, reader.items_before)
         try:
@@ -152,11 +152,11 @@ def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list
                 recording.send(None)
 
 
-def left_behind(beside: Path, tapping: Tapping) -> Iterator[tuple[Spool, Note]]:
+def left_behind(beside: Path, tapping: Tapping) -> Iterator[tuple[JournalFolder, Note]]:
     """What taps of this name have not published to this place, each held by this process."""
-    for folder, _ in folders(beside):
+    for path, _ in folders(beside):
         try:
-            spool, text = Spool.left(folder)
+            folder, text = JournalFolder.left(path)
         except OSError:
             # Another one has it, or it is none.
             continue
@@ -165,4 +165,4 @@ def left_behind(beside: Path, tapping: Tapping) -> Iterator[tuple[Spool, Note]]:
         except msgspec.DecodeError:
             note = None
         if note is not None and (note.place, note.name) == (str(tapping.place), tapping.name):
-            yield spool, note
+            yield folder, note

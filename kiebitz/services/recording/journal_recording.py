@@ -13,7 +13,6 @@ from pathlib import Path
 
 from kiebitz.dissectors.model import Findings, Item, TableInfo
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
-from kiebitz.services.recording.journal_folder import remove_recorded
 from kiebitz.services.recording.lag import Lag
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.rotation import Rotation
@@ -21,6 +20,7 @@ from kiebitz.services.recording.summary import summary
 from kiebitz.services.recording.task import FULL, GAVE_UP, Committed, GoesOn, OutputFailed, Task, report
 from kiebitz.services.recording.unfinished import recovering_command
 from kiebitz.services.standard_streams import has_output_failed
+from kiebitz.services.supervision.journal_folder import remove_recorded
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.disk_space import Room, spare
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S
@@ -28,14 +28,14 @@ from kiebitz.storage.recording.rotation import RotatingRecorder
 
 RETRY_S = 0.5
 GIVE_UP_S = 10.0
-"""How long (seconds) a database that cannot be written is tried once the relay itself is over."""
+"""Time limit (seconds) for retrying a database that cannot be written, once the relay is over."""
 
 _SOON_S = COMMIT_EVERY_S / 5
 """Longest time (seconds) since the last commit after which items that have come are committed."""
 
 
 class Recording:
-    """Records the journal that `reader` reads; `folder` is the descriptor of its spool folder.
+    """Records the journal that `reader` reads; `folder` is the descriptor of its folder.
 
     `tell` gets sentences, `relay` reports; something can be read from `relay` when the relay is over.
     """

@@ -13,8 +13,8 @@ from typing import Annotated
 
 import msgspec
 
-from kiebitz.services.recording.journal_folder import write_note
 from kiebitz.services.recording.rotation import Limits
+from kiebitz.services.supervision.journal_folder import write_note
 from kiebitz.storage.database.schema import StorageError
 
 _Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]

@@ -1,4 +1,4 @@
-"""What goes wrong without stopping a recording: told on stderr, and not a thousand times a second."""
+"""Warnings on stderr about problems that do not stop a recording, limited in rate."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from kiebitz.services.standard_streams import warn
 
 _NOTICE_EVERY_S = 5.0
-"""A trouble that repeats itself is told of again after this time, with how often it came."""
+"""Minimum time (seconds) between two warnings about the same problem."""
 
 
 class Notices:
-    """Tells of troubles, each in a sentence; those of one `code` count as the same."""
+    """Reports problems, each in a sentence; those with one `code` count as the same."""
 
     def __init__(self) -> None:
         self._told: dict[str, tuple[float, int]] = {}

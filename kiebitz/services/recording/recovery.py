@@ -21,11 +21,11 @@ from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import telling_faults
 from kiebitz.services.gc_tuning import collecting_seldom
-from kiebitz.services.recording.journal_folder import hold
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.task import GAVE_UP, Task, note_of, teller
 from kiebitz.services.recording.worker import is_ended, resume
+from kiebitz.services.supervision.journal_folder import hold
 from kiebitz.storage.database.opening import open_existing, open_to_change
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.database.write_access import changing
@@ -44,8 +44,8 @@ Way = tuple[int, Direction]
 
 @telling_faults
 @collecting_seldom()
-def recover_journal(task: Task, parent: Connection) -> None:
-    """Record the rest of a journal that nobody writes any more; to be run by `start_child`.
+def recover_journal(parent: Connection, task: Task) -> None:
+    """Record the rest of a journal that nobody writes any more; to be run by `start_connected`.
 
     Sends reports to `parent`; sentences go to stderr. Raises SystemExit with `GAVE_UP` if something of the
     journal remains.

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
-from kiebitz.proxy.journal.follower import start_child
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.progress import OnProgress, counting
-from kiebitz.services.recording.journal_folder import Spool
 from kiebitz.services.recording.note import Note, decode_note
 from kiebitz.services.recording.recovery import recover_journal
 from kiebitz.services.recording.task import Left, Report, Task, sessions_of
 from kiebitz.services.recording.unfinished import LOOK_S, recovering_command, unfinished
 from kiebitz.services.standard_streams import errors_are_seen, tell
+from kiebitz.services.supervision.journal_folder import JournalFolder
+from kiebitz.services.supervision.supervisor import start_connected
 from kiebitz.storage.database.schema import StorageError
 
 _FEW = 1000
-"""So many messages are recorded before anybody has read that they are left."""
+"""Number of messages below which the rest is recorded without a notice."""
 
 
 class Remaining:
-    """As a context: says what is left to be recorded, if it is much; with a bar on a terminal."""
+    """Reports the number of messages left to be recorded, if they are many; on a terminal with a bar."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -39,7 +38,7 @@ class Remaining:
         self._stack.close()
 
     def show(self, messages: int) -> None:
-        """About so many messages are left."""
+        """Report about how many messages are left."""
         if not self._most and messages < _FEW:
             return
         if not self._most:
@@ -59,30 +58,30 @@ def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = 
     too, if it `is_anonymized` only from here on. Raises StorageError, and KeyboardInterrupt.
     """
     try:
-        spool, text = _left(Path(folder).absolute())
+        journal_folder, text = _left(Path(folder).absolute())
     except FileNotFoundError as error:
         raise StorageError(f"{folder}: this is a folder, and no recording was left in it") from error
     except BlockingIOError as error:
         raise StorageError(f"{folder}: this recording is going on") from error
     except OSError as error:
         raise StorageError(f"{folder}: it cannot be carried on: {error.strerror}") from error
-    spool.keep()
+    journal_folder.keep()
     try:
-        task = _task(spool, text, folder, database, is_anonymized)
+        task = _task(journal_folder, text, folder, database, is_anonymized)
         if is_recorded := _record(task):
-            spool.discard_recorded()
+            journal_folder.discard_recorded()
     finally:
-        spool.discard()
+        journal_folder.discard()
     return is_recorded
 
 
-def _left(folder: Path) -> tuple[Spool, bytes | None]:
-    """Hold a folder as `Spool.left` does, also if another command only looks at it right now."""
+def _left(folder: Path) -> tuple[JournalFolder, bytes | None]:
+    """Hold a folder as `JournalFolder.left` does, also if another command only looks at it right now."""
     try:
-        return Spool.left(folder)
+        return JournalFolder.left(folder)
     except BlockingIOError:
         time.sleep(LOOK_S)
-        return Spool.left(folder)
+        return JournalFolder.left(folder)
 
 
 def recover(database: str) -> None:
@@ -98,9 +97,7 @@ def recover(database: str) -> None:
 
 
 def _record(task: Task) -> bool:
-    connection, theirs = multiprocessing.Pipe()
-    process = start_child(recover_journal, task, theirs)
-    theirs.close()
+    process, connection = start_connected(recover_journal, task)
     try:
         connection.send(None)
         with Remaining() as remaining, suppress(EOFError, OSError):
@@ -118,7 +115,9 @@ def _record(task: Task) -> bool:
     return process.exitcode == 0
 
 
-def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, is_anonymized: bool) -> Task:
+def _task(
+    journal_folder: JournalFolder, text: bytes | None, folder: str, database: str | None, is_anonymized: bool
+) -> Task:
     note = None if text is None else decode_note(text, folder)
     if note is None and database is None:
         raise StorageError(
@@ -134,7 +133,7 @@ def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, i
         # A plug-in may be gone.
         raise StorageError(f"{folder}: it cannot be carried on: {error}") from error
     try:
-        there = os.stat(spool.journal, follow_symlinks=False)
+        there = os.stat(journal_folder.journal, follow_symlinks=False)
         identity = there.st_dev, there.st_ino
     except OSError:
         # Its reader will say so, if it matters.
@@ -144,7 +143,7 @@ def _task(spool: Spool, text: bytes | None, folder: str, database: str | None, i
         os.path.abspath(database) == os.path.abspath(os.path.join(beside, name)) for name in note.databases
     )
     return Task(
-        spool.journal,
+        journal_folder.journal,
         identity,
         database if database is not None and is_elsewhere else os.path.join(beside, note.database),
         note.source,

@@ -1,4 +1,4 @@
-"""When a recording that this process makes itself is to end, and what shows it meanwhile."""
+"""The end of a recording that this process makes itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import time
 
 
 class Ending:
-    """When to end: after `duration` seconds, or by SIGINT or SIGTERM.
+    """The end of a recording: after `duration` seconds, or by SIGINT or SIGTERM.
 
-    After the first signal there are `linger_s` seconds for what is still under way; a second one ends at
-    once.
+    The first signal leaves `linger_s` seconds for data that is still under way; a second one ends at once.
     """
 
     def __init__(self, duration: float | None = None, linger_s: float = 0.0) -> None:
@@ -23,11 +22,11 @@ class Ending:
 
     @property
     def has_come(self) -> bool:
-        """Whether to end now."""
+        """True if the recording is to end now."""
         return time.monotonic() >= self._at
 
     def come(self) -> None:
-        """Let it come now."""
+        """End the recording now."""
         self._at = -math.inf
 
     def _note(self, _number: int, _frame: object) -> None:

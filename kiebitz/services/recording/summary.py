@@ -14,7 +14,7 @@ _MOST_WAYS = 4
 
 
 def summary(recorder: Recorder) -> str:
-    """How much of what a session holds, and the name it has as a SESSION."""
+    """Return the counts of a session's rows, and its name in the notation of commands."""
     counts = ", ".join(
         f"{recorder.counts[kind]} {kind if recorder.counts[kind] != 1 else kind.removesuffix('s')}"
         for kind in ("streams", "messages", "games", "alterations")

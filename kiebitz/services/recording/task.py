@@ -1,4 +1,4 @@
-"""What a relay has a recorder's process do, and what that process reports."""
+"""The task of a recorder process, and its reports."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Task(msgspec.Struct, frozen=True):
     `view` makes what shows the findings, None shows nothing.
     The databases and the journal together take `max_size` (bytes); None leaves it to the disk.
 
-    The first session began at `started_ns`. `is_left` says that nobody writes the journal any more, and
-    `is_rest` that its sessions cannot be resumed: what they lack is recorded as another one.
+    The first session began at `started_ns`. `is_left` is True if the journal has no writer any more,
+    and `is_rest` if its sessions cannot be resumed: what they lack is recorded as another one.
     """
 
     journal: Path
@@ -94,7 +94,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """What had come when the process started, or some of it, is recorded."""
+    """Some of the backlog at the start of the process is recorded."""
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A sentence for whoever runs the relay."""
+    """A sentence for the user of the relay."""
 
     sentence: str
 
@@ -114,7 +114,7 @@ class OutputFailed(msgspec.Struct, frozen=True):
 
 
 Report = Begun | GoesOn | Refused | Committed | Left | Said | OutputFailed
-"""What the process tells the relay. The first one of a new session is whether it is open."""
+"""A report of the process. The first one of a new session is `Begun` or `Refused`."""
 
 
 def report(relay: Connection, what: Report) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from kiebitz.services.recording.journal_folder import all_folders, is_held, read_note
+from kiebitz.services.supervision.journal_folder import all_folders, is_held, read_note
 from kiebitz.storage.database.schema import MEMORY, StorageError
 
 LOOK_S = 0.05

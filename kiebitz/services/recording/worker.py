@@ -21,11 +21,11 @@ from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import telling_faults
 from kiebitz.services.gc_tuning import collecting_seldom
-from kiebitz.services.recording.journal_folder import hold
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.rotation import Rotation
 from kiebitz.services.recording.task import GAVE_UP, Begun, Refused, Task, note_of, teller
+from kiebitz.services.supervision.journal_folder import hold
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.timeline import sessions
@@ -35,8 +35,8 @@ from kiebitz.storage.recording.rotation import RotatingRecorder
 
 @telling_faults
 @collecting_seldom()
-def record_journal(task: Task, relay: Connection, tells_relay: bool) -> None:
-    """Record a journal while it is written, to its end; to be run by `start_child`.
+def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
+    """Record a journal while it is written, to its end; to be run by `start_connected`.
 
     Sends reports to `relay`; sentences only if it `tells_relay`, else they go to stderr. Something can be
     read from `relay` when the relay is over: what it sends, or the end.

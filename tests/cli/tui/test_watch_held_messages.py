@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from made_sessions import Conversation
 from watch_driver import Sight, watch
 
 from kiebitz.services.alteration import control_client as hands_client
-from kiebitz.services.alteration.control_client import HandsClient
+from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.storage.recording.recorder import Recorder
 
 Script = Callable[[Sight, Relay], Awaitable[None]]
@@ -34,26 +33,16 @@ def database(tmp_path: Path) -> Iterator[str]:
     recorder.close()
 
 
-@contextmanager
-def following(database: str) -> Iterator[HandsClient]:
-    client = HandsClient(lambda: (database, 1))
-    client.start()
-    try:
-        yield client
-    finally:
-        client.stop()
-
-
 def by_hand(
     database: str, script: Script, size: tuple[int, int] = (100, 30), player: str | None = None
 ) -> Relay:
     """Watch it while messages are held; gives the relay."""
-    with holding(database) as relay, following(database) as client:
+    with holding(database) as relay:
 
         async def run(sight: Sight) -> None:
             await script(sight, relay)
 
-        watch(database, run, size, hands=client, player=player)
+        watch(database, run, size, hands=ControlClient(lambda: (database, 1)), player=player)
         return relay
 
 
@@ -147,7 +136,7 @@ def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay, 1)
         await sight.press("e", *"3")
-        relay.do(lambda: relay.engine.let_go(1))
+        relay.do(lambda: relay.engine.act("let-go", 1, ""))
         await sight.press("backspace", "backspace", "backspace", "backspace", *"2", "comma", *"1", "enter")
         await shows(sight, "message 1 does not wait any more")
         await sight.press("escape")
@@ -179,7 +168,7 @@ def test_nobody_acts_on_another_message_because_theirs_is_gone(database: str) ->
     async def script(sight: Sight, relay: Relay) -> None:
         await held(sight, relay)
         await sight.press("down")
-        relay.do(lambda: relay.engine.drop(2))
+        relay.do(lambda: relay.engine.act("drop", 2, ""))
         await shows(sight, "held 0/2")
         await sight.press("enter")
         await shows(sight, "choose")

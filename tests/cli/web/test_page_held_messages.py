@@ -161,7 +161,7 @@ def test_nobody_acts_on_another_message_because_theirs_is_gone(
 ) -> None:
     sight = opened(look, page, relay, 3)
     sight.press("ArrowDown")
-    relay.do(lambda: relay.engine.drop(2))
+    relay.do(lambda: relay.engine.act("drop", 2, ""))
     sight.until(lambda: rows(sight) == 2, "it is gone")
     sight.press("Enter")
     sight.until(lambda: "choose the message" in sight.text("#notice"), "it is said")

@@ -38,16 +38,16 @@ HANDS = "hands"
 _MAX_NOTE_BYTES = 1 << 20
 
 _ATTEMPTS = 10
-"""So many folders are made, should others take them for abandoned before they are held."""
+"""Maximum number of folders to make, as another program may remove one before it is held."""
 
 _TIDY_S = 1.0
-"""So long a relay that starts looks for what others have left; the next one goes on."""
+"""Maximum time (seconds) for which a starting relay removes what others have left; the next one continues."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags with which nothing else than a folder is opened, at once."""
 
 
-class Spool:
+class JournalFolder:
     """A new `folder` beside `database`, held until `discard`; `journal` is the place for one in it.
 
     Raises OSError if there can be none.
@@ -72,7 +72,7 @@ class Spool:
         self.journal = self.folder / _JOURNAL
 
     @classmethod
-    def left(cls, path: Path) -> tuple[Spool, bytes | None]:
+    def left(cls, path: Path) -> tuple[JournalFolder, bytes | None]:
         """Hold a folder whose processes are gone; return it with its note, None if it has a journal only.
 
         Raises OSError: PermissionError if the folder is not ours alone, BlockingIOError if a process holds
@@ -127,7 +127,7 @@ class Spool:
 def hold(folder: Path) -> int:
     """Show others that a folder is in use, until the descriptor is closed or the process is over.
 
-    Raises OSError; FileNotFoundError also if somebody is about to remove it.
+    Raises OSError; FileNotFoundError also if another program is about to remove it.
     """
     descriptor = os.open(folder, _FOLDER)
     try:
@@ -264,7 +264,7 @@ def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
 
 
 def _remove_notes(spool: int) -> None:
-    """Remove the note, after the journal: without it nobody could tell how to record what is left."""
+    """Remove the note, after the journal, which cannot be recorded without it."""
     for name in (_NEW_NOTE, _NOTE):
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=spool)

@@ -1,0 +1,178 @@
+"""What commands show of a corpus: the listings of a session with the captures they are of, and statistics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from functools import partial
+from itertools import chain
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kiebitz.cli.listings import DIAGNOSTICS, EVENTS, GAMES, MESSAGES, SESSIONS
+from kiebitz.cli.terminal.console import Styled, show_line, show_lines, write_json
+from kiebitz.cli.terminal.output import Form, show
+from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.cli.terminal.table import Column, address, batches, behind, number
+from kiebitz.services.standard_streams import warn
+from kiebitz.services.wording import counted, in_words
+from kiebitz.storage.corpus import reading, statistics
+from kiebitz.storage.corpus.engine import Answer, Engine
+from kiebitz.storage.corpus.reading import Origin
+from kiebitz.storage.corpus.runs import Missing, missing
+from kiebitz.storage.corpus.statistics import ProtocolStatistics
+from kiebitz.storage.read.event_text import game_title
+from kiebitz.storage.session.listed import ListedDiagnostic
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.filters import Filter
+
+_ORIGIN = (
+    Column("capture"),
+    # Of a long path the end tells most.
+    address("source", "capture"),
+)
+
+MISSING = "missing"
+"""Stands for a flaw's code where a capture is not in the corpus."""
+
+
+def list_sessions(engine: Engine, form: Form | None) -> None:
+    """Show the sessions, one of each capture, and called by its name."""
+    columns = [
+        msgspec.structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
+        for column in SESSIONS
+    ]
+    _show(columns, reading.sessions(engine), form, "there are no captures in this corpus")
+
+
+def list_games(engine: Engine, form: Form | None) -> None:
+    """Show the games."""
+    _show(GAMES, reading.games(engine), form, "there are no games in this corpus")
+
+
+def list_events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
+    """Show the events that a filter lets through."""
+    nothing = "no events match" if wanted else "there are no events in this corpus"
+    _show(EVENTS, reading.events(engine, wanted), form, nothing)
+
+
+def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
+    """Show the messages that a filter lets through."""
+    nothing = "no messages match" if wanted else "there are no messages in this corpus"
+    _show(MESSAGES, reading.messages(engine, wanted), form, nothing)
+
+
+def list_flaws(engine: Engine, missing: Iterable[Missing], wanted: Filter | None, form: Form) -> None:
+    """Show, to programs, what is missing and then each flaw that a filter lets through."""
+    lacks = ((Origin("", one.source), _missing_flaw(one)) for one in missing)
+    nothing = "no diagnostics match" if wanted else "nothing is wrong"
+    _show(DIAGNOSTICS, chain(lacks, reading.flaws(engine, wanted)), form, nothing)
+
+
+def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bool:
+    """Show what is missing, and the flaws that a filter lets through: each, or to people summed up.
+
+    Gives whether all is there without an error. Raises CorpusError.
+    """
+    lacks = missing(engine.corpus)
+    flaws = [*reading.flaws_by_code(engine, wanted)]
+    count: Counter[str] = Counter()
+    for flaw in flaws:
+        count[flaw.severity] += flaw.times
+    if form is not None:
+        list_flaws(engine, lacks, wanted, form)
+    else:
+        for one in lacks:
+            show_line(Styled("missing", COLOURS["error"], bold=True), f": {one.reason}")
+        if flaws:
+            show(_SUMMARY, batches(flaws), None, "nothing is wrong")
+        there = counted(engine.captures(), "capture")
+        show_line(f"{there}, {len(lacks) or 'none'} missing; {in_words(count)}")
+    return not lacks and not count["error"]
+
+
+def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> None:
+    """Show what is counted of what meets a filter, protocol by protocol. Raises CorpusError."""
+    ((events,),) = engine.rows("SELECT count(*) FROM events")
+    # They take their time to load, which listings do without.
+    from kiebitz.cli.render.text.charts import charts_for_stdout
+    from kiebitz.cli.terminal.screen import counting
+
+    with counting("stats", "events") as on_progress:
+        found = statistics.counted(engine, wanted, lambda done: on_progress(done, events))
+    if as_json:
+        write_json({"protocols": msgspec.to_builtins(found)})
+    elif not found:
+        warn("nothing was counted: " + ("nothing meets this filter" if wanted else "there is no game here"))
+    else:
+        charts = charts_for_stdout()
+        for place, of_protocol in enumerate(found):
+            show_lines([[""]] if place else [])
+            show_lines(charts.charts(_heading(of_protocol), of_protocol.statistics))
+
+
+def _heading(of_protocol: ProtocolStatistics) -> str:
+    """Which protocol it is, and how much counts of it."""
+    counts = {
+        "capture": of_protocol.captures,
+        "game": of_protocol.games,
+        "message": of_protocol.messages,
+        "event": of_protocol.events,
+    }
+    told = ", ".join(counted(count, what) for what, count in counts.items())
+    return f"{game_title(of_protocol.protocol)}: {told}"
+
+
+def show_answer(answer: Answer, form: Form | None) -> None:
+    """Show what somebody's query gives."""
+    columns = [
+        Column(name, name, least=8, of=partial(_cell, place)) for place, name in enumerate(answer.names)
+    ]
+    show(columns, batches(answer.rows), form, "the answer has no rows")
+
+
+_SUMMARY = (
+    number("times", "count"),
+    Column("severity", "severity", stays=True, colour=COLOURS.get),
+    Column("code", "code", least=12, stays=True),
+    Column("protocol", "protocol"),
+    Column("blame", "blame", stays=True),
+    number("captures", "captures"),
+    address("source", "first in"),
+    number("message", "message"),
+)
+
+
+def _show(
+    columns: Sequence[Column], records: Iterable[tuple[Origin, Any]], form: Form | None, nothing: str
+) -> None:
+    """Show records, each with its capture in front."""
+    show(behind(_ORIGIN, columns), batches(records), form, nothing)
+
+
+def _missing_flaw(missing: Missing) -> ListedDiagnostic:
+    known: dict[str, Any] = dict.fromkeys(ListedDiagnostic.__struct_fields__)
+    return ListedDiagnostic(**known | {"severity": "error", "code": MISSING, "text": missing.reason})
+
+
+def _cell(place: int, row: Sequence[Any]) -> Any:
+    return _plain(row[place])
+
+
+def _plain(value: Any) -> Any:
+    """A value of the engine's as JSON has it; a text where JSON has no such value."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return int(value)
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value)):
+        return value
+    return float(value) if isinstance(value, Decimal) else str(value)

@@ -1,0 +1,202 @@
+"""The columns of every listing, shared by the commands on sessions and on a corpus."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.cli.terminal.table import Column, address, milliseconds, moment, number, seconds, who
+from kiebitz.dissectors.escaping import field_words, json_text
+from kiebitz.dissectors.model import Blame
+from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.services.wording import gravest_of
+from kiebitz.storage.read.times import between, utc
+from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
+from kiebitz.storage.session.session import Diagnostic, Event, Message
+
+
+def _local(value: str | None, form: str) -> str:
+    """Return a moment on the user's clock."""
+    return "" if value is None else f"{datetime.fromisoformat(value).astimezone():{form}}"
+
+
+def _utc(ns: int | None) -> str | None:
+    return None if ns is None else utc(ns).isoformat(timespec="microseconds")
+
+
+SESSIONS = (
+    number("id"),
+    Column("name", "name", least=12, stays=True),
+    Column("kind", "kind"),
+    Column(
+        "started",
+        "started (local)",
+        text=lambda value: _local(value, "%Y-%m-%d %H:%M:%S"),
+        short=lambda value: _local(value, "%m-%d %H:%M"),
+        of=lambda row: _utc(row.started_ns),
+    ),
+    Column(
+        "seconds",
+        "seconds",
+        right=True,
+        text=seconds,
+        short=milliseconds,
+        of=lambda row: between(row.started_ns, row.ended_ns),
+    ),
+    *(Column(counted, counted, right=True) for counted in ("streams", "messages", "games", "errors")),
+    Column("note", "note", least=8),
+)
+
+
+STREAMS = (
+    number(),
+    Column("protocol", "protocol"),
+    Column("transport", "over"),
+    address("client", "client"),
+    address("server", "server"),
+    moment("opened", "opened"),
+    moment("closed", "closed"),
+    Column("close_reason", "why"),
+    Column("messages", "messages", right=True),
+    Column("bytes", "bytes", right=True),
+    Column("missing_c2s", "missing c2s", right=True),
+    Column("missing_s2c", "missing s2c", right=True),
+    Column("id"),
+)
+
+
+def result_words(value: Any) -> str:
+    """Return how a game ended, as in `winner bob; points bob 9, carl 7`: short parts first."""
+    if value is None:
+        return "no end seen"
+    known = [(key, part) for key, part in value.items() if part not in (None, {}, [])]
+    known.sort(key=lambda one: isinstance(one[1], dict))
+    return "; ".join(f"{key} {_plain(part)}" for key, part in known)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(part)}" for key, part in value.items())
+    return value if isinstance(value, str) else json_text(value)
+
+
+GAMES = (
+    number(width=4),
+    Column("protocol", "protocol"),
+    address("server", "server", of_tables=True),
+    Column("label", "label", width=9, least=8),
+    moment("started", "started", width=12),
+    moment("ended", "ended", width=12),
+    Column("seconds", "seconds", right=True, text=seconds, short=milliseconds),
+    Column("result"),
+    Column("", "result", text=result_words, least=16, stays=True, of="named_result"),
+    Column("id"),
+)
+
+
+def _happened(event: Event) -> str:
+    """Return an event's sentence, with what Kiebitz has done to a message that tells of it."""
+    return event.sentence if event.altered is None else f"{event.sentence} · altered[{event.altered}]"
+
+
+EVENTS = (
+    number(width=5),
+    moment("time", "time", width=12),
+    address("server", "server", of_tables=True),
+    number("game", "game", width=4),
+    Column("kind", "kind", width=14, least=8),
+    Column("actor", "actor", width=8, least=8),
+    Column("sentence"),
+    Column("", "what happened", text=_happened, least=16, stays=True),
+    Column("data"),
+    Column("table"),
+    Column("seq"),
+    Column("altered"),
+    Column("id"),
+)
+
+
+def said(message: Message, *flaws: str) -> str:
+    """Return what a message says in a line: what was done to it, its flaws, its gloss and its fields."""
+    mark = None if message.altered is None else f"altered[{message.altered}]"
+    return " · ".join(filter(None, (mark, *flaws, message.gloss, field_words(message.fields))))
+
+
+def _said(message: ListedMessage) -> str:
+    flaws = [f"{flaw.severity}[{flaw.code}]" for flaw in message.flaws if flaw.severity != "note"]
+    return " · ".join(filter(None, (said(message, *flaws), _sent(message))))
+
+
+def _sent(message: ListedMessage) -> str | None:
+    return None if message.sent is None else shown_bytes(message.sent)
+
+
+def _colour(message: ListedMessage) -> str | None:
+    gravest = gravest_of([flaw.severity for flaw in message.flaws])
+    return None if gravest in (None, "note") else COLOURS[gravest]
+
+
+MESSAGES = (
+    number(width=5),
+    moment("time", "time", width=12),
+    number("stream", "stream"),
+    Column("dir", "dir", stays=True, of="direction"),
+    Column("client"),
+    who(width=15),
+    address("server", "server", of_tables=True),
+    Column("name", "name", width=15, least=8),
+    Column("gloss"),
+    Column("fields"),
+    Column("", "fields", text=_said, least=8, colour=_colour),
+    Column("offset"),
+    Column("length"),
+    Column("game"),
+    Column("event"),
+    Column("player"),
+    Column("flaws", of=lambda message: [msgspec.structs.asdict(flaw) for flaw in message.flaws]),
+    Column("bytes", of=_sent),
+    Column("altered"),
+    Column("id"),
+)
+
+
+def _blame(flaw: Diagnostic) -> Blame | None:
+    """Return the side to blame; None for a note, unless Kiebitz itself caused it."""
+    return None if flaw.severity == "note" and flaw.blame != "kiebitz" else flaw.blame
+
+
+def _in_message(flaw: ListedDiagnostic) -> int | None:
+    return None if flaw.message_offset is None else flaw.offset - flaw.message_offset
+
+
+DIAGNOSTICS = (
+    *map(Column, ("id", "time", "severity", "group", "code")),
+    Column("blame", of=_blame),
+    *map(Column, ("stream", "client", "server")),
+    Column("dir", of="direction"),
+    *map(Column, ("offset", "length")),
+    Column("msg", of="name"),
+    *map(Column, ("text", "expected", "clause", "suggestion")),
+    Column("offset_in_msg", of=_in_message),
+    Column("bytes", of=lambda flaw: None if flaw.marked is None else shown_bytes(flaw.marked)),
+    Column("hex", of=lambda flaw: None if flaw.marked is None else flaw.marked.hex()),
+    *map(Column, ("lines", "resumed_offset", "resumed_message", "message", "event", "player", "altered")),
+)
+
+SUMMED_DIAGNOSTICS = (
+    number("count", "count"),
+    Column("severity", "severity", stays=True, colour=COLOURS.get),
+    Column("group"),
+    Column("code", "code", least=12, stays=True),
+    Column("blame", "blame", stays=True, of=_blame),
+    Column("who", of=lambda flaw: flaw.player or flaw.client),
+    who(),
+    moment("time", "first at"),
+    number("message", "message"),
+    Column("text", "text", least=8),
+)

@@ -1,1 +1,0 @@
-"""Columns and rows of the listings, shared by commands, corpus and page."""

@@ -1,3 +1,0 @@
-"""Which players a session knows, for `--as PLAYER`."""
-
-from __future__ import annotations

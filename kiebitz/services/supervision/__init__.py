@@ -1,0 +1,1 @@
+"""Journals on disk, and the supervised processes that read them."""

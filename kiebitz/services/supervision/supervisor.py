@@ -1,0 +1,211 @@
+"""The supervisor of a journal and of the child process that reads it."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self
+
+from kiebitz.proxy.journal.follower import start_child
+from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.services.supervision.journal_folder import JournalFolder
+from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.recording.disk_space import may_wait_beside
+
+_LOOK_EVERY_S = 0.1
+"""Interval between two looks at the child, in seconds."""
+
+_ENDED_TWICE_S = 1.0
+"""Two signals within this time (seconds) count as one: some programs, such as timeout(1), send two."""
+
+P = ParamSpec("P")
+
+
+def start_connected(
+    target: Callable[Concatenate[Connection, P], None], *args: P.args, **kwargs: P.kwargs
+) -> tuple[SpawnProcess, Connection]:
+    """Run `target` in a child process with one end of a pipe; return the child and the other end.
+
+    Raises OSError.
+    """
+    connection, theirs = multiprocessing.Pipe()
+    with theirs:
+        return start_child(target, theirs, *args, **kwargs), connection
+
+
+class Supervisor(ABC):
+    """A journal beside a database, and the child process that reads it from `start` on.
+
+    If the child dies, it is restarted, and what is journaled meanwhile waits. A child that dies before it has
+    made progress would fail again and again: then the journal is abandoned. A journal that was not read to
+    its end stays on disk. As a context, it ends with `discard`. Raises StorageError.
+    """
+
+    restarting: str
+    """Sentence that reports a restart."""
+
+    final_statuses: ClassVar[tuple[int, ...]]
+    """Exit statuses after which another child would fare no better."""
+
+    def __init__(
+        self,
+        database: str,
+        beside: Path,
+        make_journal: Callable[..., JournalWriter],
+        on_trouble: Callable[[str], None],
+        tell: Callable[[str], None],
+        note: bytes | None = None,
+    ) -> None:
+        self._tell = tell
+        self._process: SpawnProcess | None = None
+        self._may_restart = True
+        self._has_given_up = False
+        self._is_ending = False
+        self._is_over = False
+        """True once the journal is of no more use."""
+        self._progress: AbstractContextManager[object] = nullcontext()
+        """Shows the progress of `finish`."""
+        try:
+            self._folder = JournalFolder(beside)
+        except OSError as error:
+            raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
+        try:
+            if note is not None:
+                self._folder.note(note)
+            self.journal = make_journal(
+                self._folder.journal, on_trouble=on_trouble, has_room=lambda: may_wait_beside(database)
+            )
+        except BaseException:
+            self._folder.discard()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look after the child on this loop from now on."""
+
+        def look() -> None:
+            self.look()
+            self._timer = loop.call_later(_LOOK_EVERY_S, look)
+
+        self._timer = loop.call_later(_LOOK_EVERY_S, look)
+
+    def leave(self) -> None:
+        """Stop looking after the child on the loop."""
+        self._timer.cancel()
+
+    def look(self) -> None:
+        """Receive the child's reports, and restart it if it has died."""
+        if self._process is None or self._has_given_up:
+            return
+        while self._connection.poll() and self._receive():
+            pass
+        if self._process.exitcode is not None:
+            self._restart(self._exit_status())
+
+    def finish(self) -> bool:
+        """Wait until the child has read the whole journal, which is closed; return True if it has.
+
+        Ctrl-C raises KeyboardInterrupt; it is ignored in the first second. `discard` then ends the child at
+        once.
+        """
+        self._is_ending = True
+        if self._has_given_up:
+            return False
+        with self._progress:
+            self._receive_for(_ENDED_TWICE_S)
+            while not self._has_given_up:
+                self._send_end()
+                if (status := self._exit_status()) == 0:
+                    self._is_over = True
+                    return True
+                self._restart(status)
+        return False
+
+    def discard(self) -> None:
+        """Kill the child if it was not finished; remove the journal if it is of no more use."""
+        if self._process is not None and self._process.exitcode is None:
+            # Else it would wait for the end of this process, and this process for its.
+            self._process.kill()
+            self._process.join()
+        if not self._is_over and self.journal.streams:
+            self._folder.keep()
+            self._tell_kept()
+        self._folder.discard()
+
+    @abstractmethod
+    def _start_child(self) -> tuple[SpawnProcess, Connection]:
+        """Start a child with a pipe. Raises OSError, StorageError."""
+
+    @abstractmethod
+    def _take(self, report: Any) -> None:
+        """Process a report of the child."""
+
+    @abstractmethod
+    def _tell_given_up(self, status: int | None) -> None:
+        """Report that the child is not restarted."""
+
+    @abstractmethod
+    def _tell_kept(self) -> None:
+        """Report that the journal stays on disk."""
+
+    def _start(self) -> None:
+        self._process, self._connection = self._start_child()
+
+    def _send_end(self) -> None:
+        """Tell the child that nothing more comes, and that it is waited for."""
+        with suppress(OSError):
+            self._connection.send(None)
+
+    def _receive(self) -> bool:
+        """Process the child's next report, waiting for it; return False if there is none."""
+        try:
+            report = self._connection.recv()
+        except (EOFError, OSError):
+            return False
+        self._take(report)
+        return True
+
+    def _receive_for(self, seconds: float) -> None:
+        """Receive reports for some time or to their end, ignoring Ctrl-C."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        end = time.monotonic() + seconds
+        try:
+            self._send_end()
+            while (left := end - time.monotonic()) > 0 and self._connection.poll(left) and self._receive():
+                pass
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _exit_status(self) -> int | None:
+        """Receive the child's reports to their end, and wait for its own."""
+        assert self._process is not None
+        while self._receive():
+            pass
+        self._connection.close()
+        self._process.join()
+        return self._process.exitcode
+
+    def _restart(self, status: int | None) -> None:
+        """Start another child after one that has died, or give up."""
+        if self._may_restart and status not in self.final_statuses:
+            self._may_restart = False
+            self._tell(self.restarting)
+            with suppress(OSError, StorageError):
+                self._start()
+                return
+        self._has_given_up = True
+        self.journal.abandon()
+        self._tell_given_up(status)

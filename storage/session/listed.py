@@ -1,0 +1,79 @@
+"""Records of listings: those of a session, joined with flaws, bytes and players."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kiebitz.dissectors.model import Action
+from kiebitz.dissectors.suggestions import suggested
+from kiebitz.storage.read.message_queries import FlawOfMessage, StoredDiagnostic
+from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.session.session import Diagnostic, Message, diagnostic_numbers, project
+
+
+class ListedMessage(Message, frozen=True):
+    """A message of a listing: with its flaws, and with its first bytes if it has flaws but no fields."""
+
+    flaws: Sequence[FlawOfMessage]
+    sent: bytes | None
+
+
+class SummedDiagnostic(Diagnostic, frozen=True):
+    """The first of `count` diagnostics with one culprit: a player, and a client's or a server's address."""
+
+    count: int
+    player: str | None
+    client: str | None
+
+
+class ListedDiagnostic(Diagnostic, frozen=True):
+    """A diagnostic of a listing: with its stream, its bytes, and the offset at which parsing resumed.
+
+    `marked` are the bytes at fault, `lines` those around them, each with its `offset` and its `text`.
+    """
+
+    client: str
+    player: str | None
+    server: str
+    message_offset: int | None
+    marked: bytes | None
+    lines: list[dict[str, Any]]
+    resumed_offset: int | None
+    resumed_message: str | None
+    altered: Action | None
+
+    @property
+    def suggestion(self) -> str | None:
+        """What was probably meant."""
+        return suggested(self.group, self.text)
+
+
+def summed(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[SummedDiagnostic]:
+    """Group diagnostics by severity, code and culprit, in the order of their first occurrence.
+
+    `flaws` are in order of time. A player with several connections is one culprit, known by name. The network
+    and Kiebitz itself are none.
+    """
+    name_of = name_of_stream(timeline)
+    first: dict[tuple[str | None, ...], tuple[StoredDiagnostic, str | None, str | None]] = {}
+    count: Counter[tuple[str | None, ...]] = Counter()
+    for flaw in flaws:
+        player = name_of(flaw.stream.id) if flaw.blame == "client" else None
+        address = {"client": flaw.stream.client, "server": flaw.stream.server}.get(flaw.blame)
+        same = (flaw.severity, flaw.code, flaw.blame, player or address)
+        first.setdefault(same, (flaw, player, address))
+        count[same] += 1
+    return [
+        project(
+            SummedDiagnostic,
+            flaw,
+            **diagnostic_numbers(timeline, flaw),
+            count=count[same],
+            player=player,
+            client=address,
+        )
+        for same, (flaw, player, address) in first.items()
+    ]
