@@ -1,1 +1,1 @@
-"""How bytes come and go: relays, sniffers and capture files. This room knows no game protocol."""
+"""Byte sources: relays, sniffers, capture files and taps. Nothing here knows a game protocol."""

@@ -1,7 +1,7 @@
-"""What alters messages as they pass, as the relays see it: bytes go in, and deliveries come out.
+"""The interface between relays and message alteration: bytes go in, and deliveries come out.
 
-Only where it is asked for. A relay without it passes bytes on by the way it always does. The relays know no
-protocol: which message is altered, and how, is decided by an `Altering` that somebody gives them.
+It is used only with alteration options; otherwise relays forward bytes directly. Relays know no protocol: the
+`Alterer` that they are given decides which messages are altered, and how.
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from kiebitz.dissectors.model import Action, Direction, Transport
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """That what is delivered is not what was sent: `action`, and by which `rule`, as it was written.
+    """A record of an alteration: what was delivered differs from what was sent.
 
-    `original` are the bytes that were sent, at `sent_ns`; None if nothing was. `name` and `fields_json` are
-    what they said, None where that could not be read.
+    Attributes:
+        action: The kind of alteration.
+        rule: The rule that caused it, as the user wrote it.
+        sent_ns: When the original was sent; None if nothing was.
+        original: The bytes that were sent; None if nothing was.
+        name: Name of the original message; None if it could not be decoded.
+        fields_json: Fields of the original message; None if it could not be decoded.
     """
 
     action: Action
@@ -30,11 +35,15 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
 
 class Delivery(msgspec.Struct, gc=False):
-    """What is to be done now on a stream, in a direction.
+    """One action to carry out now in one direction of a stream.
 
-    `data` is to be passed on to its receiver, and recorded with its `mark`, if it has one; if it is None,
-    nothing is passed on, and only the mark is recorded. With `ends` the sender of this direction has ended
-    it, with `resets` the whole connection is to be reset; then there are no bytes.
+    Attributes:
+        number: The stream.
+        direction: The direction.
+        data: Bytes to send to the receiver; None if only `mark` is to be recorded.
+        mark: Alteration to record with the data, if any.
+        ends: True if the sender has ended this direction; then there are no bytes.
+        resets: True if the whole connection is to be reset; then there are no bytes.
     """
 
     number: int
@@ -45,36 +54,38 @@ class Delivery(msgspec.Struct, gc=False):
     resets: bool = False
 
 
-class Altering(Protocol):
-    """Alters messages. It has no clock and no socket: times are nanoseconds since 1970 UTC, in order.
+class Alterer(Protocol):
+    """Interface for altering messages, without clock or socket; times are non-decreasing Unix nanoseconds.
 
-    Each call may give deliveries of any stream, to be carried out in order, at once.
+    Each call may return deliveries of any stream, to be carried out in order and immediately.
     """
 
     on_ready: Callable[[], None]
-    """Called, in the loop's thread, when `due` has something to give without the clock."""
+    """Callback in the loop's thread when `due` has deliveries that do not depend on the clock."""
 
     @property
     def next_due_ns(self) -> int | None:
-        """When `due` has something to give, 0 for at once; None if it is nothing by the clock alone."""
+        """When `due` must be called next, 0 for immediately; None if no delivery depends on the clock."""
 
-    def opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
-        """A stream begins."""
+    def stream_opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
+        """Register a new stream."""
 
-    def came(self, number: int, direction: Direction, now_ns: int, data: bytes) -> Sequence[Delivery]:
-        """A datagram, or a piece of a byte stream, has come."""
+    def data_received(
+        self, number: int, direction: Direction, now_ns: int, data: bytes
+    ) -> Sequence[Delivery]:
+        """Process a received datagram or piece of a byte stream."""
 
-    def ended(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
-        """The sender of a byte stream's direction has ended it; the other direction goes on."""
+    def eof_received(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
+        """Process the end of one direction of a byte stream; the other direction continues."""
 
-    def closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
-        """A stream is over, and nothing more can be passed on on it: the marks of what waited."""
+    def stream_closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
+        """Remove a stream on which nothing can be sent any more; return the marks of its queued messages."""
 
     def due(self, now_ns: int) -> Sequence[Delivery]:
-        """What was to wait until now."""
+        """Return the deliveries that were scheduled for `now_ns` or earlier."""
 
     def finish(self, now_ns: int) -> Sequence[Delivery]:
-        """The relay ends: let go what waits, or drop it; and do so at once with what may still come."""
+        """Flush or drop all queues as the relay ends; later input is handled the same way immediately."""
 
     def is_full(self, number: int, direction: Direction) -> bool:
-        """Whether so much waits in this direction that nothing more should be read from its sender."""
+        """Return True if reading from this direction's sender should pause, as too much is queued."""

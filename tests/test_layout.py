@@ -169,6 +169,14 @@ def test_each_command_has_a_module_of_its_name() -> None:
     assert len(commands) == sum(map(len, COMMANDS.values()))
 
 
+def test_no_test_module_is_imported_by_another_folders() -> None:
+    folder = {path.stem: path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    for path in (ROOT / "tests").rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text()))
+        imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+        assert [name for name, place in folder.items() if name in imported and place != path.parent] == []
+
+
 @pytest.mark.parametrize(
     ("graph", "cycle"),
     [

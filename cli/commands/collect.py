@@ -13,7 +13,7 @@ from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import PLACE, credentials_option
 from kiebitz.cli.plugins import tell_left_out
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.publishing.tapping import check_reachable
 from kiebitz.services.recording.stop_conditions import Ending
@@ -31,7 +31,7 @@ from kiebitz.storage.recording.disk_space import spare
 @showing_options
 @credentials_option
 def collect(
-    source: Place,
+    source: NatsUrl,
     database: str,
     max_size: int | None,
     decode_as: tuple[str, ...],

@@ -13,7 +13,7 @@ from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.dissectors.extras import require_extra
-from kiebitz.proxy.system.deferred_signals import held_signals
+from kiebitz.proxy.system.deferred_signals import deferred_signals
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -225,7 +225,7 @@ def _engine(folder: str) -> Iterator[Engine]:
     try:
         with ExitStack() as stack:
             # DuckDB takes an interruption while it is set up for a failure of its own.
-            with held_signals():
+            with deferred_signals():
                 engine = stack.enter_context(Engine(opened(folder)))
             yield engine
     finally:

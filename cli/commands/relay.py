@@ -24,14 +24,14 @@ from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.cli.status import FAILED
 from kiebitz.proxy.forwarder import Forwarder, run_relay
-from kiebitz.proxy.journal.follower import get_ready
+from kiebitz.proxy.journal.follower import start_resource_tracker
 from kiebitz.proxy.relay.endpoints import RelayError
 from kiebitz.proxy.relay.firewall_rules import Ports
-from kiebitz.proxy.relay.listeners import Listening
+from kiebitz.proxy.relay.listeners import ListenerInfo
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
-from kiebitz.proxy.system.deferred_signals import Interrupted, held_signals
+from kiebitz.proxy.system.deferred_signals import Interrupted, deferred_signals
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.resume import recover
 from kiebitz.services.recording.rotation import Limits
@@ -40,12 +40,12 @@ from kiebitz.services.standard_streams import errors_are_seen, tell
 from kiebitz.storage.read.conditions import compile_wanted
 
 
-def _tell_where(listening: Listening, has_code: bool) -> None:
+def _tell_where(listening: ListenerInfo, has_code: bool) -> None:
     """Say where clients come, and what WireGuard's are to be told; on a terminal also as a code to scan."""
     if listening.configuration is None:
-        tell(f"listening on {listening.clause}")
+        tell(f"listening on {listening.description}")
         return
-    tell(f"listening on {listening.clause}; its peer's configuration:")
+    tell(f"listening on {listening.description}; its peer's configuration:")
     for line in ("", *listening.configuration.split("\n"), ""):
         tell(line)
     if listening.advice is not None:
@@ -83,7 +83,7 @@ class _Shown:
 def _held_signals() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the command where nothing is half done; then they do what they always do."""
     try:
-        with held_signals():
+        with deferred_signals():
             yield
     except Interrupted as error:
         # Only where the signal by itself would have done nothing.
@@ -173,7 +173,7 @@ def relay(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
-    place_of_tap: Place | None,
+    place_of_tap: NatsUrl | None,
     tap_name: str | None,
     credentials: Path | None,
     idle: float,
@@ -217,7 +217,7 @@ def relay(
     tell_left_out()
     recover(database)
     notices = Notices()
-    get_ready()
+    start_resource_tracker()
     # Each sentence of the journal's is a notice of its own: that it works again must not be one too many.
     with (
         Companions(is_watched, place) as companions,
@@ -257,7 +257,7 @@ def relay(
                 max_connections=max_connections,
                 keep_source=keep_source,
                 settings=settings,
-                altering=altering.engine if altering is not None else None,
+                alterer=altering.engine if altering is not None else None,
             )
         except SettingError as error:
             raise click.BadParameter(str(error), param_hint="--set") from error

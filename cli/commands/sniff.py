@@ -22,7 +22,7 @@ from kiebitz.cli.options.taps import publish_options, tapped, tapping
 from kiebitz.cli.plugins import tell_left_out
 from kiebitz.proxy.capture.live import Sniffer
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.importing.losses import losses, tell_losses
@@ -88,7 +88,7 @@ def sniff(
     quiet: bool,
     is_watched: bool,
     place: tuple[str, int] | None,
-    place_of_tap: Place | None,
+    place_of_tap: NatsUrl | None,
     tap_name: str | None,
     credentials: Path | None,
     is_anonymized: bool,

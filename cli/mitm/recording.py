@@ -17,9 +17,9 @@ from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.configuration.settings import Configuration
 from kiebitz.cli.mitm import log
-from kiebitz.proxy.journal.flush_timer import Flushing
+from kiebitz.proxy.journal.flush_timer import FlushTimer
 from kiebitz.proxy.mitmproxy.flows import FlowJournal
-from kiebitz.proxy.mitmproxy.streams import Streams
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.recording.supervisor import RecorderSupervisor
@@ -95,9 +95,9 @@ class _Session:
             self._recorder.discard()
             raise
         journal = self._recorder.journal
-        self.streams = Streams(journal, lambda _, sentence: log.inform(f"Kiebitz: {sentence}"))
+        self.streams = StreamJournal(journal, lambda _, sentence: log.inform(f"Kiebitz: {sentence}"))
         loop = asyncio.get_running_loop()
-        self._flushing = Flushing(journal, loop)
+        self._flushing = FlushTimer(journal, loop)
         self._recorder.attend(loop)
 
     def end(self) -> None:

@@ -9,7 +9,7 @@ import click
 
 from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.terminal.console import show_lines
-from kiebitz.proxy.relay.firewall_rules import Ports, Sought, rules_for, written
+from kiebitz.proxy.relay.firewall_rules import Ports, Redirection, format_rules, generate_rules
 from kiebitz.proxy.relay.modes import Mode, Transparent
 from kiebitz.services.decode_as import TRANSPORTS
 
@@ -62,4 +62,8 @@ def print_rules(
     for mode in transparent:
         if not mode.listen_port:
             raise click.UsageError(f"rules for {mode} need a port that is known before")
-        show_lines(written(rules_for(Sought(mode, tuple(interfaces), tuple(ports), keep_source))).split("\n"))
+        show_lines(
+            format_rules(
+                generate_rules(Redirection(mode, tuple(interfaces), tuple(ports), keep_source))
+            ).split("\n")
+        )

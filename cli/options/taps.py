@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kiebitz.cli.options.parsed import Parsed
-from kiebitz.proxy.taps.nats_url import Place, check_name, own_name, parse_place
+from kiebitz.proxy.taps.nats_url import NatsUrl, check_tap_name, default_tap_name, parse_nats_url
 from kiebitz.services.publishing.tapping import Tapping, check_reachable
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-PLACE = Parsed("place", parse_place)
+PLACE = Parsed("place", parse_nats_url)
 """nats://HOST:PORT/SUBJECT."""
 
 
@@ -41,7 +41,7 @@ def publish_options(command: F) -> F:
     command = click.option(
         "--tap",
         "tap_name",
-        type=Parsed("name", check_name),
+        type=Parsed("name", check_tap_name),
         metavar="NAME",
         help="--publish: what this machine is called there; its host name unless it is given.",
     )(command)
@@ -55,7 +55,7 @@ def publish_options(command: F) -> F:
 
 
 def tapping(
-    place: Place | None, name: str | None, credentials: Path | None, is_anonymized: bool
+    place: NatsUrl | None, name: str | None, credentials: Path | None, is_anonymized: bool
 ) -> Tapping | None:
     """What these options ask for together, if anything. Raises UsageError and TapError."""
     if place is None:
@@ -67,7 +67,7 @@ def tapping(
             "--publish and --anonymize exclude each other: items are published as they come, names and all"
         )
     check_reachable(place, credentials)
-    return Tapping(place, name or own_name(), credentials)
+    return Tapping(place, name or default_tap_name(), credentials)
 
 
 def tapped(tapping: Tapping | None, database: str) -> AbstractContextManager[TapSupervisor | None]:

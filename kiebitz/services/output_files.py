@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import BinaryIO
 
-from kiebitz.proxy.system.deferred_signals import held_signals
+from kiebitz.proxy.system.deferred_signals import deferred_signals
 from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import output
@@ -176,7 +176,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
     new: str | None = None
     handled: list[signal.Signals] = []
     try:
-        with held_signals():
+        with deferred_signals():
             descriptor, new = tempfile.mkstemp(".part", ".kiebitz-", os.path.dirname(path) or os.curdir)
             give_to_invoking_user(descriptor)
             for number in _ENDING:

@@ -1,7 +1,7 @@
-"""Search for the next whole block of a pcapng stream behind a damaged one.
+"""Search for the next whole block of a pcapng stream after a damaged one.
 
 A block repeats its length at its end (draft-ietf-opsawg-pcapng, 3.1). So a known block type with a length
-that is repeated at the right place is a block, wherever it stands.
+that is repeated at the right place is a block, at any position.
 """
 
 from __future__ import annotations
@@ -14,30 +14,31 @@ SECTION_HEADER = b"\x0a\x0d\x0d\x0a"
 """Type of a section header block; it is the same in both byte orders."""
 
 BYTE_ORDERS = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
-"""A section's byte-order magic -> its byte order, as the struct module writes it."""
+"""A section's byte-order magic -> its byte order in the notation of the struct module."""
 
 _TYPES = (1, 2, 3, 4, 5, 6, 10, 0xBAD, 0x40000BAD)
-"""Types of blocks that are searched: interface, packets, names, statistics, secrets, custom blocks."""
+"""Types of blocks to search for: interface, packets, names, statistics, secrets, custom blocks."""
 
 _WINDOWS = (1 << 12, 1 << 16, 1 << 21)
-"""Bytes to look at, one after another: near blocks are found before a live pipe has sent much more."""
+"""Increasing numbers of bytes to examine: near blocks are found before a live pipe has sent much more."""
 
-_STEP = _LONGEST = 1 << 20
+_STEP = _MAX_BLOCK = 1 << 20
 """Length in bytes of the longest block that is found, and of the step from one window to the next."""
 
-_SHORTEST = 12
+_MIN_BLOCK = 12
 
 
-class Source(Protocol):
-    """A stream of bytes that is read in order."""
+class ByteSource(Protocol):
+    """A sequential stream of bytes."""
 
-    def read(self, size: int, /) -> bytes: ...
+    def read(self, size: int, /) -> bytes:
+        """Return `size` bytes, fewer at the end."""
 
 
 class RereadableInput:
-    """A stream of which bytes that were read can be put back, or looked at without reading them."""
+    """A stream that supports putting bytes back and looking ahead."""
 
-    def __init__(self, stream: Source) -> None:
+    def __init__(self, stream: ByteSource) -> None:
         self._stream = stream
         self._data = b""
         self._position = 0
@@ -53,14 +54,14 @@ class RereadableInput:
         return data[start:] + self._stream.read(end - len(data))
 
     def put_back(self, data: bytes) -> None:
-        """Let `data`, the bytes that were read last, be read again."""
+        """Put back `data`, which must be the bytes read last."""
         if self._position >= len(data):
             self._position -= len(data)
         else:
             self._data, self._position = data + self._data[self._position :], 0
 
     def look(self, size: int) -> bytes:
-        """Return the next `size` bytes, fewer at the end; they are still to be read."""
+        """Return the next `size` bytes without consuming them, fewer at the end."""
         data = self._data[self._position :]
         if len(data) < size:
             data += self._stream.read(size - len(data))
@@ -71,8 +72,14 @@ class RereadableInput:
 def find_block(source: RereadableInput, byte_order: str, expected: int, most: int) -> int | None:
     """Skip bytes up to the next whole block; return their number.
 
-    The source stands at a damaged block. If its length is right, the next one is `expected` bytes behind.
-    Returns None at the end of the stream, and after `most` bytes.
+    Args:
+        source: Stream whose next bytes are a damaged block.
+        byte_order: Byte order of the section, `<` or `>`.
+        expected: Distance of the next block if the damaged block's length is right.
+        most: Maximum number of bytes to skip.
+
+    Returns:
+        The number of bytes skipped, or None at the end of the stream or after `most` bytes.
     """
     types = [SECTION_HEADER, *(pack(byte_order + "I", number) for number in _TYPES)]
     pattern = re.compile(b"(?=" + b"|".join(map(re.escape, types)) + b")", re.DOTALL)
@@ -86,7 +93,7 @@ def find_block(source: RereadableInput, byte_order: str, expected: int, most: in
         if order is None or len(data) < position + 8:
             return None
         (length,) = length_at[order](data, position + 4)
-        return length if _SHORTEST <= length <= _LONGEST and length % 4 == 0 else None
+        return length if _MIN_BLOCK <= length <= _MAX_BLOCK and length % 4 == 0 else None
 
     def is_whole(data: bytes, position: int, length: int) -> bool:
         end = position + length
@@ -109,7 +116,7 @@ def find_block(source: RereadableInput, byte_order: str, expected: int, most: in
                 if length is None:
                     continue
                 if position + length > len(data) and not is_end:
-                    # A larger window shows it whole.
+                    # A larger window contains it whole.
                     break
                 if is_whole(data, position, length):
                     source.read(position)

@@ -1,4 +1,4 @@
-"""What is in a capture file, unpacked, by its digest: a capture is the same one, compressed or not."""
+"""Digest of a capture's decompressed content, which is the same for compressed and plain files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from kiebitz.proxy.capture.stream import BUFFER_SIZE, DecompressedInput, compres
 
 
 def content_digest(path: str, most: int) -> str:
-    """The SHA-256 of what is in a capture file, in hexadecimal.
+    """Return the SHA-256 of a capture file's content in hexadecimal.
 
-    Raises CaptureError if there is no capture, or none that can be read, or more than `most` bytes.
+    Raises:
+        CaptureError: the file is no capture, cannot be read, or has more than `most` bytes of content.
     """
-    # Says well what is wrong with a file that is none.
+    # Reports precisely what is wrong with a file that is no capture.
     open_capture(path).close()
     digest = hashlib.sha256()
     size = 0

@@ -1,7 +1,7 @@
-"""Capture files: what is at a path or in a stream is opened, recognised and read packet by packet.
+"""Capture files: opening, recognition of formats, and iteration over packets.
 
-Read are pcap and pcapng, plain or in gzip or zstd, from a file or from a pipe. What is recognised is read as
-far as it is whole, and then says what is missing; what is not recognised raises CaptureError.
+Supported are pcap and pcapng, plain or compressed with gzip or zstd, from a file or a pipe. A damaged capture
+is read as far as possible, and then describes what is missing; unrecognised content raises CaptureError.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from collections.abc import Iterator
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.capture.block_search import SECTION_HEADER
-from kiebitz.proxy.capture.formats import PCAP_MAGICS, Fault, HeaderError, PcapNgRecords, PcapRecords
+from kiebitz.proxy.capture.formats import CaptureDefect, HeaderError
 from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.proxy.capture.pcap import PCAP_MAGICS, PcapRecords
+from kiebitz.proxy.capture.pcapng import PcapNgRecords
 from kiebitz.proxy.capture.stream import BUFFER_SIZE, CountedInput, DecompressedInput, compression_of
 
-_READ_HERE = "pcap and pcapng are read, also in .gz and .zst"
+_SUPPORTED_FORMATS = "supported are pcap and pcapng, also in .gz and .zst"
 _MAX_NEIGHBOURS = 10_000
 
 
@@ -33,9 +35,8 @@ class CaptureError(KiebitzError):
 class CaptureFile:
     """The packets of one capture, in file order, as `RawPacket` tuples; iterate over it once.
 
-    `name` is for messages, `size` is in bytes and None for a pipe. Once the iteration is over, `truncated`
-    is a clause that says what is missing at the end, or None; `damages` has a clause for each damaged place
-    before it, and `faults` counts, by kind, the packets and interfaces that could not be used.
+    `name` is for messages; `size` is in bytes, None for a pipe. `truncated`, `damages` and `faults` are
+    complete after the iteration.
     """
 
     def __init__(
@@ -66,33 +67,37 @@ class CaptureFile:
 
     @property
     def position(self) -> int:
-        """Bytes of the file read so far, as they are on disk: compressed, if it is."""
+        """Bytes of the file read so far, as stored on disk: compressed, if it is."""
         return self._counted.position
 
     @property
     def truncated(self) -> str | None:
+        """A clause that says what is missing at the end; None if nothing is."""
         damage = self._decompressed.damage if self._decompressed else None
         parts = [self._reader.truncated, damage, self._counted.damage]
         return "; ".join(part for part in parts if part) or None
 
     @property
     def damages(self) -> list[str]:
+        """A clause for each damaged place before the end."""
         return self._reader.damages
 
     @property
-    def faults(self) -> Counter[Fault]:
+    def faults(self) -> Counter[CaptureDefect]:
+        """Number of unusable packets and interfaces, by kind."""
         return self._reader.faults
 
     def close(self) -> None:
-        """Close the file, unless it came opened."""
+        """Close the file, unless the caller opened it."""
         if self._owned is not None:
             self._owned.close()
 
 
 def open_capture(source: str | io.BufferedIOBase) -> CaptureFile:
-    """Open the capture at a path, in standard input (`-`), or in a binary stream that need not seek.
+    """Open the capture at a path, in standard input (`-`), or in a binary stream that need not be seekable.
 
-    Raises CaptureError if there is no capture, or none that can be read.
+    Raises:
+        CaptureError: there is no capture, or it cannot be read.
     """
     if not isinstance(source, str):
         return _recognise(getattr(source, "name", "the stream"), source, None, None)
@@ -105,7 +110,7 @@ def open_capture(source: str | io.BufferedIOBase) -> CaptureFile:
     except IsADirectoryError as error:
         raise CaptureError(f"{source} is a directory: name a capture file in it") from error
     except PermissionError as error:
-        raise CaptureError(f"{source} may not be read by this user: check its permissions") from error
+        raise CaptureError(f"{source} is not readable by this user: check its permissions") from error
     except (OSError, ValueError) as error:
         raise CaptureError(f"{source} cannot be opened: {error}") from error
     status = os.fstat(file.fileno())
@@ -117,7 +122,7 @@ def open_capture(source: str | io.BufferedIOBase) -> CaptureFile:
 
 
 def standard_input() -> io.BufferedIOBase:
-    """Where a capture may be piped in. Raises CaptureError if that cannot be."""
+    """Return standard input as a binary stream. Raises CaptureError if it is closed or a terminal."""
     if sys.stdin is None:
         raise CaptureError("standard input is closed: name a capture file, or pipe one into it")
     if sys.stdin.isatty():
@@ -156,21 +161,22 @@ def _recognise(
             reader = PcapNgRecords(stream)
         else:
             raise CaptureError(
-                f"{place} is not a capture: it starts with {_shown(head + stream.read(12))}; {_READ_HERE}"
+                f"{place} is not a capture: it starts with {_head_text(head + stream.read(12))}; "
+                f"{_SUPPORTED_FORMATS}"
             )
     except HeaderError as error:
         raise CaptureError(f"{place} cannot be read: its header is {error}") from error
     return CaptureFile(name, size, counted, decompressed, reader, owned)
 
 
-def _shown(head: bytes) -> str:
-    """The first bytes of a file: as text if they are printable ASCII, else in hexadecimal."""
+def _head_text(head: bytes) -> str:
+    """Return the first bytes of a file as text if they are printable ASCII, else in hexadecimal."""
     text = head.decode("ascii", "replace")
     return repr(text) if text.isascii() and text.replace("\n", "").isprintable() else head.hex(" ")
 
 
 def _suggestion(path: str) -> str:
-    """A clause that names the file nearest to `path` in its folder, or nothing."""
+    """Return a clause that names the most similar file name in the folder, or nothing."""
     folder, wanted = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:

@@ -1,7 +1,7 @@
-"""Fragments of IP packets put together again, in any order, bounded in memory and in time.
+"""Reassembly of IP fragments in any order, bounded in memory and in time.
 
-RFC 791, 3.2 (IPv4) and RFC 8200, 4.5 (IPv6). Where fragments overlap, the bytes must agree; a packet whose
-overlapping fragments contradict each other is given up, as nobody can say what its receiver made of it.
+RFC 791, 3.2 (IPv4) and RFC 8200, 4.5 (IPv6). Overlapping bytes must agree; a packet with contradicting
+fragments is dropped, as its receiver's interpretation is unknown.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from kiebitz.proxy.capture.duplicate_packets import REPEATED_NS
-from kiebitz.proxy.capture.interval_buffer import PIECE_COST, Pieces
+from kiebitz.proxy.capture.duplicate_packets import DUPLICATE_NS
+from kiebitz.proxy.capture.interval_buffer import PIECE_COST, IntervalBuffer
 
 TIMEOUT_NS = 30_000_000_000
 MAX_PACKETS = 1024
@@ -22,23 +22,23 @@ _MAX_LENGTH = 65_535
 
 
 class _Packet:
-    """What has come of one packet."""
+    """The fragments of one packet received so far."""
 
-    __slots__ = ("first_header", "first_ns", "given_up", "length", "pieces")
+    __slots__ = ("first_header", "first_ns", "is_dropped", "length", "pieces")
 
     def __init__(self, first_ns: int) -> None:
         self.first_ns = first_ns
-        self.pieces = Pieces()
+        self.pieces = IntervalBuffer()
         self.length: int | None = None
         self.first_header = 0
-        self.given_up = False
+        self.is_dropped = False
 
     @property
     def cost(self) -> int:
         return PIECE_COST + self.pieces.cost
 
     def joined(self) -> bytes:
-        """The bytes from the start to the first that the snap length cut off."""
+        """Return the bytes from the start to the first one that the snap length cut off."""
         whole = []
         pieces = self.pieces
         for start, end, data in zip(pieces.starts, pieces.ends, pieces.data, strict=True):
@@ -48,19 +48,19 @@ class _Packet:
         return b"".join(whole)
 
 
-class Reassembly:
-    """Packets in assembly. `malformed` counts what was given up, by reason.
+class FragmentReassembler:
+    """Packets in reassembly; `malformed` counts dropped ones by reason.
 
-    Bounded: at most MAX_PACKETS packets and about MAX_BYTES bytes, else the oldest is given up; a packet
-    that is not complete TIMEOUT_NS after its first fragment, in capture time, is given up. A fragment that
-    agrees with a packet that was complete right before was captured twice, and is dropped. Any other begins
-    a new packet, even with the same key: some senders give all packets the same identification.
+    Bounded: beyond MAX_PACKETS packets or about MAX_BYTES bytes the oldest is dropped, and so is a packet
+    that is incomplete TIMEOUT_NS after its first fragment, in capture time. A fragment that agrees with a
+    packet completed right before was captured twice, and is ignored. Any other begins a new packet, even with
+    the same key: some senders give all packets the same identification.
     """
 
     def __init__(self, malformed: Counter[str]) -> None:
         self._malformed = malformed
         self._packets: dict[Hashable, _Packet] = {}
-        # When the latest ones were complete, their bytes up to the first hole, and their length.
+        # The latest complete packets: time of completion, bytes up to the first hole, length.
         self._complete: dict[Hashable, tuple[int, bytes, int]] = {}
         self._remembered = 0
         self._cost = 0
@@ -71,11 +71,20 @@ class Reassembly:
     def add(
         self, key: Hashable, ts_ns: int, start: int, more: bool, length: int, data: bytes, header: int
     ) -> tuple[bytes, int, int] | None:
-        """Add the fragment at byte `start` of the packet `key`; `more` if it is not the last one.
+        """Add a fragment.
 
-        It had `length` bytes, of which `data` were captured. `header` is the protocol number it states.
-        Gives, once the packet is complete: its bytes as far as they were captured without a hole, its
-        length, and the protocol number of its first fragment. Else None.
+        Args:
+            key: The fragment's packet.
+            ts_ns: Time of capture.
+            start: Offset of the fragment in its packet.
+            more: True unless it is the last fragment.
+            length: Length of the fragment in bytes.
+            data: The captured bytes.
+            header: Protocol number that the fragment states.
+
+        Returns:
+            None, or once the packet is complete: its bytes up to the first one not captured, its length, and
+            the protocol number of its first fragment.
         """
         end = start + length
         if length == 0 or end > _MAX_LENGTH or (more and length % 8):
@@ -88,7 +97,7 @@ class Reassembly:
         if packet is None:
             packet = self._packets[key] = _Packet(ts_ns)
             self._cost += packet.cost
-        elif packet.given_up:
+        elif packet.is_dropped:
             return None
         pieces = packet.pieces
         self._cost -= packet.cost
@@ -98,11 +107,11 @@ class Reassembly:
             agrees = agrees and packet.length in (None, end)
             packet.length = end
         if not agrees or (packet.length is not None and pieces.ends[-1] > packet.length):
-            # Kept without its bytes until it times out, so that later fragments do not start it anew.
+            # Kept without its bytes until it times out, so that later fragments do not start a new packet.
             self._malformed["contradicting fragments"] += 1
             self._cost -= packet.cost
             dead = self._packets[key] = _Packet(packet.first_ns)
-            dead.given_up = True
+            dead.is_dropped = True
             self._cost += dead.cost
             return None
         if start == 0:
@@ -120,7 +129,7 @@ class Reassembly:
         complete_ns, whole, length = self._complete.get(key, (0, b"", 0))
         return (
             end <= length
-            and abs(ts_ns - complete_ns) < REPEATED_NS
+            and abs(ts_ns - complete_ns) < DUPLICATE_NS
             and data.startswith(whole[start : start + len(data)])
         )
 
@@ -135,7 +144,7 @@ class Reassembly:
             self._remembered -= len(known.pop(next(iter(known)))[1])
 
     def close(self) -> None:
-        """Give up all that is still incomplete."""
+        """Drop and count all incomplete packets."""
         while self._packets:
             self._drop_oldest()
 
@@ -151,5 +160,5 @@ class Reassembly:
     def _drop_oldest(self) -> None:
         packet = self._packets.pop(next(iter(self._packets)))
         self._cost -= packet.cost
-        if not packet.given_up:
+        if not packet.is_dropped:
             self._malformed["incomplete fragments"] += 1

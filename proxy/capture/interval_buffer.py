@@ -1,6 +1,6 @@
-"""Pieces of a whole that come in any order, twice and overlapping: kept in order, each byte once.
+"""A buffer for byte ranges that arrive in any order, repeated and overlapping; each byte is kept once.
 
-Of a byte that comes twice the first version stays.
+Of several versions of a byte the first one is kept.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from bisect import bisect_left
 
 PIECE_COST = 128
-"""What keeping a piece costs beside its bytes, about."""
+"""Approximate memory per piece besides its bytes."""
 
-Contradiction = tuple[int, bytes, bytes]
-"""(place, bytes that were here, bytes that came for them): equally many, and not the same."""
+OverlapConflict = tuple[int, bytes, bytes]
+"""(position, earlier bytes, later bytes): two versions of equal length that differ."""
 
 
-class Pieces:
-    """Pieces that do not overlap, in order: the one at `starts[i]` goes up to `ends[i]`.
+class IntervalBuffer:
+    """Non-overlapping pieces in order: piece i covers `starts[i]` to `ends[i]`.
 
-    `data[i]` are its bytes; fewer than `ends[i] - starts[i]` where the snap length cut it. `held` is how many
-    bytes of the whole are covered, `cost` what it takes in memory, about.
+    `data[i]` are its bytes; fewer than `ends[i] - starts[i]` if the snap length cut it. `held` is the number
+    of bytes covered, `cost` the approximate memory in bytes.
     """
 
     __slots__ = ("cost", "data", "ends", "held", "starts")
@@ -30,9 +30,9 @@ class Pieces:
         self.held = 0
         self.cost = 0
 
-    def add(self, start: int, end: int, data: bytes) -> list[Contradiction]:
-        """Add what is new in a piece; give what in the rest contradicts what is here."""
-        contradictions: list[Contradiction] = []
+    def add(self, start: int, end: int, data: bytes) -> list[OverlapConflict]:
+        """Add the uncovered parts of a piece; return where its other parts differ from the buffer."""
+        conflicts: list[OverlapConflict] = []
         index = max(bisect_left(self.starts, start) - 1, 0)
         position = start
         while position < end:
@@ -54,13 +54,13 @@ class Pieces:
                 new = data[position - start : upto - start]
                 common = min(len(old), len(new))
                 if old[:common] != new[:common]:
-                    contradictions.append((position, old[:common], new[:common]))
+                    conflicts.append((position, old[:common], new[:common]))
             position = upto
             index += 1
-        return contradictions
+        return conflicts
 
     def drop(self, count: int) -> None:
-        """Forget the first `count` pieces."""
+        """Remove the first `count` pieces."""
         for start, end, data in zip(self.starts[:count], self.ends, self.data, strict=False):
             self.held -= end - start
             self.cost -= len(data) + PIECE_COST

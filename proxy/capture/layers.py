@@ -1,7 +1,7 @@
-"""Common parts of the readers that take one layer off a packet: results, errors, plausibility checks.
+"""Common parts of the readers that remove one layer from a packet: results, errors, plausibility checks.
 
-A layer says what it carries by an EtherType, whatever numbers it uses itself. So one table of EtherTypes
-leads from every link layer and every tunnel to IP.
+A layer names its content by an EtherType, even if its own header uses other numbers. So one table of
+EtherTypes leads from every link layer and every tunnel to IP.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from kiebitz.dissectors.errors import KiebitzError
 Inner = tuple[int, bytes, int]
 """(ethertype, data, length): the content of a layer, its captured bytes, and its length on the wire."""
 
-Reader = Callable[[bytes, int], Inner]
-"""Takes a layer off: its captured bytes and its length on the wire become its content.
+LayerReader = Callable[[bytes, int], Inner]
+"""Function that removes a layer: from its captured bytes and its length on the wire to its content.
 
-Raises Malformed, Unread or NoTraffic.
+Raises MalformedPacket, UnsupportedLayer or NoTransport.
 """
 
 IPV4, IPV6, ARP = 0x0800, 0x86DD, 0x0806
@@ -31,11 +31,11 @@ NSH = 0x894F
 LLC, RAW_IP, WIRELESS, AGGREGATE = -1, -2, -3, -4
 """Contents without an EtherType: an IEEE 802.2 header, IP of either version, an 802.11 frame, or several."""
 
-LEAST_ETHERTYPE = 0x0600
+MIN_ETHERTYPE = 0x0600
 """The lowest EtherType; a lower number in its place is the length of an IEEE 802.3 frame."""
 
 BRIDGE_GROUP = b"\x01\x80\xc2\x00\x00"
-"""Start of the addresses to which bridges send (IEEE 802.1D, 7.12.3), as in a spanning tree."""
+"""Prefix of the addresses to which bridges send (IEEE 802.1D, 7.12.3), as in a spanning tree."""
 
 
 def short_at(data: bytes, position: int) -> int:
@@ -43,37 +43,37 @@ def short_at(data: bytes, position: int) -> int:
     return int.from_bytes(data[position : position + 2], "big")
 
 
-class Malformed(KiebitzError):
-    """A packet that no receiver would have accepted, or that cannot be read. The text is the reason."""
+class MalformedPacket(KiebitzError):
+    """A packet that no receiver would accept, or that cannot be read. The text is the reason."""
 
 
-class Unread(KiebitzError):
-    """A packet whose encapsulation is not read, but may carry traffic. The text names the encapsulation."""
+class UnsupportedLayer(KiebitzError):
+    """A packet in an unsupported encapsulation that may carry UDP or TCP. The text names it."""
 
 
-class NoTraffic(KiebitzError):
-    """A packet that carries neither UDP nor TCP by its nature, as ARP does. The text names its kind."""
+class NoTransport(KiebitzError):
+    """A packet of a kind that carries neither UDP nor TCP, as ARP. The text names its kind."""
 
 
 def skip(size: int, data: bytes, length: int, what: str = "link header") -> tuple[bytes, int]:
-    """Return data and length without their first `size` bytes. Raises Malformed if they are not all there."""
+    """Return data and length without their first `size` bytes. Raises MalformedPacket if these are cut."""
     if len(data) < size:
-        raise Malformed(f"{what} cut short")
+        raise MalformedPacket(f"{what} cut short")
     return data[size:], length - size
 
 
 def version_of(data: bytes) -> int:
-    """Return the EtherType of an IP packet by its version number. Raises NoTraffic if it has another one."""
+    """Return the EtherType of an IP packet by its version number. Raises NoTransport for others."""
     version = data[0] >> 4 if data else 0
     if version == 4:
         return IPV4
     if version == 6:
         return IPV6
-    raise NoTraffic("not IP")
+    raise NoTransport("not IP")
 
 
 def is_ip(data: bytes, length: int) -> bool:
-    """True if bytes can be an IP packet that fits into `length` bytes, as far as its header shows that."""
+    """Return True if bytes may be an IP packet that fits into `length` bytes, judging by its header."""
     if len(data) >= 20 and 0x45 <= data[0] <= 0x4F:
         # As in a whole packet, a length of 0 is left to the network card.
         total = short_at(data, 2) or length
@@ -82,7 +82,7 @@ def is_ip(data: bytes, length: int) -> bool:
 
 
 def has_right_checksum(data: bytes) -> bool:
-    """True if the header checksum of an IPv4 packet is right (RFC 1071); IPv6 has none."""
+    """Return True if the header checksum of an IPv4 packet is right (RFC 1071); IPv6 has none."""
     header = data[: (data[0] & 0x0F) * 4]
     return (
         data[0] >> 4 == 6 or sum(short_at(header, place) for place in range(0, len(header), 2)) % 0xFFFF == 0
@@ -90,7 +90,7 @@ def has_right_checksum(data: bytes) -> bool:
 
 
 def is_ethernet(data: bytes, length: int, is_sure: bool = False) -> bool:
-    """True if bytes can be an Ethernet frame of IP, ARP or a bridge, with VLAN tags or without.
+    """Return True if bytes may be an Ethernet frame of IP, ARP or a bridge, with or without VLAN tags.
 
     With `is_sure` it must be one of IP, with a right checksum.
     """
@@ -116,5 +116,5 @@ def is_ethernet(data: bytes, length: int, is_sure: bool = False) -> bool:
 
 
 def version_is(data: bytes, ethertype: int) -> bool:
-    """True if an IP packet has the version that its EtherType says."""
+    """Return True if an IP packet has the version of its EtherType."""
     return bool(data) and data[0] >> 4 == (4 if ethertype == IPV4 else 6)

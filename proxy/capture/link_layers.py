@@ -8,6 +8,16 @@ from __future__ import annotations
 from functools import partial
 from struct import Struct
 
+from kiebitz.proxy.capture.ethernet import (
+    read_ethernet,
+    read_fixed,
+    read_llc,
+    read_macsec,
+    read_mpls,
+    read_token_ring,
+    read_vlan_tags,
+    read_with_ethertype,
+)
 from kiebitz.proxy.capture.layers import (
     ARP,
     ERSPAN_II,
@@ -15,8 +25,8 @@ from kiebitz.proxy.capture.layers import (
     ETHERNET,
     IPV4,
     IPV6,
-    LEAST_ETHERTYPE,
     LLC,
+    MIN_ETHERTYPE,
     MPLS,
     MPLS_UPSTREAM,
     NSH,
@@ -29,31 +39,28 @@ from kiebitz.proxy.capture.layers import (
     VLAN,
     WIRELESS,
     Inner,
-    Malformed,
-    NoTraffic,
-    Reader,
-    Unread,
-    is_ethernet,
-    is_ip,
-    short_at,
+    LayerReader,
+    MalformedPacket,
+    NoTransport,
+    UnsupportedLayer,
     skip,
     version_of,
 )
 from kiebitz.proxy.capture.link_type_names import LINK_TYPE_NAMES
+from kiebitz.proxy.capture.point_to_point import (
+    read_frame_relay,
+    read_hdlc,
+    read_ppp,
+    read_ppp_with_direction,
+    read_pppoe,
+)
 from kiebitz.proxy.capture.tunnels import read_erspan_2, read_erspan_3, read_nsh
 from kiebitz.proxy.capture.wireless import read_80211, read_avs, read_prism, read_radiotap
 
 # AF_INET6 is 10 on Linux, 23 on Windows, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS.
 _FAMILIES = {2: IPV4, 10: IPV6, 23: IPV6, 24: IPV6, 28: IPV6, 30: IPV6}
 
-_PPP_PROTOCOLS = {0x0021: IPV4, 0x0057: IPV6, 0x0281: MPLS, 0x0283: MPLS_UPSTREAM}
-_PPP_CONTROL = 0x4000
-"""The lowest PPP protocol number of protocols that carry no packets: RFC 1661, 2."""
-
 _PPPOE_DISCOVERY = 0x8863
-_NLPIDS = {0xCC: IPV4, 0x8E: IPV6}
-"""Network layer protocol identifiers (RFC 2427, RFC 6328)."""
-
 _ORDINARY_ETHERTYPES = {
     ARP: "ARP",
     0x0842: "Wake-on-LAN",
@@ -93,75 +100,22 @@ _ORDINARY_ETHERTYPES = {
     0x893A: "IEEE 1905.1",
     0x9000: "Ethernet loopback",
 }
-"""EtherTypes that are no encapsulation, or none of IP: they are everywhere, and worth no report."""
-
-
-def read_ethernet(data: bytes, length: int) -> Inner:
-    """Read an Ethernet header, or that of an IEEE 802.3 frame, which states its length instead."""
-    content, length = skip(14, data, length)
-    ethertype = short_at(data, 12)
-    if ethertype < LEAST_ETHERTYPE:
-        # Padding up to 60 bytes is no content.
-        return LLC, content[:ethertype], min(ethertype, length)
-    return ethertype, content, length
-
-
-def _read_with_ethertype(size: int, place: int, data: bytes, length: int) -> Inner:
-    """Read a header of `size` bytes with an EtherType at byte `place`."""
-    content, length = skip(size, data, length)
-    ethertype = short_at(data, place)
-    return ethertype, content, length
+"""EtherTypes that encapsulate nothing, or no IP: they are common, and not reported."""
 
 
 def _read_cooked(size: int, place: int, data: bytes, length: int) -> Inner:
-    """Read a Linux cooked header: below the lowest EtherType are numbers of linux/if_ether.h."""
-    ethertype, content, length = _read_with_ethertype(size, place, data, length)
-    if ethertype >= LEAST_ETHERTYPE:
+    """Read a Linux cooked header: numbers below the lowest EtherType are those of linux/if_ether.h."""
+    ethertype, content, length = read_with_ethertype(size, place, data, length)
+    if ethertype >= MIN_ETHERTYPE:
         return ethertype, content, length
     # ETH_P_802_2, and frames of Novell, which have no 802.2 header.
     if ethertype == 4:
         return LLC, content, length
-    raise NoTraffic("not IP")
-
-
-def _read_as(content: int, size: int, data: bytes, length: int) -> Inner:
-    """Skip a header of `size` bytes before a content that is always the same."""
-    return content, *skip(size, data, length)
+    raise NoTransport("not IP")
 
 
 def _read_raw(data: bytes, length: int) -> Inner:
     return version_of(data), data, length
-
-
-def _read_tag(data: bytes, length: int) -> Inner:
-    """Read a VLAN tag and all tags that follow it."""
-    position = 2
-    while len(data) >= position + 2:
-        ethertype = short_at(data, position)
-        position += 2
-        if ethertype not in (VLAN, QINQ, QINQ_OLD, QINQ_OLDER):
-            if ethertype < LEAST_ETHERTYPE:
-                return LLC, data[position:][:ethertype], min(ethertype, length - position)
-            return ethertype, data[position:], length - position
-        position += 2
-    raise Malformed("link header cut short")
-
-
-def _read_llc(data: bytes, length: int) -> Inner:
-    """Read an IEEE 802.2 header, with SNAP behind it (RFC 1042) or without."""
-    content, inner_length = skip(3, data, length)
-    if data[:3] == b"\xaa\xaa\x03":
-        content, inner_length = skip(5, content, inner_length)
-        # RFC 1042, and 802.1H bridge tunnels: an EtherType. Other organizations number their own protocols.
-        if data[3:6] in (b"\0\0\0", b"\0\0\xf8"):
-            return short_at(data, 6), content, inner_length
-        raise NoTraffic("SNAP")
-    # The service access point of IP, and that of OSI, in which an NLPID follows.
-    if data[:3] == b"\x06\x06\x03":
-        return IPV4, content, inner_length
-    if data[:3] == b"\xfe\xfe\x03" and content and content[0] in _NLPIDS:
-        return _NLPIDS[content[0]], content[1:], inner_length - 1
-    raise NoTraffic("802.2")
 
 
 def _read_family(size: int, place: int, data: bytes, length: int) -> Inner:
@@ -170,7 +124,7 @@ def _read_family(size: int, place: int, data: bytes, length: int) -> Inner:
     family = data[place : place + 4]
     number = min(int.from_bytes(family, "little"), int.from_bytes(family, "big"))
     if number not in _FAMILIES:
-        raise Unread(f"address family {number}")
+        raise UnsupportedLayer(f"address family {number}")
     return _FAMILIES[number], content, length
 
 
@@ -178,113 +132,8 @@ def _read_pflog(data: bytes, length: int) -> Inner:
     """Read the header of OpenBSD's packet filter, which states its length without padding."""
     skip(2, data, length)
     if data[1] not in _FAMILIES:
-        raise Unread(f"address family {data[1]}")
+        raise UnsupportedLayer(f"address family {data[1]}")
     return _FAMILIES[data[1]], *skip((data[0] + 3) & ~3, data, length)
-
-
-def _read_ppp(data: bytes, length: int) -> Inner:
-    """Read a PPP frame (RFC 1661), with or without the header of HDLC-like framing (RFC 1662)."""
-    start = 2 if data[:2] == b"\xff\x03" else 0
-    return _read_ppp_protocol(*skip(start, data, length))
-
-
-def _read_ppp_protocol(data: bytes, length: int) -> Inner:
-    """Read a PPP protocol field, of one byte if it is compressed (RFC 1661, 6.5)."""
-    skip(1, data, length)
-    size = 1 if data[0] & 1 else 2
-    content, length = skip(size, data, length)
-    protocol = int.from_bytes(data[:size], "big")
-    if protocol in _PPP_PROTOCOLS:
-        return _PPP_PROTOCOLS[protocol], content, length
-    if protocol >= _PPP_CONTROL:
-        raise NoTraffic("PPP control")
-    raise Unread(f"PPP protocol {protocol:#06x}")
-
-
-def _read_hdlc(data: bytes, length: int) -> Inner:
-    """Read PPP in HDLC-like framing, or Cisco HDLC, by the address (RFC 1547, 4.3.1)."""
-    if data[:1] in (b"\x0f", b"\x8f"):
-        return _read_with_ethertype(4, 2, data, length)
-    return _read_ppp(data, length)
-
-
-def _read_ppp_with_direction(data: bytes, length: int) -> Inner:
-    """Read PPP behind a byte for the direction: that is pppd's address byte, or stands before it."""
-    content, length = skip(1, data, length)
-    if content[:1] == b"\x03":
-        return _read_ppp_protocol(*skip(1, content, length))
-    return _read_hdlc(content, length)
-
-
-def _read_pppoe(data: bytes, length: int) -> Inner:
-    """Read a PPPoE header (RFC 2516, 4)."""
-    content, length = skip(6, data, length)
-    if data[0] != 0x11:
-        raise Malformed("impossible PPPoE header")
-    if data[1] != 0:
-        raise NoTraffic("PPPoE discovery")
-    stated = short_at(data, 4)
-    return _read_ppp(content[:stated], min(stated, length))
-
-
-def _read_frame_relay(data: bytes, length: int) -> Inner:
-    """Read a Frame Relay header: RFC 2427, or Cisco's, which has an EtherType."""
-    size = next((number + 1 for number, byte in enumerate(data[:4]) if byte & 1), 4)
-    content, length = skip(size, data, length)
-    if content[:1] != b"\x03":
-        return _read_with_ethertype(2, 0, content, length)
-    # A zero may pad the control field.
-    content, length = skip(2 if content[1:2] == b"\0" else 1, content, length)
-    skip(1, content, length)
-    if content[0] in _NLPIDS:
-        return _NLPIDS[content[0]], content[1:], length - 1
-    if content[0] == 0x80:
-        return _read_llc(b"\xaa\xaa\x03" + content[1:], length + 2)
-    raise NoTraffic("Frame Relay")
-
-
-def _read_token_ring(data: bytes, length: int) -> Inner:
-    """Read an IEEE 802.5 header, with source routing or without."""
-    content, length = skip(14, data, length)
-    if data[8] & 0x80 and content:
-        return LLC, *skip(content[0] & 0x1F, content, length)
-    return LLC, content, length
-
-
-_MACSEC_VERSION, _MACSEC_CHANNEL, _MACSEC_CHANGED = 0x80, 0x20, 0x0C
-"""Bits of a MACsec tag (IEEE 802.1AE, 9.5): another version, a channel identifier, changed content."""
-
-
-def _read_macsec(data: bytes, length: int) -> Inner:
-    """Read a MACsec tag before content that is protected but not encrypted."""
-    skip(6, data, length)
-    if data[0] & _MACSEC_VERSION:
-        raise Malformed("impossible MACsec header")
-    if data[0] & _MACSEC_CHANGED:
-        raise Unread("encrypted MACsec")
-    size = 14 if data[0] & _MACSEC_CHANNEL else 6
-    return _read_with_ethertype(size + 2, size, data, length)
-
-
-def _read_mpls(data: bytes, length: int) -> Inner:
-    """Read an MPLS label stack (RFC 3032). Nothing says what follows, so that is read only if it is clear."""
-    position = 0
-    while len(data) >= position + 4:
-        is_last = data[position + 2] & 1
-        position += 4
-        if is_last:
-            break
-    else:
-        raise Malformed("link header cut short")
-    content, length = data[position:], length - position
-    if is_ip(content, length):
-        return version_of(content), content, length
-    # RFC 4448, 4.6: a pseudowire's control word may precede an Ethernet frame.
-    if content[:1] and content[0] >> 4 == 0 and is_ethernet(content[4:], length - 4):
-        return ETHERNET, content[4:], length - 4
-    if is_ethernet(content, length):
-        return ETHERNET, content, length
-    raise Unread("MPLS content that is not IP")
 
 
 def _read_nflog(data: bytes, length: int) -> Inner:
@@ -300,23 +149,23 @@ def _read_nflog(data: bytes, length: int) -> Inner:
                 content = data[position + 4 : position + size]
                 return version_of(content), content, size - 4
             position += (size + 3) & ~3
-    raise NoTraffic("a netfilter log without a packet")
+    raise NoTransport("a netfilter log without a packet")
 
 
 _NFLOG_PAYLOAD = 9
 
 
 def _read_pktap(data: bytes, length: int) -> Inner:
-    """Read Apple's header of captures on several interfaces; it names the link type of what follows.
+    """Read Apple's header of captures on several interfaces, which names the link type of its content.
 
     Its fields are in the byte order of the machine, which is little-endian on all that have it.
     """
-    skip(_PKTAP_LEAST, data, length)
+    skip(_PKTAP_MIN, data, length)
     size, record, linktype = (int.from_bytes(data[place : place + 4], "little") for place in (0, 4, 8))
-    if size < _PKTAP_LEAST:
-        raise Malformed("impossible PKTAP header")
+    if size < _PKTAP_MIN:
+        raise MalformedPacket("impossible PKTAP header")
     if record != _PKTAP_PACKET:
-        raise NoTraffic("PKTAP without a packet")
+        raise NoTransport("PKTAP without a packet")
     trailer = int.from_bytes(data[60:64], "little")
     content, length = skip(size, data, length)
     if 0 < trailer <= length:
@@ -325,23 +174,23 @@ def _read_pktap(data: bytes, length: int) -> Inner:
     return _read_inner_link(linktype, content, length)
 
 
-_PKTAP_LEAST, _PKTAP_PACKET = 108, 1
+_PKTAP_MIN, _PKTAP_PACKET = 108, 1
 
 
 def _read_user_2(data: bytes, length: int) -> Inner:
-    """Read PKTAP under the number that macOS gives it: that is for private use, so it may be anything."""
-    if int.from_bytes(data[:4], "little") == _PKTAP_LEAST and data[4:8] in (b"\0\0\0\0", b"\1\0\0\0"):
+    """Read PKTAP under the number that macOS gives it; as that is for private use, it may be anything."""
+    if int.from_bytes(data[:4], "little") == _PKTAP_MIN and data[4:8] in (b"\0\0\0\0", b"\1\0\0\0"):
         return _read_pktap(data, length)
-    raise Unread(link_type(149))
+    raise UnsupportedLayer(link_type(149))
 
 
 def _read_ppi(data: bytes, length: int) -> Inner:
-    """Read a Per-Packet Information header; it names the link type of what follows."""
+    """Read a Per-Packet Information header, which names the link type of its content."""
     skip(8, data, length)
     size = int.from_bytes(data[2:4], "little")
     linktype = int.from_bytes(data[4:8], "little")
     if size < 8:
-        raise Malformed("impossible PPI header")
+        raise MalformedPacket("impossible PPI header")
     content, length = skip(size, data, length)
     if linktype == _IEEE_80211 and _ppi_has_check_sequence(data[8:size]):
         length -= 4
@@ -350,7 +199,7 @@ def _read_ppi(data: bytes, length: int) -> Inner:
 
 
 def _ppi_has_check_sequence(fields: bytes) -> bool:
-    """True if the 802.11-Common field says that a frame check sequence ends the frame."""
+    """Return True if the 802.11-Common field says that a frame check sequence ends the frame."""
     position = 0
     while position + 4 <= len(fields):
         kind = int.from_bytes(fields[position : position + 2], "little")
@@ -364,93 +213,93 @@ def _ppi_has_check_sequence(fields: bytes) -> bool:
 _PPI_80211_COMMON = 2
 _IEEE_80211 = 105
 _WRAPPERS = frozenset({149, 192, 258})
-"""Link types that name another link type. None of them is inside another one."""
+"""Link types that name another link type. None of them may contain another one."""
 
 
 def _read_inner_link(linktype: int, data: bytes, length: int) -> Inner:
     if linktype in _WRAPPERS:
-        raise Malformed("a link type inside itself")
+        raise MalformedPacket("a link type inside itself")
     return read_link(linktype, data, length)
 
 
 def _unread(name: str, _data: bytes, _length: int) -> Inner:
-    raise Unread(name)
+    raise UnsupportedLayer(name)
 
 
-LINK_TYPES: dict[int, Reader] = {
+LINK_TYPES: dict[int, LayerReader] = {
     0: partial(_read_family, 4, 0),
     1: read_ethernet,
-    6: _read_token_ring,
-    8: partial(_read_as, RAW_IP, 16),
-    9: _read_hdlc,
-    10: partial(_read_as, LLC, 13),
+    6: read_token_ring,
+    8: partial(read_fixed, RAW_IP, 16),
+    9: read_hdlc,
+    10: partial(read_fixed, LLC, 13),
     12: _read_raw,
     14: _read_raw,
-    50: _read_hdlc,
-    51: _read_pppoe,
-    100: _read_llc,
+    50: read_hdlc,
+    51: read_pppoe,
+    100: read_llc,
     101: _read_raw,
-    104: partial(_read_with_ethertype, 4, 2),
+    104: partial(read_with_ethertype, 4, 2),
     105: read_80211,
     106: lambda data, length: (LLC if data[:2] == b"\xaa\xaa" else RAW_IP, data, length),
-    107: _read_frame_relay,
+    107: read_frame_relay,
     108: partial(_read_family, 4, 0),
     109: partial(_read_family, 12, 0),
     113: partial(_read_cooked, 16, 14),
     117: _read_pflog,
     119: read_prism,
-    122: partial(_read_as, LLC, 16),
+    122: partial(read_fixed, LLC, 16),
     127: read_radiotap,
     149: _read_user_2,
     163: read_avs,
-    166: _read_ppp_with_direction,
+    166: read_ppp_with_direction,
     192: _read_ppi,
-    204: _read_ppp_with_direction,
-    205: partial(_read_with_ethertype, 5, 3),
-    206: lambda data, length: _read_frame_relay(*skip(1, data, length)),
-    219: _read_mpls,
+    204: read_ppp_with_direction,
+    205: partial(read_with_ethertype, 5, 3),
+    206: lambda data, length: read_frame_relay(*skip(1, data, length)),
+    219: read_mpls,
     228: _read_raw,
     229: _read_raw,
     239: _read_nflog,
-    240: partial(_read_as, ETHERNET, 4),
-    242: partial(_read_with_ethertype, 44, 40),
+    240: partial(read_fixed, ETHERNET, 4),
+    242: partial(read_with_ethertype, 44, 40),
     258: _read_pktap,
     276: partial(_read_cooked, 20, 0),
-    281: partial(_read_with_ethertype, 18, 16),
-    282: partial(_read_as, ETHERNET, 4),
-    284: partial(_read_with_ethertype, 18, 16),
-    285: partial(_read_with_ethertype, 22, 20),
+    281: partial(read_with_ethertype, 18, 16),
+    282: partial(read_fixed, ETHERNET, 4),
+    284: partial(read_with_ethertype, 18, 16),
+    285: partial(read_with_ethertype, 22, 20),
 }
 """LINKTYPE_ number -> its reader."""
 
-ETHERTYPES: dict[int, Reader] = {
-    LLC: _read_llc,
+ETHERTYPES: dict[int, LayerReader] = {
+    LLC: read_llc,
     RAW_IP: _read_raw,
-    VLAN: _read_tag,
-    QINQ: _read_tag,
-    QINQ_OLD: _read_tag,
-    QINQ_OLDER: _read_tag,
+    VLAN: read_vlan_tags,
+    QINQ: read_vlan_tags,
+    QINQ_OLD: read_vlan_tags,
+    QINQ_OLDER: read_vlan_tags,
     ETHERNET: read_ethernet,
-    0x6559: _read_frame_relay,
-    PPP: _read_ppp,
-    MPLS: _read_mpls,
-    MPLS_UPSTREAM: _read_mpls,
-    PPPOE: _read_pppoe,
+    0x6559: read_frame_relay,
+    PPP: read_ppp,
+    MPLS: read_mpls,
+    MPLS_UPSTREAM: read_mpls,
+    PPPOE: read_pppoe,
     # IEEE 802.1ah: a service identifier before a whole frame; Cisco's FabricPath: a tag before one.
-    0x88E7: partial(_read_as, ETHERNET, 4),
-    0x88E5: _read_macsec,
-    0x8903: partial(_read_as, ETHERNET, 2),
-    # Other tags than those of VLANs: Cisco's metadata and VN-Tag, HSR (IEC 62439-3), 802.1BR.
-    0x8909: partial(_read_with_ethertype, 8, 6),
-    0x8926: partial(_read_with_ethertype, 6, 4),
-    0x892F: partial(_read_with_ethertype, 6, 4),
-    0x893F: partial(_read_with_ethertype, 8, 6),
+    0x88E7: partial(read_fixed, ETHERNET, 4),
+    0x88E5: read_macsec,
+    0x8903: partial(read_fixed, ETHERNET, 2),
+    # Tags other than those of VLANs: Cisco's metadata and VN-Tag, HSR (IEC 62439-3), 802.1BR.
+    0x8909: partial(read_with_ethertype, 8, 6),
+    0x8926: partial(read_with_ethertype, 6, 4),
+    0x892F: partial(read_with_ethertype, 6, 4),
+    0x893F: partial(read_with_ethertype, 8, 6),
     NSH: read_nsh,
     WIRELESS: read_80211,
     ERSPAN_II: read_erspan_2,
     ERSPAN_III: read_erspan_3,
 }
-"""EtherType -> the reader of what it announces, other than IP."""
+"""EtherType -> the reader of its content, other than IP."""
 
 
 def link_type(number: int) -> str:
@@ -460,21 +309,24 @@ def link_type(number: int) -> str:
 
 
 def read_link(linktype: int, data: bytes, length: int) -> Inner:
-    """Read the link header of a captured packet. Raises Malformed, Unread and NoTraffic."""
+    """Read the link header of a captured packet. Raises MalformedPacket, UnsupportedLayer and NoTransport."""
     reader = LINK_TYPES.get(linktype)
     if reader is None:
-        raise Unread(link_type(linktype))
+        raise UnsupportedLayer(link_type(linktype))
     return reader(data, length)
 
 
 def read_ethertype(ethertype: int, data: bytes, length: int) -> Inner:
-    """Read what an EtherType other than IP's announces. Raises Malformed, Unread and NoTraffic."""
+    """Read the content of an EtherType other than IP's.
+
+    Raises MalformedPacket, UnsupportedLayer and NoTransport.
+    """
     reader = ETHERTYPES.get(ethertype)
     if reader is not None:
         return reader(data, length)
     ordinary = _ORDINARY_ETHERTYPES.get(ethertype)
     if ordinary is not None:
-        raise NoTraffic(ordinary)
-    if 0 <= ethertype < LEAST_ETHERTYPE:
-        raise NoTraffic("not IP")
-    raise Unread(f"EtherType {ethertype:#06x}")
+        raise NoTransport(ordinary)
+    if 0 <= ethertype < MIN_ETHERTYPE:
+        raise NoTransport("not IP")
+    raise UnsupportedLayer(f"EtherType {ethertype:#06x}")

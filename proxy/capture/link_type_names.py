@@ -1,4 +1,4 @@
-"""Names of link types, as https://www.tcpdump.org/linktypes.html lists them, without their LINKTYPE_."""
+"""Names of link types from https://www.tcpdump.org/linktypes.html, without their prefix LINKTYPE_."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Live capture: packets as they pass a network interface, through scapy's sockets.
+"""Live capture of packets on a network interface, through scapy's sockets.
 
-scapy opens the socket, compiles the filter and receives; what it receives is not dissected. On Linux the
-socket is made to hold more, to tell what the kernel dropped, and to give each packet of the loopback
+scapy opens the socket, compiles the filter and receives; received packets are not dissected. On Linux the
+socket gets a larger buffer, reports packets dropped by the kernel, and delivers each packet of the loopback
 interface once.
 """
 
@@ -23,13 +23,12 @@ from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.system.sudo import own_command, sudo_command
 
-# The largest IP packet, 65,535 bytes, behind an Ethernet header with some VLAN tags.
+# The largest IP packet, 65,535 bytes, after an Ethernet header with some VLAN tags.
 _MAX_PACKET = 65_535 + 64
 _RECEIVE_BUFFER = 16 << 20
 _LINUX = sys.platform.startswith("linux")
 
-# From linux/socket.h, linux/if_packet.h, and asm-generic/socket.h; the socket module has no names
-# for them.
+# From linux/socket.h, linux/if_packet.h, and asm-generic/socket.h; the socket module has no names for them.
 _SOL_PACKET = 263
 _PACKET_STATISTICS = 6
 _PACKET_IGNORE_OUTGOING = 23
@@ -59,10 +58,14 @@ class MissingRights(SniffError):
 
 
 class Sniffer:
-    """Receives the packets that pass one interface, from its making until `close`.
+    """A receiver of the packets on one interface, active from its creation until `close`.
 
-    `interface` is a name such as `lo`; `bpf_filter` is in libpcap's notation (pcap-filter(7)), None for all
-    packets. Raises SniffError if that cannot be.
+    Args:
+        interface: Name of the interface, such as `lo`.
+        bpf_filter: Filter in libpcap's notation (pcap-filter(7)); None for all packets.
+
+    Raises:
+        SniffError: capturing is not possible.
     """
 
     def __init__(self, interface: str, bpf_filter: str | None = None) -> None:
@@ -71,7 +74,7 @@ class Sniffer:
         self._linktypes: dict[Any, int] = {}
         _check_interface(interface)
         logging.getLogger("scapy").setLevel(logging.CRITICAL)
-        # These take 0.2 seconds; only who captures pays for it.
+        # Imported here, as this takes 0.2 seconds that only captures need.
         import scapy.layers.inet6  # noqa: F401  # fills scapy's tables of link types; raw IP is in this one
         from scapy.config import conf
         from scapy.error import Scapy_Exception
@@ -79,8 +82,8 @@ class Sniffer:
         self._number_of = conf.l2types.layer2num
         if bpf_filter is not None:
             _check_filter(interface, bpf_filter)
-        # On the loopback interface Linux shows each packet twice, as it goes out and as it comes in. Of
-        # scapy's two sockets the one that can also send leaves out the former.
+        # On the loopback interface Linux shows each packet twice, outgoing and incoming. Of scapy's two
+        # sockets the one that can also send leaves out the former.
         loopback = _LINUX and interface == "lo"
         open_socket = conf.L2socket if loopback else conf.L2listen
         try:
@@ -99,15 +102,15 @@ class Sniffer:
     def _prepare_linux(self, packets: socket.socket, loopback: bool) -> None:
         packets.setblocking(False)
         if loopback:
-            # Since Linux 4.20; before, scapy throws the outgoing copies away one by one.
+            # Since Linux 4.20; before, scapy discards the outgoing copies one by one.
             with contextlib.suppress(OSError):
                 packets.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
         try:
             packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
         except PermissionError:
-            # Only CAP_NET_ADMIN may go beyond the system's limit; this goes up to it.
+            # Only CAP_NET_ADMIN may exceed the system's limit; this goes up to it.
             packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
-        # Reading sets the counters to 0: what was dropped while scapy set up the socket is not ours.
+        # Reading resets the counters: packets dropped while scapy set up the socket do not count.
         packets.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
 
     def __enter__(self) -> Sniffer:
@@ -118,22 +121,22 @@ class Sniffer:
 
     @property
     def dropped(self) -> int:
-        """How many packets the kernel has dropped because nobody fetched them in time (0 if not Linux)."""
+        """Number of packets the kernel dropped because they were not read in time (0 if not on Linux)."""
         if _LINUX and not self._socket.closed:
             counters = self._socket.ins.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
             self._dropped += struct.unpack("II", counters)[1]
         return self._dropped
 
     def read(self, timeout_s: float, limit: int = 1000) -> list[RawPacket]:
-        """Wait up to `timeout_s` for a packet; give what has come by then, `limit` packets at most.
+        """Wait up to `timeout_s` for a packet; return those available by then, at most `limit`.
 
-        An empty list means that there was none. Raises SniffError if the interface goes away.
+        An empty list means that there was none. Raises SniffError if the interface disappears.
         """
         packets: list[RawPacket] = []
         try:
             if not self._socket.select([self._socket], timeout_s):
                 return packets
-            # Elsewhere scapy's sockets block, so that only the first packet is sure to be there.
+            # On other systems scapy's sockets block, so that only the first packet is sure to be there.
             for _ in range(limit if _LINUX else 1):
                 layer, data, ts_s = self._socket.recv_raw(_MAX_PACKET)
                 if data is None:
@@ -146,11 +149,11 @@ class Sniffer:
         except OSError as error:
             if not packets:
                 reason = error.strerror or error
-                raise SniffError(f"capturing on {self.interface} has broken off: {reason}") from error
+                raise SniffError(f"capturing on {self.interface} was interrupted: {reason}") from error
         return packets
 
     def now_ns(self) -> int:
-        """The time by which packets are stamped."""
+        """Return the current time of the clock that stamps packets."""
         return time.time_ns()
 
     def close(self) -> None:
@@ -164,7 +167,7 @@ class Sniffer:
             known = self._number_of.get(layer)
             if known is None:
                 name = getattr(layer, "__name__", layer)
-                raise SniffError(f"{self.interface} gives packets of a kind that is not read ({name})")
+                raise SniffError(f"{self.interface} delivers packets of an unsupported kind ({name})")
             number = self._linktypes[layer] = int(known)
         return number
 
@@ -173,12 +176,12 @@ def _check_interface(interface: str) -> None:
     names = [name for _, name in socket.if_nameindex()]
     if interface not in names:
         near = difflib.get_close_matches(interface, names, n=1, cutoff=0.5)
-        suggestion = f"{did_you_mean(*near)} There" if near else "there"
+        suggestion = f"{did_you_mean(*near)} Available" if near else "available"
         raise SniffError(f"there is no network interface {interface}; {suggestion} are: {', '.join(names)}")
 
 
 def _check_filter(interface: str, bpf_filter: str) -> None:
-    """Compile a filter beforehand, as only here its own error can be told from others."""
+    """Compile a filter beforehand, as only here its own errors can be told from others."""
     from scapy.arch.common import compile_filter, free_filter
     from scapy.error import Scapy_Exception
 

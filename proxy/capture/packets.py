@@ -1,9 +1,9 @@
-"""From a captured packet to the UDP datagram or the TCP segment in it.
+"""Packet decoding: from a captured packet to its UDP datagram or TCP segment.
 
 `link_layers` and `tunnels` lead to IPv4 (RFC 791) and IPv6 (RFC 8200), whose extension headers and fragments
-are read here. What a tunnel carries has the addresses of the inner packet. Checksums are not verified: the
+are read here. The content of a tunnel has the addresses of the inner packet. Checksums are not verified: the
 sending machine's own capture has them before the network card fills them in. A datagram quoted in an ICMP
-error is no traffic.
+error is not decoded.
 """
 
 from __future__ import annotations
@@ -14,33 +14,49 @@ from struct import Struct
 
 import msgspec
 
-from kiebitz.proxy.capture.fragments import Reassembly
-from kiebitz.proxy.capture.layers import AGGREGATE, IPV4, IPV6, Inner, Malformed, NoTraffic, Unread
+from kiebitz.proxy.capture.fragments import FragmentReassembler
+from kiebitz.proxy.capture.layers import (
+    AGGREGATE,
+    IPV4,
+    IPV6,
+    Inner,
+    MalformedPacket,
+    NoTransport,
+    UnsupportedLayer,
+)
 from kiebitz.proxy.capture.link_layers import read_ethertype, read_link
 from kiebitz.proxy.capture.tunnels import IP_PROTOCOLS, UDP_TUNNELS, read_ip_protocol
 from kiebitz.proxy.capture.wireless import subframes
 
 RawPacket = tuple[int, int, bytes, int]
-"""(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, bytes sent."""
+"""(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, number of bytes
+sent.
+"""
 
 Datagram = tuple[bytes, bytes, int, int]
-"""(flow, payload, missing, identification): what was sent from where to where, how many bytes the capture cut
-off it, and the identification of its IP packet, 0 where it has none.
+"""(flow, payload, missing, identification): its flow, its captured payload, the number of payload bytes not
+captured, and the identification of its IP packet, 0 if it has none.
 
-`flow` is as in the packet: source address, destination address (4 or 16 bytes each), source port,
-destination port (2 bytes each, big-endian). That makes it a key that costs one slice; see `endpoints`.
+`flow` is as in the packet: source address, destination address (4 or 16 bytes each), source port, destination
+port (2 bytes each, big-endian). That makes it a key that costs one slice; see `endpoints`.
 """
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
-"""Flags of a TCP segment that matter here (RFC 9293, 3.1)."""
+"""The relevant flags of a TCP segment (RFC 9293, 3.1)."""
 
 
 class Segment(msgspec.Struct, gc=False):
-    """A TCP segment: its flow as that of a datagram, and of its header what tells where its bytes belong.
+    """A TCP segment.
 
-    The payload had `missing` more bytes, which the capture cut off. `flags` are the eight bits of the header;
-    `window` is as it stands there, not scaled. `scale` is the window scale option of a SYN (RFC 7323, 2.2),
-    None where there is none.
+    Attributes:
+        flow: Its flow, as that of a datagram.
+        payload: The captured payload.
+        missing: Number of payload bytes that were not captured.
+        seq: Sequence number.
+        ack: Acknowledgment number.
+        flags: The eight flag bits of the header.
+        window: Window as in the header, unscaled.
+        scale: Window scale option of a SYN (RFC 7323, 2.2), None without it.
     """
 
     flow: bytes
@@ -53,11 +69,11 @@ class Segment(msgspec.Struct, gc=False):
     scale: int | None = None
 
 
-_MOST_LAYERS = 16
-"""Largest number of layers of a packet, those of IP included; with VLAN and MPLS each stack is one."""
+_MAX_LAYERS = 16
+"""Maximum number of layers of a packet, those of IP included; a stack of VLAN tags or MPLS labels is one."""
 
-_LONGEST = 65_535
-"""Largest length in bytes that fits into the field of a UDP header."""
+_MAX_UDP_LENGTH = 65_535
+"""Maximum length in bytes that fits into the field of a UDP header."""
 
 _ETHERNET = 1
 # Ethernet, an IPv4 header without options, UDP: ethertype, version and header length, total length,
@@ -73,14 +89,14 @@ _FRAGMENT, _AUTHENTICATION = 44, 51
 # Hop-by-hop, routing and destination options: RFC 8200, 4.3, 4.4, 4.6.
 _OPTIONS = frozenset({0, 43, 60})
 _REASSEMBLED = frozenset({_UDP, _TCP, _AUTHENTICATION, *IP_PROTOCOLS})
-"""IP protocols whose fragments in IPv4 are worth keeping."""
+"""IP protocols whose IPv4 fragments are reassembled."""
 
 _Packet = tuple[bytes, int, bytes, int, int]
 """An IP packet: addresses, protocol, captured payload, length of the payload, identification."""
 
 
 def endpoints(flow: bytes) -> tuple[str, str]:
-    """Write source and destination of a flow as `ip:port`, an IPv6 address in brackets."""
+    """Return source and destination of a flow as `ip:port`, an IPv6 address in brackets."""
     size = (len(flow) - 4) // 2
     source, destination = _PORTS(flow, 2 * size)
     if size == 4:
@@ -95,13 +111,13 @@ def endpoints(flow: bytes) -> tuple[str, str]:
 
 
 class PacketDecoder:
-    """Decodes packets, one after another, and keeps the fragments between them.
+    """A packet decoder that keeps fragments between packets. No input makes it raise.
 
-    Three counters have the packets without UDP and TCP. `ignored`, by kind: those that never carry either,
-    such as ARP. `unread`, by encapsulation: those that may carry it in a way that is not read. `malformed`,
-    by reason: those that no receiver would have accepted or that cannot be read. No bytes make it raise.
-
-    `rest` has the further datagrams and segments of the latest packet, where it had several.
+    Attributes:
+        ignored: Number of packets that carry neither UDP nor TCP, such as ARP, by kind.
+        unread: Number of packets that may carry UDP or TCP in an unsupported encapsulation, by encapsulation.
+        malformed: Number of packets that no receiver would accept or that cannot be read, by reason.
+        rest: Further datagrams and segments of the latest packet, if it had several.
     """
 
     def __init__(self) -> None:
@@ -109,16 +125,20 @@ class PacketDecoder:
         self.unread: Counter[str] = Counter()
         self.malformed: Counter[str] = Counter()
         self.rest: list[Datagram | Segment] = []
-        self._fragments = Reassembly(self.malformed)
+        self._fragments = FragmentReassembler(self.malformed)
         self._frame = b""
 
     def decode(self, linktype: int, data: bytes, wirelen: int, ts_ns: int) -> Datagram | Segment | None:
-        """Give the datagram or segment that this packet carries or completes, or None.
+        """Return the datagram or segment that this packet contains or completes, or None.
 
-        `data` is what was captured of the packet's `wirelen` bytes, `ts_ns` the time in ns since 1970.
+        Args:
+            linktype: LINKTYPE_ number of the packet.
+            data: The captured bytes.
+            wirelen: Length of the packet on the wire.
+            ts_ns: Time in ns since 1970.
         """
         if linktype == _ETHERNET and len(data) >= 42:
-            # Nearly every packet is of this form, so it is checked as a whole; all others take the long way.
+            # Fast path: nearly every packet has this form, so it is checked as a whole.
             ethertype, version_and_length, total, number, fragment, protocol, port, length = _COMMON(data)
             if (
                 ethertype == IPV4
@@ -129,7 +149,7 @@ class PacketDecoder:
                 if protocol == _TCP and total >= 40:
                     seq, ack, offset_and_flags, window = _TCP_HEADER(data, 38)
                     start = 34 + (offset_and_flags >> 12) * 4
-                    # A SYN's options are read on the long way.
+                    # A SYN's options are read on the slow path.
                     if 54 <= start <= 14 + total and not offset_and_flags & SYN:
                         payload = data[start : 14 + total]
                         return Segment(data[26:38], payload, 0, seq, ack, offset_and_flags & 0xFF, window)
@@ -137,17 +157,17 @@ class PacketDecoder:
                     return data[26:38], data[42 : 14 + total], 0, number
         self._frame = data
         try:
-            return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns, _MOST_LAYERS)
-        except (Malformed, Unread, NoTraffic) as error:
+            return self._read(read_link(linktype, data, max(wirelen, len(data))), ts_ns, _MAX_LAYERS)
+        except (MalformedPacket, UnsupportedLayer, NoTransport) as error:
             self._count(error)
             return None
 
     def close(self) -> None:
-        """Count what is still in assembly as malformed; call it after the last packet."""
+        """Count incomplete packets as malformed; call this after the last packet."""
         self._fragments.close()
 
     def _read(self, inner: Inner, ts_ns: int, layers: int) -> Datagram | Segment | None:
-        """Take off layers until there is a datagram or a segment; None if it is not all there yet."""
+        """Remove layers until there is a datagram or a segment; return None while it is incomplete."""
         for left in range(layers, 0, -1):
             ethertype, data, length = inner
             if ethertype == AGGREGATE:
@@ -161,52 +181,54 @@ class PacketDecoder:
                 return None
             addresses, protocol, payload, length, identification = packet
             if protocol == _TCP:
-                return _segment(addresses, payload, length)
+                return _read_segment(addresses, payload, length)
             if protocol == _UDP:
-                datagram = _datagram(addresses, payload, length, identification)
-                tunnelled = _tunnelled(datagram)
+                datagram = _read_datagram(addresses, payload, length, identification)
+                tunnelled = _tunnel_content(datagram)
                 if tunnelled is None:
                     return datagram
                 inner = tunnelled
             else:
                 inner = read_ip_protocol(protocol, payload, length)
-        raise Malformed(f"more than {_MOST_LAYERS} layers")
+        raise MalformedPacket(f"more than {_MAX_LAYERS} layers")
 
     def _read_each(self, data: bytes, length: int, ts_ns: int, layers: int) -> Datagram | Segment | None:
-        """Read the frames of an aggregate: the first one's content is returned, the others' are in `rest`."""
+        """Read the frames of an aggregate; return the first one's content, and put others into `rest`."""
         inner = None
         for inner in subframes(data, length):
             try:
                 sent = self._read(inner, ts_ns, layers)
-            except (Malformed, Unread, NoTraffic) as error:
+            except (MalformedPacket, UnsupportedLayer, NoTransport) as error:
                 self._count(error)
             else:
                 if sent is not None:
                     self.rest.append(sent)
         if inner is None:
-            raise Malformed("link header cut short")
+            raise MalformedPacket("link header cut short")
         return self.rest.pop(0) if self.rest else None
 
-    def _count(self, error: Malformed | Unread | NoTraffic) -> None:
-        counter = {Malformed: self.malformed, Unread: self.unread, NoTraffic: self.ignored}[type(error)]
+    def _count(self, error: MalformedPacket | UnsupportedLayer | NoTransport) -> None:
+        counter = {MalformedPacket: self.malformed, UnsupportedLayer: self.unread, NoTransport: self.ignored}[
+            type(error)
+        ]
         counter[str(error)] += 1
 
     def _ipv4(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
         if len(data) < 20:
-            raise Malformed("IP header cut short")
+            raise MalformedPacket("IP header cut short")
         header = (data[0] & 0x0F) * 4
         if data[0] >> 4 != 4 or header < 20:
-            raise Malformed("impossible IP header")
+            raise MalformedPacket("impossible IP header")
         total = self._length(_SHORT(data, 2)[0], data, wirelen)
         if total < header:
-            raise Malformed("impossible IP header")
+            raise MalformedPacket("impossible IP header")
         identification, fragment = _PORTS(data, 4)
         protocol = data[9]
         addresses = data[12:20]
         payload = data[header:total]
         length = total - header
         if fragment & 0x3FFF and protocol in _REASSEMBLED:
-            # RFC 791, 3.2: source, destination, protocol and identification say what belongs together.
+            # RFC 791, 3.2: source, destination, protocol and identification identify the packet.
             key = (addresses, protocol, identification)
             more = bool(fragment & 0x2000)
             whole = self._fragments.add(key, ts_ns, (fragment & 0x1FFF) * 8, more, length, payload, protocol)
@@ -214,14 +236,14 @@ class PacketDecoder:
                 return None
             payload, length, _ = whole
         if protocol == _AUTHENTICATION:
-            protocol, payload, length = _authenticated(payload, length)
+            protocol, payload, length = _skip_authentication(payload, length)
         return addresses, protocol, payload, length, identification
 
     def _ipv6(self, data: bytes, wirelen: int, ts_ns: int) -> _Packet | None:
         if len(data) < 40:
-            raise Malformed("IP header cut short")
+            raise MalformedPacket("IP header cut short")
         if data[0] >> 4 != 6:
-            raise Malformed("impossible IP header")
+            raise MalformedPacket("impossible IP header")
         stated = _SHORT(data, 4)[0]
         length = self._length(stated and stated + 40, data, wirelen) - 40
         return self._extensions(data[8:40], data[6], data[40 : 40 + length], length, ts_ns)
@@ -229,12 +251,12 @@ class PacketDecoder:
     def _length(self, stated: int, data: bytes, wirelen: int) -> int:
         """Return the length of an IP packet whose header states a length.
 
-        A length of 0 is a jumbogram (RFC 2675), or the network card was to cut the packet into parts (TSO)
-        and to fill in the length of each.
+        A length of 0 is a jumbogram (RFC 2675), or the network card was to split the packet (TSO) and to fill
+        in the length of each part.
 
-        A length beyond `wirelen` is right where the captured frame ends with the packet: a capture that is
-        cut may state the captured length as the original one. Otherwise a header before the packet, such as
-        PPPoE's, has ended it, and the bytes behind that end were never sent.
+        A length beyond `wirelen` is right if the captured frame ends with the packet: a truncated capture may
+        give the captured length as the original one. Otherwise a header before the packet, such as PPPoE's,
+        has ended it, and the bytes after that end were never sent.
         """
         if stated == 0 or (stated > wirelen and not self._frame.endswith(data)):
             return wirelen
@@ -243,7 +265,7 @@ class PacketDecoder:
     def _extensions(
         self, addresses: bytes, header: int, payload: bytes, length: int, ts_ns: int
     ) -> _Packet | None:
-        """Walk the extension headers of an IPv6 packet (RFC 8200, 4) to what it carries."""
+        """Walk the extension headers of an IPv6 packet (RFC 8200, 4) to its content."""
         position = identification = 0
         assembled = False
         while True:
@@ -261,9 +283,9 @@ class PacketDecoder:
             else:
                 return addresses, header, payload[position:], length - position, identification
             if position + size > length:
-                raise Malformed("impossible IPv6 extension header")
+                raise MalformedPacket("impossible IPv6 extension header")
             if position + size > len(payload):
-                raise Malformed("IP header cut short")
+                raise MalformedPacket("IP header cut short")
             previous, header = header, payload[position]
             start = position
             position += size
@@ -272,11 +294,11 @@ class PacketDecoder:
             (fragment,) = _SHORT(payload, start + 2)
             identification = int.from_bytes(payload[start + 4 : start + 8], "big")
             if not fragment & 0xFFF9:
-                # RFC 6946: a fragment that is all of its packet is processed on its own.
+                # RFC 6946: a fragment that is a whole packet is processed on its own.
                 continue
             if assembled:
-                raise Malformed("impossible fragment")
-            # RFC 8200, 4.5: only the first fragment's next header counts, so all kinds have to be kept.
+                raise MalformedPacket("impossible fragment")
+            # RFC 8200, 4.5: only the first fragment's next header counts, so fragments of all kinds are kept.
             whole = self._fragments.add(
                 (addresses, identification),
                 ts_ns,
@@ -293,50 +315,50 @@ class PacketDecoder:
             assembled = True
 
 
-def _authenticated(payload: bytes, length: int) -> tuple[int, bytes, int]:
-    """Skip an authentication header in IPv4 (RFC 4302, 2.2): protocol, payload and length behind it."""
+def _skip_authentication(payload: bytes, length: int) -> tuple[int, bytes, int]:
+    """Skip an IPv4 authentication header (RFC 4302, 2.2); return protocol, payload and length after it."""
     if len(payload) < 2:
-        raise Malformed("IP header cut short")
+        raise MalformedPacket("IP header cut short")
     size = (payload[1] + 2) * 4
     if size > length:
-        raise Malformed("impossible authentication header")
+        raise MalformedPacket("impossible authentication header")
     return payload[0], payload[size:], length - size
 
 
-def _tunnelled(datagram: Datagram) -> Inner | None:
-    """Return what a datagram carries if it is one of a tunnel, else None."""
+def _tunnel_content(datagram: Datagram) -> Inner | None:
+    """Return the content of a tunnel's datagram, or None for any other datagram."""
     flow, payload, missing, _ = datagram
     reader = UDP_TUNNELS.get(_SHORT(flow, len(flow) - 2)[0])
     return reader(payload, len(payload) + missing) if reader is not None else None
 
 
-def _datagram(addresses: bytes, payload: bytes, length: int, identification: int) -> Datagram:
+def _read_datagram(addresses: bytes, payload: bytes, length: int, identification: int) -> Datagram:
     """Read a UDP header (RFC 768)."""
     if length < 8:
-        raise Malformed("impossible UDP length")
+        raise MalformedPacket("impossible UDP length")
     if len(payload) < 8:
-        raise Malformed("UDP header cut short")
+        raise MalformedPacket("UDP header cut short")
     (stated,) = _SHORT(payload, 4)
-    if stated == 0 and (len(addresses) == 32 or length > _LONGEST):
-        # RFC 2675, 4, and Linux's BIG TCP: it does not fit into the field, so it is what IP says.
+    if stated == 0 and (len(addresses) == 32 or length > _MAX_UDP_LENGTH):
+        # RFC 2675, 4, and Linux's BIG TCP: the length does not fit into the field, so that of IP counts.
         stated = length
     if not 8 <= stated <= length:
-        # No receiver takes it, as it says that bytes belong to it which are not there.
-        raise Malformed("impossible UDP length")
+        # No receiver accepts it, as it claims bytes that are not there.
+        raise MalformedPacket("impossible UDP length")
     content = payload[8:stated]
     return addresses + payload[:4], content, stated - 8 - len(content), identification
 
 
-def _segment(addresses: bytes, payload: bytes, length: int) -> Segment:
+def _read_segment(addresses: bytes, payload: bytes, length: int) -> Segment:
     """Read a TCP header (RFC 9293, 3.1)."""
     if length < 20:
-        raise Malformed("impossible TCP header")
+        raise MalformedPacket("impossible TCP header")
     if len(payload) < 20:
-        raise Malformed("TCP header cut short")
+        raise MalformedPacket("TCP header cut short")
     seq, ack, offset_and_flags, window = _TCP_HEADER(payload, 4)
     header = (offset_and_flags >> 12) * 4
     if not 20 <= header <= length:
-        raise Malformed("impossible TCP header")
+        raise MalformedPacket("impossible TCP header")
     content = payload[header:length]
     # The snap length may have cut off options, too.
     missing = length - header - len(content)
@@ -346,7 +368,7 @@ def _segment(addresses: bytes, payload: bytes, length: int) -> Segment:
 
 
 def _window_scale(options: bytes) -> int | None:
-    """The shift count of a window scale option, at most 14 (RFC 7323, 2.3)."""
+    """Return the shift count of a window scale option, at most 14 (RFC 7323, 2.3)."""
     position = 0
     while position < len(options) and options[position] != 0:
         if options[position] == 1:

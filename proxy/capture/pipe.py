@@ -1,8 +1,8 @@
-"""A capture that comes through a pipe while it is made: each packet as soon as it is there.
+"""A capture that is piped in while it is made: each packet is available as soon as it arrives.
 
-Reading a pipe blocks, also in the middle of a packet. So a thread reads, as it would read a file, and whoever
-takes its packets waits no longer than he wants. What is read ahead is bounded: beyond that the pipe fills,
-and its writer has to wait.
+Reading a pipe blocks, also in the middle of a packet. So a thread reads it like a file, and consumers wait
+for packets only as long as they choose. Reading ahead is bounded: beyond that the pipe fills up, and its
+writer waits.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from kiebitz.proxy.capture.files import CaptureFile, open_capture
 from kiebitz.proxy.capture.packets import RawPacket
 
 _READ_AHEAD = 4 << 20
-"""So many bytes of packets are read ahead; one more packet may be beyond that (16 MiB at the most)."""
+"""Maximum bytes of packets to read ahead, plus one packet (16 MiB at most)."""
 
 _PACKET_COST = 256
-"""What a packet takes besides its bytes."""
+"""Approximate memory of a packet besides its bytes."""
 
 _MAX_NS = (1 << 63) - 1
 
 
 class CapturePipe:
-    """Receives the packets of a capture in any format that `open_capture` reads, until `close`.
+    """A receiver of a capture's packets, in any format that `open_capture` reads, until `close`.
 
-    `source` is read by its descriptor, and stays open. Time goes by the packets' own clock: a capture that
-    was made long ago may come through a pipe, too.
+    `source` is read by its descriptor, and stays open. Time follows the packets' own clock, as an old capture
+    may be piped in, too.
     """
 
     def __init__(self, source: io.BufferedIOBase) -> None:
         self.name = "standard input"
         self._bytes = _StoppableInput(source.fileno(), self.name)
-        # All below is shared, and guarded by this.
+        # Guards all attributes below, which both threads use.
         self._changed = threading.Condition()
         self._capture: CaptureFile | None = None
         self._packets: deque[RawPacket] = deque()
@@ -54,9 +54,9 @@ class CapturePipe:
         self.close()
 
     def has_begun(self, timeout_s: float) -> bool:
-        """Wait up to `timeout_s` for the head of the capture; whether it is there.
+        """Wait up to `timeout_s` for the head of the capture; return True if it has arrived.
 
-        Raises CaptureError if what came is no capture.
+        Raises CaptureError if the input is no capture.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._capture is not None or self._over, timeout_s)
@@ -65,16 +65,16 @@ class CapturePipe:
             return self._capture is not None
 
     def read(self, timeout_s: float, limit: int = 1000) -> list[RawPacket]:
-        """Wait up to `timeout_s` for a packet; give what has come by then, `limit` packets at most.
+        """Wait up to `timeout_s` for a packet; return those available by then, at most `limit`.
 
-        An empty list means that there was none. Raises EOFError once the capture is over.
+        An empty list means that there was none. Raises EOFError once the capture has ended.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._packets or self._over, timeout_s):
                 self._silent_ns += round(timeout_s * 1e9)
                 return []
             if not self._packets:
-                raise self._failure or EOFError("the capture is over")
+                raise self._failure or EOFError("the capture has ended")
             packets = [self._packets.popleft() for _ in range(min(limit, len(self._packets)))]
             self._waiting_bytes -= sum(map(_cost, packets))
             self._changed.notify_all()
@@ -83,9 +83,9 @@ class CapturePipe:
         return packets
 
     def now_ns(self) -> int:
-        """The time of the latest packet that `read` gave, and how long it has waited in vain since then.
+        """Return the time of the latest packet that `read` returned, plus the time waited since.
 
-        What its caller does meanwhile does not count: the next packet may be there for as long.
+        The caller's own processing time does not count: the next packet may already be waiting.
         """
         return min(self._latest_ns + self._silent_ns, _MAX_NS)
 
@@ -95,7 +95,7 @@ class CapturePipe:
         return self._capture
 
     def close(self) -> None:
-        """Read no more. What was read ahead is lost."""
+        """Stop reading. Packets read ahead are lost."""
         self._bytes.stop()
         with self._changed:
             self._over = True
@@ -104,7 +104,7 @@ class CapturePipe:
         self._bytes.close()
 
     def _read_ahead(self) -> None:
-        """What the thread does."""
+        """Read packets in the thread."""
         try:
             with open_capture(self._bytes) as capture:
                 with self._changed:
@@ -119,7 +119,7 @@ class CapturePipe:
                         self._waiting_bytes += _cost(packet)
                         self._changed.notify_all()
         except Exception as error:
-            # Whatever it is, it must reach whoever waits for packets.
+            # Any error is raised again in the thread that waits for packets.
             self._failure = error
         with self._changed:
             self._over = True
@@ -127,7 +127,7 @@ class CapturePipe:
 
 
 class _StoppableInput(io.BufferedIOBase):
-    """The bytes that come through a descriptor, up to their end or until `stop`, from whichever thread."""
+    """The bytes of a descriptor, up to their end or until `stop`, which any thread may call."""
 
     def __init__(self, descriptor: int, name: str) -> None:
         self.name = name
@@ -139,11 +139,11 @@ class _StoppableInput(io.BufferedIOBase):
         return b"" if self._stopped in ready else os.read(self._descriptor, size)
 
     def stop(self) -> None:
-        """Let what waits in `read1` go: there is nothing more."""
+        """End the input for a waiting `read1`."""
         os.close(self._stopper)
 
     def close(self) -> None:
-        """Let go of what `stop` needs, once nobody reads any more."""
+        """Close the pipe behind `stop`, once no thread reads any more."""
         os.close(self._stopped)
         super().close()
 

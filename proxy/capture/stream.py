@@ -1,7 +1,7 @@
-"""The bytes of a capture file, decompressed and counted, before anyone asks what they mean.
+"""The bytes of a capture file, decompressed and counted, independent of their format.
 
-Nothing here raises for damage: a stream that cannot go on ends there, and `damage` says in a clause why. So
-a reader above sees one kind of end only, and keeps what came whole before it.
+Nothing here raises for damage: a stream that cannot continue ends, and `damage` gives the reason as a clause.
+So readers see only one kind of end, and keep all complete packets before it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 BUFFER_SIZE = 1 << 18
 
-# Compressed input is taken in pieces this small, because neither decompressor bounds what one call gives:
-# a zstd block of 4 bytes can stand for 128 KiB, so that a piece grows to 16 MiB at most. It also means that
-# no more than the output of one piece is lost before a damaged byte.
+# Compressed input is read in pieces this small, because neither decompressor bounds the output of one call: a
+# zstd block of 4 bytes can stand for 128 KiB, so that a piece grows to 16 MiB at most. It also means that no
+# more than the output of one piece is lost before a damaged byte.
 _PIECE = 512
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -31,15 +31,18 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 class Decoder(Protocol):
-    """What zlib's and zstd's decompression objects have in common, for one member or frame."""
+    """Common interface of zlib's and zstd's decompression objects, for one member or frame."""
 
     @property
-    def eof(self) -> bool: ...
+    def eof(self) -> bool:
+        """True at the end of the member or frame."""
 
     @property
-    def unused_data(self) -> bytes: ...
+    def unused_data(self) -> bytes:
+        """Bytes after that end."""
 
-    def decompress(self, data: bytes, /) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes:
+        """Return the content of more compressed bytes."""
 
 
 def _gzip_decoder() -> Decoder:
@@ -54,17 +57,17 @@ _DECODERS = {"gzip": _gzip_decoder, "zstd": _zstd_decoder}
 
 
 def compression_of(head: bytes) -> str | None:
-    """Name the compression of a file that starts with the four bytes `head`: gzip, zstd or None."""
+    """Return the compression of a file that starts with the four bytes `head`: gzip, zstd or None."""
     if head.startswith(GZIP_MAGIC):
         return "gzip"
-    # RFC 8878, 3.1.1 and 3.1.2: a frame, or a skippable frame as parallel compressors put first.
+    # RFC 8878, 3.1.1 and 3.1.2: a frame, or a skippable frame, which parallel compressors put first.
     if head == ZSTD_MAGIC or (head[1:] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50):
         return "zstd"
     return None
 
 
 class CountedInput(io.RawIOBase):
-    """A byte stream that counts what was read from it. `position` is in bytes; it need not be seekable."""
+    """A byte stream, not necessarily seekable, whose `position` counts the bytes read."""
 
     def __init__(self, source: io.BufferedIOBase) -> None:
         self.position = 0
@@ -77,7 +80,7 @@ class CountedInput(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer)
         try:
-            # read1, so that packets come through from a live pipe before the buffer is full.
+            # read1, so that packets of a live pipe arrive before the buffer is full.
             data = self._source.read1(len(view))
         except OSError as error:
             self.damage = f"reading failed at byte {self.position}: {error.strerror or error}"
@@ -88,10 +91,15 @@ class CountedInput(io.RawIOBase):
 
 
 class DecompressedInput(io.RawIOBase):
-    """The content of gzip members (RFC 1952) or zstd frames (RFC 8878), one after another."""
+    """The content of gzip members (RFC 1952) or zstd frames (RFC 8878), one after another.
+
+    Args:
+        compressed: The compressed stream.
+        head: Bytes already read from it.
+        kind: The compression, as from `compression_of`.
+    """
 
     def __init__(self, compressed: io.BufferedIOBase, head: bytes, kind: str) -> None:
-        """`head` are the bytes already taken from `compressed`; `kind` is as from `compression_of`."""
         self.damage: str | None = None
         self._compressed = compressed
         self._kind = kind
@@ -116,18 +124,18 @@ class DecompressedInput(io.RawIOBase):
         return length
 
     def _decompress_piece(self) -> bool:
-        """Put the content of the next piece into `_content`; False at the end, whole or damaged."""
+        """Put the content of the next piece into `_content`; return False at the end, whole or damaged."""
         if self.damage is not None:
             return False
         piece = self._rest or self._compressed.read1(_PIECE)
         self._rest = b""
         if not self._begun and self._kind == "gzip":
-            # gzip(1), "trailing zero bytes ignored": a tape or block device fills up its last block so.
+            # gzip(1), "trailing zero bytes ignored": tapes and block devices pad their last block with zeros.
             while piece and not piece.strip(b"\0"):
                 piece = self._compressed.read1(_PIECE)
         if not piece:
             if self._begun:
-                self.damage = f"the {self._kind} data breaks off after {self._taken} bytes"
+                self.damage = f"the {self._kind} data is truncated after {self._taken} bytes"
             return False
         self._begun = True
         try:

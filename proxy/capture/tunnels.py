@@ -1,7 +1,7 @@
 """Tunnels over IP and UDP: readers by IP protocol number and by UDP port.
 
-A UDP port is no proof: what came to the port of a tunnel is taken for one only if its header is as the
-specification has it, and a packet can follow. Everything else at that port is an ordinary datagram.
+A UDP port is no proof: a datagram to the port of a tunnel is decoded as such only if its header conforms to
+the specification, and a packet can follow. All others at that port are ordinary datagrams.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from kiebitz.proxy.capture.layers import (
     RAW_IP,
     WIRELESS,
     Inner,
-    Malformed,
-    NoTraffic,
-    Reader,
-    Unread,
+    LayerReader,
+    MalformedPacket,
+    NoTransport,
+    UnsupportedLayer,
     is_ethernet,
     is_ip,
     short_at,
@@ -37,7 +37,7 @@ _CHECKSUM, _ROUTING, _KEY, _SEQUENCE, _ACKNOWLEDGMENT = 0x8000, 0x4000, 0x2000, 
 _GRE_VERSION = 0x0007
 _WCCP = 0x883E
 _ARUBA = frozenset({*range(0x8200, 0x8380, 0x10), 0x9000})
-"""Protocol types by which access points of Aruba send 802.11 frames to their controller."""
+"""Protocol types with which access points of Aruba send 802.11 frames to their controller."""
 
 _GRE_CONTROL = frozenset({0, 0x2000, 0x2001})
 """Protocol types in GRE that carry no traffic: keepalive, CDP, NHRP."""
@@ -49,7 +49,7 @@ def _read_gre(data: bytes, length: int) -> Inner:
     flags, protocol = short_at(data, 0), short_at(data, 2)
     version = flags & _GRE_VERSION
     if version > 1:
-        raise Malformed("impossible GRE header")
+        raise MalformedPacket("impossible GRE header")
     size = 4
     if flags & (_CHECKSUM | _ROUTING):
         size += 4
@@ -58,7 +58,7 @@ def _read_gre(data: bytes, length: int) -> Inner:
     if flags & _SEQUENCE:
         size += 4
     elif version == 1:
-        raise NoTraffic("GRE acknowledgment")
+        raise NoTransport("GRE acknowledgment")
     if version == 1 and flags & _ACKNOWLEDGMENT:
         size += 4
     content, inner_length = skip(size, data, length, "GRE header")
@@ -69,7 +69,7 @@ def _read_gre(data: bytes, length: int) -> Inner:
         stated = short_at(data, 4)
         content, inner_length = content[:stated], min(stated, inner_length)
     if protocol in _GRE_CONTROL:
-        raise NoTraffic("GRE control")
+        raise NoTransport("GRE control")
     if protocol in _ARUBA:
         return WIRELESS, content, inner_length
     if protocol == _WCCP:
@@ -97,20 +97,20 @@ def read_erspan_2(data: bytes, length: int) -> Inner:
     """Read an ERSPAN header of type II: version 1, eight bytes, before an Ethernet frame."""
     content, inner_length = skip(8, data, length, "ERSPAN header")
     if data[0] >> 4 != 1:
-        raise Malformed("impossible ERSPAN header")
+        raise MalformedPacket("impossible ERSPAN header")
     return ETHERNET, content, inner_length
 
 
 def read_erspan_3(data: bytes, length: int) -> Inner:
-    """Read an ERSPAN header of type III: version 2, twelve bytes, and eight more if its last bit says so."""
+    """Read an ERSPAN header of type III: version 2, twelve bytes, and eight more if its last bit is set."""
     skip(12, data, length, "ERSPAN header")
     if data[0] >> 4 != 2:
-        raise Malformed("impossible ERSPAN header")
+        raise MalformedPacket("impossible ERSPAN header")
     content, inner_length = skip(20 if data[11] & 1 else 12, data, length, "ERSPAN header")
     # The frame type: Ethernet, or an IP packet.
     kind = data[10] >> 2 & 0x1F
     if kind not in (0, 2):
-        raise Unread("ERSPAN frame that is neither Ethernet nor IP")
+        raise UnsupportedLayer("ERSPAN frame that is neither Ethernet nor IP")
     return (ETHERNET if kind == 0 else RAW_IP), content, inner_length
 
 
@@ -119,14 +119,14 @@ _NEXT_PROTOCOLS = {1: IPV4, 2: IPV6, 3: ETHERNET, 4: NSH, 5: MPLS}
 
 
 def read_nsh(data: bytes, length: int) -> Inner:
-    """Read a network service header (RFC 8300): it states its length in units of four bytes."""
+    """Read a network service header (RFC 8300), whose length is in units of four bytes."""
     skip(8, data, length)
     size = (data[1] & 0x3F) * 4
     if data[0] >> 6 or size < 8:
-        raise Malformed("impossible NSH header")
+        raise MalformedPacket("impossible NSH header")
     content, inner_length = skip(size, data, length, "NSH header")
     if data[3] not in _NEXT_PROTOCOLS:
-        raise Unread(f"NSH protocol {data[3]}")
+        raise UnsupportedLayer(f"NSH protocol {data[3]}")
     return _NEXT_PROTOCOLS[data[3]], content, inner_length
 
 
@@ -134,11 +134,11 @@ def _read_ether_ip(data: bytes, length: int) -> Inner:
     """Read EtherIP (RFC 3378): version 3 and reserved bits of zero."""
     content, inner_length = skip(2, data, length, "EtherIP header")
     if data[0] != 0x30:
-        raise Malformed("impossible EtherIP header")
+        raise MalformedPacket("impossible EtherIP header")
     return ETHERNET, content, inner_length
 
 
-IP_PROTOCOLS: dict[int, Reader] = {
+IP_PROTOCOLS: dict[int, LayerReader] = {
     4: lambda data, length: (IPV4, data, length),
     41: lambda data, length: (IPV6, data, length),
     47: _read_gre,
@@ -168,20 +168,23 @@ ORDINARY_PROTOCOLS = {
     139: "HIP",
     140: "Shim6",
 }
-"""IP protocols that are no tunnels: they are ordinary, and worth no report."""
+"""IP protocols that are no tunnels: they are common, and not reported."""
 
 _TUNNEL_NAMES = {50: "ESP", 55: "IP Mobility", 98: "ENCAP", 108: "IPComp", 115: "L2TPv3"}
 
 
 def read_ip_protocol(protocol: int, data: bytes, length: int) -> Inner:
-    """Read what an IP packet carries other than UDP and TCP. Raises Malformed, Unread and NoTraffic."""
+    """Read the content of an IP packet other than UDP and TCP.
+
+    Raises MalformedPacket, UnsupportedLayer and NoTransport.
+    """
     reader = IP_PROTOCOLS.get(protocol)
     if reader is not None:
         return reader(data, length)
     if protocol in ORDINARY_PROTOCOLS:
-        raise NoTraffic(ORDINARY_PROTOCOLS[protocol])
+        raise NoTransport(ORDINARY_PROTOCOLS[protocol])
     name = _TUNNEL_NAMES.get(protocol)
-    raise Unread(f"IP protocol {protocol} ({name})" if name else f"IP protocol {protocol}")
+    raise UnsupportedLayer(f"IP protocol {protocol} ({name})" if name else f"IP protocol {protocol}")
 
 
 _VXLAN_ID, _GPE_PROTOCOL, _GROUP_POLICY = 0x08, 0x04, 0x80
@@ -198,12 +201,12 @@ def _vxlan(payload: bytes, length: int) -> Inner | None:
     flags = payload[0]
     content, length = payload[8:], length - 8
     if flags == _VXLAN_ID | _GPE_PROTOCOL and payload[1:3] == b"\0\0" and not payload[7]:
-        return _checked(_NEXT_PROTOCOLS.get(payload[3], 0), content, length)
+        return _plausible(_NEXT_PROTOCOLS.get(payload[3], 0), content, length)
     is_plain = flags == _VXLAN_ID and payload[1:4] == b"\0\0\0"
-    # Of the second byte two bits are in use, and the next two bytes are the policy.
+    # Two bits of the second byte are in use, and the next two bytes are the policy.
     has_policy = flags == _VXLAN_ID | _GROUP_POLICY and not payload[1] & ~0x48
     if (is_plain or has_policy) and not payload[7]:
-        return _checked(ETHERNET, content, length)
+        return _plausible(ETHERNET, content, length)
     return (ETHERNET, content, length) if is_ethernet(content, length, is_sure=True) else None
 
 
@@ -212,11 +215,11 @@ def _geneve(payload: bytes, length: int) -> Inner | None:
     if len(payload) < 8 or payload[0] >> 6 or payload[1] & 0x3F or payload[7]:
         return None
     size = 8 + (payload[0] & 0x3F) * 4
-    return _checked(short_at(payload, 2), payload[size:], length - size)
+    return _plausible(short_at(payload, 2), payload[size:], length - size)
 
 
 def _gtp(payload: bytes, length: int) -> Inner | None:
-    """Read a GTP-U header (3GPP TS 29.281, 5.1) of version 1 before a packet of a user."""
+    """Read a GTP-U header (3GPP TS 29.281, 5.1) of version 1 before a user's packet."""
     if len(payload) < 8 or payload[0] & 0xF8 != 0x30 or payload[1] != 0xFF:
         return None
     if short_at(payload, 2) != length - 8:
@@ -230,21 +233,21 @@ def _gtp(payload: bytes, length: int) -> Inner | None:
             if not step:
                 return None
             size += step
-    return _checked(RAW_IP, payload[size:], length - size)
+    return _plausible(RAW_IP, payload[size:], length - size)
 
 
 def _gre_in_udp(payload: bytes, length: int) -> Inner | None:
-    """Read GRE in UDP (RFC 8086, 4): version 0, with none but the three flags of RFC 2890."""
+    """Read GRE in UDP (RFC 8086, 4): version 0, with only the three flags of RFC 2890."""
     if len(payload) < 4 or short_at(payload, 0) & ~(_CHECKSUM | _KEY | _SEQUENCE):
         return None
     try:
-        return _checked(*_read_gre(payload, length))
-    except (Malformed, NoTraffic):
+        return _plausible(*_read_gre(payload, length))
+    except (MalformedPacket, NoTransport):
         return None
 
 
 def _l2tp(payload: bytes, length: int) -> Inner | None:
-    """Read an L2TP data message (RFC 2661, 3.1) with PPP in it."""
+    """Read an L2TP data message (RFC 2661, 3.1) that contains PPP."""
     if len(payload) < 6:
         return None
     flags = short_at(payload, 0)
@@ -272,8 +275,8 @@ def _l2tp(payload: bytes, length: int) -> Inner | None:
     return None
 
 
-def _checked(ethertype: int, data: bytes, length: int) -> Inner | None:
-    """Return a content if it is one of those that tunnels carry, and can be it."""
+def _plausible(ethertype: int, data: bytes, length: int) -> Inner | None:
+    """Return the content if tunnels carry its kind and its bytes are plausible, else None."""
     if ethertype == ETHERNET:
         plausible = is_ethernet(data, length)
     elif ethertype in (IPV4, IPV6):
@@ -298,7 +301,7 @@ UDP_TUNNELS: dict[int, Callable[[bytes, int], Inner | None]] = {
     6081: _geneve,
     8472: _vxlan,
 }
-"""Destination port -> a reader that gives None for what is no tunnel.
+"""Destination port -> a reader that returns None for anything but its tunnel.
 
-The ports are those of IANA, and the one that Linux took for VXLAN before there was one.
+The ports are those of IANA, and the one that Linux used for VXLAN before one was assigned.
 """

@@ -1,9 +1,9 @@
-"""The order of packets in a capture file, and the clocks by which they are stamped.
+"""The order of packets in a capture file, and differences between the clocks that stamped them.
 
-Files are written one direction after the other, in blocks of one interface each, or joined end to end. Then
-the times give the order. Where a clock was set during the capture, or two clocks differ, the times are wrong,
-and the file gives the order. The sequence numbers of TCP decide (RFC 9293, 3.4). Without TCP the times are
-right unless they go back within one flow, since one interface captures a flow in order.
+Some files contain one direction after the other, blocks of one interface each, or files joined end to end.
+Then the times give the order. If a clock was set during the capture, or two clocks differ, the times are
+wrong, and the file gives the order. The sequence numbers of TCP decide (RFC 9293, 3.4). Without TCP the times
+are right unless they go back within one flow, since one interface captures a flow in order.
 
 Captures of the same traffic at two places, merged by time, contain each packet twice. The copies have the
 same order and are late by the difference of the two clocks.
@@ -15,45 +15,46 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from operator import gt, itemgetter
 
-from kiebitz.proxy.capture.duplicate_packets import JITTER_NS, MOST_REMEMBERED, MOST_SKEWS, REPEATED_NS
+from kiebitz.proxy.capture.duplicate_packets import DUPLICATE_NS, JITTER_NS, MAX_REMEMBERED, MAX_SKEWS
 from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, Datagram, Segment
 from kiebitz.proxy.flows.server_detection import reverse
 
 Sent = tuple[int, Datagram | Segment]
-"""The time of a packet in ns since 1970, and the datagram or segment in it."""
+"""A packet: its time in ns since 1970, and its datagram or segment."""
 
 _Copy = tuple[int, int, int, bytes]
-# Of an equal datagram: by how many ns it came later, when the first one came, its hash, its flow.
+# An equal datagram: its delay in ns, the time of the first one, its hash, its flow.
 
 LOOKAHEAD = 4000
-"""Maximum number of packets to read before the first of them is passed on."""
+"""Maximum number of packets to read before the first of them is processed."""
 
 LOOKAHEAD_BYTES = 2 << 20
-"""Maximum number of payload bytes in these packets, about."""
+"""Approximate maximum of payload bytes in these packets."""
 
 DISORDER_NS = 1_000_000_000
-"""Packets out of order by less are no reason for a warning: several interfaces of one capture differ so."""
+"""Largest disorder without a warning, as it is usual between interfaces of one capture."""
 
-LONGEST_SKEW_NS = 10_000_000_000
+MAX_SKEW_NS = 10_000_000_000
 """Largest difference between two clocks for which copies are found."""
 
-LEAST_COPIES, LEAST_IDENTIFIED = 3, 8
-"""Minimum number of copies with the same delay that prove a second capture: with other payloads each, else
-with other identifications."""
+MIN_COPIES, MIN_IDENTIFIED = 3, 8
+"""Minimum number of copies with the same delay that prove a second capture: with different payloads, or else
+with different identifications.
+"""
 
-_LEAST_DIFFERENT = 0.9
-# Minimum number of different identifications per different datagram.
+_MIN_DIFFERENT = 0.9
+# Minimum ratio of different identifications to different datagrams.
 
 _time = itemgetter(0)
 _MODULUS = 1 << 32
-_FARTHEST = 1 << 24
+_MAX_DISTANCE = 1 << 24
 
 
-class CaptureOrder:
+class PacketReorderer:
     """A bounded queue that puts the packets of a file in order.
 
-    `late` counts the packets that come over a second too late to be put in order, or whose order cannot be
-    known. `skews_ns` lists the delays of the copies among the packets that were returned last.
+    `late` counts packets that are over a second too late to be put in order, or whose order cannot be known.
+    `skews_ns` lists the delays of copies among the packets that were returned last.
     """
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class CaptureOrder:
         self._bytes = 0
         self._is_in_order = True
         self._passed_on_ns = 0
-        # When a datagram with this hash came first: those of the latest packets, and those before them.
+        # Time of the first datagram by hash: of the latest packets, and of those before them.
         self._first_ns: dict[int, int] = {}
         self._first_before_ns: dict[int, int] = {}
         self._copies: list[_Copy] = []
@@ -84,7 +85,7 @@ class CaptureOrder:
         return self._pass_on(count - kept)
 
     def close(self) -> list[Sent]:
-        """Return the packets that are left."""
+        """Return the remaining packets."""
         return self._pass_on(len(self._waiting))
 
     def _pass_on(self, count: int) -> list[Sent]:
@@ -100,10 +101,10 @@ class CaptureOrder:
     def _put_in_order(self) -> None:
         """Choose between the order of the file and that of the times."""
         in_file, in_time = self._waiting, sorted(self._waiting, key=_time)
-        faults_in_file, faults_in_time = _contradictions(in_file), _contradictions(in_time)
+        faults_in_file, faults_in_time = _count_contradictions(in_file), _count_contradictions(in_time)
         if faults_in_file < faults_in_time:
             return
-        if faults_in_time < faults_in_file or _goes_by_time(in_file):
+        if faults_in_time < faults_in_file or _is_ordered_by_time(in_file):
             earliest_ns = self._passed_on_ns - DISORDER_NS
             self.late += sum(ts_ns < earliest_ns for ts_ns, _ in in_time)
             self._waiting = in_time
@@ -113,7 +114,7 @@ class CaptureOrder:
             self.late += sum(ts_ns - next_ns > DISORDER_NS for ts_ns, next_ns in pairwise(times))
 
     def _note_copies(self, sent: list[Sent]) -> None:
-        """Note the datagrams that are equal to an earlier one, with the same identification."""
+        """Note the datagrams that equal an earlier one with the same identification."""
         first, before = self._first_ns, self._first_before_ns
         for ts_ns, datagram in sent:
             if type(datagram) is not tuple or not datagram[3]:
@@ -123,15 +124,15 @@ class CaptureOrder:
             first_ns = first.get(key) or before.get(key)
             if first_ns is None:
                 first[key] = ts_ns
-            elif REPEATED_NS <= abs(ts_ns - first_ns) <= LONGEST_SKEW_NS:
+            elif DUPLICATE_NS <= abs(ts_ns - first_ns) <= MAX_SKEW_NS:
                 self._copies.append((abs(ts_ns - first_ns), first_ns, key, flow))
-        if len(first) > MOST_REMEMBERED:
+        if len(first) > MAX_REMEMBERED:
             self._first_ns, self._first_before_ns = {}, first
 
     def _skews(self) -> list[int]:
-        """Return the delays that so many datagrams share that they are copies."""
+        """Return the delays shared by so many datagrams that these must be copies."""
         noted = self._copies_before + self._copies
-        if len(noted) < LEAST_COPIES:
+        if len(noted) < MIN_COPIES:
             return []
         datagrams: dict[bytes, dict[int, int]] = defaultdict(dict)
         identifications: dict[bytes, set[int]] = defaultdict(set)
@@ -145,24 +146,24 @@ class CaptureOrder:
                 identifications[flow].add(identification)
                 payloads[key] = hash(payload)
                 occurrences[key] += 1
-        # RFC 6864, 4.1: an identification may be any value where a packet cannot be fragmented. It proves
-        # something where it differs from packet to packet; a random one is the same now and then.
+        # RFC 6864, 4.1: an identification may have any value if a packet cannot be fragmented. It proves
+        # something if it differs from packet to packet; random ones coincide now and then.
         proving = {
             flow
             for flow, keys in datagrams.items()
-            if len(identifications[flow]) >= max(2, _LEAST_DIFFERENT * len(keys))
+            if len(identifications[flow]) >= max(2, _MIN_DIFFERENT * len(keys))
         }
-        # Each capture has a packet once; one that comes more often is really sent again.
+        # Each capture has a packet once; one that occurs more often was really sent again.
         copies = sorted(
-            copy for copy in noted if copy[3] in proving and occurrences[copy[2]] <= MOST_SKEWS + 1
+            copy for copy in noted if copy[3] in proving and occurrences[copy[2]] <= MAX_SKEWS + 1
         )
         skews_ns: list[int] = []
-        while len(skews_ns) < MOST_SKEWS:
+        while len(skews_ns) < MAX_SKEWS:
             begin, end = _largest_cluster(copies)
             cluster = copies[begin:end]
             keys = {key for _, _, key, _ in cluster}
-            differ = len({payloads.get(key) for key in keys}) >= LEAST_COPIES or len(keys) >= LEAST_IDENTIFIED
-            if len(keys) < max(LEAST_COPIES, len(cluster)) or not differ:
+            differ = len({payloads.get(key) for key in keys}) >= MIN_COPIES or len(keys) >= MIN_IDENTIFIED
+            if len(keys) < max(MIN_COPIES, len(cluster)) or not differ:
                 break
             # Both captures contain the same packets, so most of those between have a copy, too.
             begin_ns, end_ns = (choose(copy[1] for copy in cluster) for choose in (min, max))
@@ -179,7 +180,7 @@ class CaptureOrder:
 
 
 def _largest_cluster(copies: list[_Copy]) -> tuple[int, int]:
-    """Return the range of most copies with the same delay; they are in order of their delays."""
+    """Return the index range of most copies with the same delay; `copies` is sorted by delay."""
     largest = begin = 0
     place = (0, 0)
     for end, copy in enumerate(copies, 1):
@@ -190,8 +191,8 @@ def _largest_cluster(copies: list[_Copy]) -> tuple[int, int]:
     return place
 
 
-def _contradictions(packets: list[Sent]) -> int:
-    """Return how many segments begin behind all bytes before them, or acknowledge bytes before they come."""
+def _count_contradictions(packets: list[Sent]) -> int:
+    """Return how many segments skip bytes or acknowledge bytes that appear later in this order."""
     ends: dict[bytes, int] = {}
     count = 0
     for _, segment in packets:
@@ -203,22 +204,22 @@ def _contradictions(packets: list[Sent]) -> int:
         if end is None or flags & SYN:
             ends[flow] = (segment.seq + size) % _MODULUS
         else:
-            count += 0 < (segment.seq - end) % _MODULUS <= _FARTHEST
-            if 0 < (segment.seq + size - end) % _MODULUS <= _FARTHEST:
+            count += 0 < (segment.seq - end) % _MODULUS <= _MAX_DISTANCE
+            if 0 < (segment.seq + size - end) % _MODULUS <= _MAX_DISTANCE:
                 ends[flow] = (segment.seq + size) % _MODULUS
         if flags & ACK:
             peer = reverse(flow)
             end = ends.get(peer)
             if end is None:
                 count += 1
-            elif 0 < (segment.ack - end) % _MODULUS <= _FARTHEST:
+            elif 0 < (segment.ack - end) % _MODULUS <= _MAX_DISTANCE:
                 count += 1
                 ends[peer] = segment.ack
     return count
 
 
-def _goes_by_time(packets: list[Sent]) -> bool:
-    """Return True if the times of each flow never go back; copies of another capture do not count."""
+def _is_ordered_by_time(packets: list[Sent]) -> bool:
+    """Return True if the times of each flow never go back, copies of another capture excepted."""
     latest_ns: dict[bytes, int] = {}
     seen = set()
     for ts_ns, sent in packets:

@@ -1,14 +1,14 @@
-"""TCP segments in the order in which they were sent, where a capture has them in another.
+"""Restores the order in which TCP segments were sent, where a capture has another one.
 
-Cards with several queues, captures of several interfaces and merged captures swap packets that follow each
-other closely. Sequence and acknowledgment numbers tell it (RFC 9293, 3.4): a segment follows the bytes before
-its own, and those that it acknowledges. One that lacks some of these waits for them, and all segments behind
-it wait, too, so that nothing else changes places. Where nothing is lacking, nothing waits.
+Network cards with several queues, captures of several interfaces and merged captures swap packets that follow
+closely. Sequence and acknowledgment numbers reveal this (RFC 9293, 3.4): a segment follows the bytes before
+its own, and those that it acknowledges. A segment that lacks some of these waits for them, and so do all
+segments behind it, so that nothing else changes its place. Without missing bytes, nothing waits.
 
-A RST waits as well: only the segments after it show if it was obeyed. A sender deletes its connection when it
-resets it (RFC 9293, 3.10.7), so if it sends or acknowledges new bytes, the RST was forged or has been lost.
-A RST moves before no bytes: a sender without the connection resets with an old number (RFC 9293, 3.10.7.1).
-Nor does a segment move before what it acknowledges, as a retransmission would by its number.
+A RST waits as well: only the segments after it show whether it was obeyed. A sender deletes its connection
+when it resets it (RFC 9293, 3.10.7), so if it sends or acknowledges new bytes, the RST was forged or was
+lost. A RST never moves ahead of bytes: a sender without the connection resets with an old number (RFC 9293,
+3.10.7.1). Nor does a segment move ahead of what it acknowledges, as a retransmission would by its number.
 """
 
 from __future__ import annotations
@@ -19,121 +19,124 @@ from copy import copy
 from kiebitz.dissectors.model import Item
 from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, Segment
 from kiebitz.proxy.flows.server_detection import reverse
-from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.tcp import TcpFlows
 
-PATIENCE_NS = 100_000_000
-"""So long a segment waits for what it lacks; no other one waits longer because of it."""
+REORDER_TIMEOUT_NS = 100_000_000
+"""Longest time to wait for what a segment lacks; no other segment waits longer because of it."""
 
-MOST_WAITING = 256
+MAX_WAITING = 256
 """Maximum number of segments that wait for a missing one, over all connections."""
 
-RESET_PATIENCE_NS = 10_000_000_000
-"""Longest time that a RST read from a file waits for bytes that refute it. A live RST waits `PATIENCE_NS`."""
+RESET_TIMEOUT_NS = 10_000_000_000
+"""Longest time that a RST from a file waits for bytes that refute it. A live RST waits `REORDER_TIMEOUT_NS`.
+"""
 
-MOST_BEHIND_RESET = 1024
+MAX_BEHIND_RESET = 1024
 """Maximum number of segments that wait behind a RST, over all connections."""
 
-_FARTHEST = 1 << 24
-"""Numbers farther apart than this many bytes, on their way at once, are of two connections."""
+_MAX_DISTANCE = 1 << 24
+"""Distance in bytes beyond which numbers belong to different connections."""
 
 
 def _is_after(number: int, other: int) -> bool:
-    """Whether a sequence number is behind another one: they are modulo 2**32."""
-    return 0 < (number - other) % (1 << 32) <= _FARTHEST
+    """Return True if a sequence number is after another one, modulo 2**32."""
+    return 0 < (number - other) % (1 << 32) <= _MAX_DISTANCE
 
 
-class TcpOrder:
-    """A queue that passes each segment on to `conversations` once, in the order of sending.
+class SegmentReorderer:
+    """A queue that passes each segment to `connections` once, in the order of sending.
 
-    A RST is passed on after `reset_patience_ns` without a refutation.
+    A RST is passed on after `reset_timeout_ns` without a refutation.
     """
 
-    def __init__(self, conversations: TcpConversations, reset_patience_ns: int = PATIENCE_NS) -> None:
-        self._conversations = conversations
-        self._reset_patience_ns = reset_patience_ns
-        # When each was captured, in the order in which they are handed on. Of each flow how many there are.
-        self._line: list[tuple[int, Segment]] = []
+    def __init__(self, connections: TcpFlows, reset_timeout_ns: int = REORDER_TIMEOUT_NS) -> None:
+        self._connections = connections
+        self._reset_timeout_ns = reset_timeout_ns
+        # Times of capture and segments, in the order of their delivery; number of segments by flow.
+        self._queue: list[tuple[int, Segment]] = []
         self._flows: Counter[bytes] = Counter()
-        # Flows with a RST in the line: when the first one was captured, and what its sender had acknowledged.
+        # Flows with a queued RST: the time of the first one, and what its sender had acknowledged.
         self._resets: dict[bytes, tuple[int, int]] = {}
 
     def feed(self, segment: Segment, ts_ns: int, items: list[Item]) -> None:
-        """Append what a segment brings to `items`, and what has become certain by the time it came."""
-        if self._line:
-            self._enter(segment, ts_ns)
-            # Only now: however late it comes, what the packet before it has waited for is found.
-            self._hand_on(ts_ns, items)
-        elif self._conversations.lacks(segment):
-            self._enter(segment, ts_ns)
+        """Append the items that result from a segment, and from the time of its arrival, to `items`."""
+        if self._queue:
+            self._insert(segment, ts_ns)
+            # After inserting: it may be what an earlier packet waits for, however late it arrives.
+            self._pass_ready(ts_ns, items)
+        elif self._connections.must_wait(segment):
+            self._insert(segment, ts_ns)
         else:
-            self._conversations.feed(segment, ts_ns, items)
+            self._connections.feed(segment, ts_ns, items)
 
     def expire(self, ts_ns: int, items: list[Item]) -> None:
-        """Append what has become certain by `ts_ns`. A live source calls this now and then."""
-        self._hand_on(ts_ns, items)
-        self._conversations.expire(min(ts_ns, self._line[0][0]) if self._line else ts_ns, items)
+        """Append the items that time out by `ts_ns`; live sources must call this regularly."""
+        self._pass_ready(ts_ns, items)
+        self._connections.expire(min(ts_ns, self._queue[0][0]) if self._queue else ts_ns, items)
 
     def close(self, ts_ns: int, items: list[Item]) -> None:
-        """Append what is left, and an End for each connection: the source is at its end at `ts_ns`."""
-        for captured_ns, segment in self._line:
-            self._conversations.feed(segment, captured_ns, items)
+        """Append all remaining items, and an End for each connection, as the source ends at `ts_ns`."""
+        for captured_ns, segment in self._queue:
+            self._connections.feed(segment, captured_ns, items)
         self._clear()
-        self._conversations.close(ts_ns, items)
+        self._connections.close(ts_ns, items)
 
-    def _hand_on(self, ts_ns: int, items: list[Item]) -> None:
-        """Hand on what lacks nothing, or has waited long enough."""
-        line = self._line
+    def _pass_ready(self, ts_ns: int, items: list[Item]) -> None:
+        """Pass on the segments that lack nothing or have timed out."""
+        queue = self._queue
         count = 0
-        for captured_ns, segment in line:
-            if self._conversations.lacks(segment):
-                # Where times jump, back or ahead, they tell nothing: then the next packet was waited for.
-                patience_ns, most = PATIENCE_NS, MOST_WAITING
+        for captured_ns, segment in queue:
+            if self._connections.must_wait(segment):
+                # At a jump of times in either direction they are meaningless: then only the next packet is
+                # awaited.
+                timeout_ns, max_count = REORDER_TIMEOUT_NS, MAX_WAITING
                 if segment.flags & RST:
-                    patience_ns, most = self._reset_patience_ns, MOST_BEHIND_RESET
-                if abs(ts_ns - captured_ns) < patience_ns and len(line) - count <= most:
+                    timeout_ns, max_count = self._reset_timeout_ns, MAX_BEHIND_RESET
+                if abs(ts_ns - captured_ns) < timeout_ns and len(queue) - count <= max_count:
                     break
-                self._conversations.excuse(segment)
-            self._conversations.feed(segment, captured_ns, items)
+                self._connections.waive(segment)
+            self._connections.feed(segment, captured_ns, items)
             count += 1
             self._flows[segment.flow] -= 1
-        del line[:count]
-        if not line:
+        del queue[:count]
+        if not queue:
             self._clear()
 
     def _clear(self) -> None:
-        self._line.clear()
+        self._queue.clear()
         self._flows.clear()
         self._resets.clear()
 
-    def _enter(self, segment: Segment, ts_ns: int) -> None:
-        """Put a segment into the line: last, or before whatever must have been sent after it."""
-        line, flow = self._line, segment.flow
+    def _insert(self, segment: Segment, ts_ns: int) -> None:
+        """Insert a segment into the queue: last, or before segments that must have been sent after it."""
+        queue, flow = self._queue, segment.flow
         peer = reverse(flow)
         if segment.flags & RST:
-            if not any(waiting.flags & RST and waiting.flow == flow for _, waiting in line):
-                self._resets[flow] = ts_ns, self._conversations.acknowledged(flow)
+            if not any(waiting.flags & RST and waiting.flow == flow for _, waiting in queue):
+                self._resets[flow] = ts_ns, self._connections.acknowledged(flow)
         elif not segment.flags & SYN and (flow in self._resets or peer in self._resets):
             self._reconsider_resets(segment, peer, ts_ns)
-        place = behind = len(line)
+        place = behind = len(queue)
         following: Segment | None = None
         ours_looked_at, theirs_looked_at = not self._flows[flow], not self._flows[peer]
-        # Numbers grow along the line, so whoever waits before one that was sent earlier was, too. A SYN may
+        # Numbers grow along the queue, so segments before an earlier one were also sent earlier. A SYN may
         # begin another connection between the same ports.
         while behind and not (ours_looked_at and theirs_looked_at):
             behind -= 1
-            captured_ns, waiting = line[behind]
-            if abs(ts_ns - captured_ns) >= PATIENCE_NS and self._resets:
-                # It waits behind a RST only: a segment that comes so late is a retransmission.
+            captured_ns, waiting = queue[behind]
+            if abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS and self._resets:
+                # The other one waits only behind a RST: a segment that is this late is a retransmission.
                 break
             if segment.flags & RST and not waiting.flags & SYN:
-                # A RST may have the number of an old acknowledgment: it does not show what came before.
+                # A RST may have the number of an old acknowledgment, which does not show what preceded it.
                 continue
             if waiting.flow == peer and _acknowledges(segment, waiting):
-                # It answers this one, and so it was sent later: it is a retransmission if its number is old.
+                # The segment acknowledges this one, so it was sent later; with an old number it is a
+                # retransmission.
                 break
             if waiting.flow == flow:
                 if waiting.flags & SYN and not segment.flags & SYN and _is_after(segment.seq, waiting.seq):
-                    # Whatever waits before this SYN is of an earlier connection between the same ports.
+                    # All segments before this SYN belong to an earlier connection between the same ports.
                     break
                 is_older = waiting.seq == segment.seq and _is_after(waiting.ack, segment.ack)
                 if _is_after(waiting.seq, segment.seq) or (is_older and not segment.payload):
@@ -142,7 +145,7 @@ class TcpOrder:
                     ours_looked_at = True
             elif waiting.flow == peer:
                 if waiting.flags & RST and not segment.flags & (SYN | RST):
-                    # Who has been reset sends nothing more.
+                    # A side that has been reset sends nothing more.
                     place = behind
                 elif waiting.flags & ACK and _is_after(waiting.ack, segment.seq):
                     place = behind
@@ -150,20 +153,20 @@ class TcpOrder:
                     theirs_looked_at = True
         again = None
         if following is not None and not segment.flags & SYN:
-            segment, again = _parted(segment, following.seq)
-        # It was sent no later than what waits behind it, so that is its time.
-        line.insert(place, (line[place][0] if place < len(line) else ts_ns, segment))
+            segment, again = _split(segment, following.seq)
+        # It was sent no later than the segment behind it, so it gets that time.
+        queue.insert(place, (queue[place][0] if place < len(queue) else ts_ns, segment))
         self._flows[flow] += 1
         if again is not None:
-            self._enter(again, ts_ns)
+            self._insert(again, ts_ns)
 
     def _reconsider_resets(self, segment: Segment, peer: bytes, ts_ns: int) -> None:
         """Withdraw the RSTs that a segment refutes, and postpone those that its sender has not received."""
-        line = self._line
-        for place in reversed(range(len(line))):
-            captured_ns, waiting = line[place]
+        queue = self._queue
+        for place in reversed(range(len(queue))):
+            captured_ns, waiting = queue[place]
             if waiting.flow == segment.flow and waiting.flags & SYN:
-                # A RST before this SYN is of an earlier connection between the same ports.
+                # A RST before this SYN belongs to an earlier connection between the same ports.
                 return
             if not waiting.flags & RST:
                 continue
@@ -171,32 +174,32 @@ class TcpOrder:
                 # Its bytes stay, as in Wireshark. Its acknowledgment may be as false as the RST.
                 withdrawn = copy(waiting)
                 withdrawn.flags &= ~(RST | ACK)
-                line[place] = captured_ns, withdrawn
-            elif waiting.flow == peer and abs(ts_ns - captured_ns) >= PATIENCE_NS:
-                # This was not sent before the RST: it is no packet that the capture has swapped.
-                del line[place]
-                line.append((ts_ns, waiting))
+                queue[place] = captured_ns, withdrawn
+            elif waiting.flow == peer and abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS:
+                # The segment was not sent before the RST: too late for a packet swapped by the capture.
+                del queue[place]
+                queue.append((ts_ns, waiting))
 
     def _refutes(self, segment: Segment, ts_ns: int, reset: Segment, place: int) -> bool:
-        """Return True if this was sent after the RST of the same sender at a place in the line."""
+        """Return True if `segment` was sent after its sender's RST at `place` in the queue."""
         reset_ns, acknowledged = self._resets[segment.flow]
         if (
             segment.flags & ACK
-            and abs(ts_ns - reset_ns) >= PATIENCE_NS
+            and abs(ts_ns - reset_ns) >= REORDER_TIMEOUT_NS
             and _is_after(segment.ack, acknowledged)
         ):
             return True
         end = _end_of(segment)
-        if not _is_after(end, reset.seq) or not self._conversations.is_news(segment):
+        if not _is_after(end, reset.seq) or not self._connections.is_news(segment):
             return False
         return all(
             waiting.flow != segment.flow or _is_after(end, _end_of(waiting))
-            for _, waiting in self._line[:place]
+            for _, waiting in self._queue[:place]
         )
 
 
 def _acknowledges(segment: Segment, other: Segment) -> bool:
-    """Return True if a segment acknowledges something that the other side has sent with another one."""
+    """Return True if a segment acknowledges bytes or a FIN of `other`."""
     return bool(
         segment.flags & ACK
         and (other.payload or other.missing or other.flags & FIN)
@@ -205,13 +208,13 @@ def _acknowledges(segment: Segment, other: Segment) -> bool:
 
 
 def _end_of(segment: Segment) -> int:
-    """Return the sequence number behind a segment; its FIN counts like a byte (RFC 9293, 3.4)."""
+    """Return the sequence number after a segment; its FIN counts as one byte (RFC 9293, 3.4)."""
     size = len(segment.payload) + segment.missing + bool(segment.flags & FIN)
     return (segment.seq + size) % (1 << 32)
 
 
-def _parted(segment: Segment, number: int) -> tuple[Segment, Segment | None]:
-    """A segment up to a sequence number, and the rest of its bytes: these were captured before."""
+def _split(segment: Segment, number: int) -> tuple[Segment, Segment | None]:
+    """Split a segment at a sequence number; the second part, if any, was captured before."""
     size = (number - segment.seq) % (1 << 32)
     if size >= len(segment.payload):
         return segment, None

@@ -1,8 +1,8 @@
-"""UDP conversations: which datagrams belong together, who is the client, and where each byte stands.
+"""UDP flows: assignment of datagrams to streams, with client, server and byte offsets.
 
-UDP has no connections (RFC 768), so a stream here is all that goes between two `ip:port` pairs until both
-have been silent for long. What the datagrams say is not looked at; who can tell from that which side is the
-server is asked through `orient`.
+UDP has no connections (RFC 768), so a stream here is all traffic between two `ip:port` pairs until both have
+been silent for a long time. The content is only passed to `detect_direction`, which may tell which side is
+the server.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from collections.abc import Iterator
 from heapq import nsmallest
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Item, Stream
-from kiebitz.proxy.capture.duplicate_packets import Repeats
+from kiebitz.proxy.capture.duplicate_packets import DuplicateDetector
 from kiebitz.proxy.capture.packets import Datagram, endpoints
 from kiebitz.proxy.flows.packet_clock import DISORDER_NS
-from kiebitz.proxy.flows.server_detection import Orient, Servers, reverse
+from kiebitz.proxy.flows.server_detection import DirectionDetector, ServerRegistry, reverse
 
 DEFAULT_IDLE_NS = 600_000_000_000
 JUMP_NS = 1_800_000_000_000
-"""A clock that jumps ahead by more from one datagram to the next of the same flow was set.
+"""Longest forward step between two datagrams of a flow; with a longer one the clock was set.
 
-Neither side was silent then: a client that begins anew after a long silence does so from another port.
+Neither side was silent then: a client that restarts after a long silence uses another port.
 """
 
-# Under 1 kB each.
+# Each takes less than 1 kB.
 DEFAULT_MAX_STREAMS = 16_384
 
 
 class _Pair:
-    """Two endpoints and their current stream, if they have one that has not ended."""
+    """Two endpoints and their current stream, if it has not ended."""
 
-    __slots__ = ("client_flow", "has_repeats", "last_ns", "server_flow", "stream")
+    __slots__ = ("client_flow", "has_duplicates", "last_ns", "server_flow", "stream")
 
     def __init__(self, client_flow: bytes, server_flow: bytes) -> None:
-        # The flow of the datagrams that the client sends, and of those that the server sends.
+        # The flows of the datagrams from the client and from the server.
         self.client_flow = client_flow
         self.server_flow = server_flow
         self.last_ns = 0
         self.stream: Stream | None = None
-        self.has_repeats = False
+        self.has_duplicates = False
 
 
 class _Side:
-    """One direction of a stream, found by its flow."""
+    """One direction of a stream, looked up by its flow."""
 
     __slots__ = ("direction", "offset", "pair", "stream")
 
@@ -53,41 +53,40 @@ class _Side:
         self.offset = 0
 
 
-class UdpConversations:
-    """Sorts datagrams into streams, as they come.
+class UdpFlows:
+    """An assignment of datagrams to streams as they arrive.
 
     The server is, in this order: the side whose port is in `server_ports`, if exactly one is; an endpoint
-    that `orient` has recognised as a server before; the side that `orient` names now; the side that was it
-    in the last stream of this pair; the receiver of the first datagram. What a stream has begun with stays.
+    that was detected as a server before; the side that `detect_direction` identifies now; the server of the
+    pair's last stream; the receiver of the first datagram. The roles of a stream never change.
 
-    A stream ends when neither side has sent for `idle_ns`; the next datagram begins a new one. The jumps of a
-    clock that was set do not count. There are at
-    most `max_streams` at once, else those that have been silent longest end.
+    A stream ends when neither side has sent for `idle_ns`; the next datagram opens a new one. Jumps of a
+    clock that was set do not count. Beyond `max_streams`, those that have been silent longest are evicted.
     """
 
     def __init__(
         self,
         stream_ids: Iterator[int],
-        orient: Orient,
+        detect_direction: DirectionDetector,
         server_ports: frozenset[int],
         idle_ns: int = DEFAULT_IDLE_NS,
         max_streams: int = DEFAULT_MAX_STREAMS,
     ) -> None:
         self._stream_ids = stream_ids
-        self._servers = Servers(server_ports, orient)
+        self._servers = ServerRegistry(server_ports, detect_direction)
         self._idle_ns = idle_ns
         self._max_streams = max_streams
-        # Sides of open streams by their flow; all pairs, also those whose stream has ended, by both flows.
+        # Sides of open streams by flow; all pairs, including those whose stream has ended, by both flows.
         self._sides: dict[bytes, _Side] = {}
         self._pairs: dict[bytes, _Pair] = {}
-        self._repeats = Repeats()
-        # The time by which silence is measured: that of the packets and a shift, as their clock was set.
+        self._duplicates = DuplicateDetector()
+        # The time for measuring silence: the packets' time plus a shift for clock adjustments.
         self._now_ns = 0
         self._shift_ns = 0
         self._next_sweep_ns = 0
 
     def feed(self, datagram: Datagram, ts_ns: int, items: list[Item]) -> None:
-        """Append the Chunk of a datagram to `items`, after the End of streams that are idle by now."""
+        """Append the Chunk of a datagram to `items`, after an End for each stream that is idle by now."""
         flow, payload, missing, identification = datagram
         side = self._sides.get(flow)
         now_ns = ts_ns + self._shift_ns
@@ -99,8 +98,8 @@ class UdpConversations:
         if now_ns >= self._next_sweep_ns:
             self.expire(ts_ns, items)
             side = self._sides.get(flow)
-        if self._repeats.is_repeated(datagram, ts_ns) and side is not None:
-            self._tell_repeated(side, ts_ns, identification, items)
+        if self._duplicates.is_duplicate(datagram, ts_ns) and side is not None:
+            self._report_duplicate(side, ts_ns, identification, items)
             return
         if side is None or now_ns - side.pair.last_ns > self._idle_ns:
             side = self._open(flow, payload, ts_ns, items)
@@ -110,24 +109,24 @@ class UdpConversations:
         items.append(Chunk(side.stream, side.direction, ts_ns, offset, payload, missing))
 
     def expect_copies(self, skew_ns: int) -> None:
-        """Take a datagram that comes again after `skew_ns`, about, for a copy of another capture."""
-        self._repeats.expect_copies(skew_ns)
+        """Treat a datagram that is repeated after about `skew_ns` as a copy from another capture."""
+        self._duplicates.expect_copies(skew_ns)
 
-    def _tell_repeated(self, side: _Side, ts_ns: int, identification: int, items: list[Item]) -> None:
-        """Tell of the first datagram of a stream that came again."""
-        if side.pair.has_repeats:
+    def _report_duplicate(self, side: _Side, ts_ns: int, identification: int, items: list[Item]) -> None:
+        """Report the first duplicate datagram of a stream."""
+        if side.pair.has_duplicates:
             return
-        side.pair.has_repeats = True
+        side.pair.has_duplicates = True
         how = (
             "captured twice" if identification else "captured twice, or sent twice without an identification"
         )
-        text = f"a datagram was {how}: it counts once, as does whatever else of this stream comes again so"
+        text = f"a datagram was {how}: it counts once, as do further duplicates in this stream"
         items.append(
             Fault(side.stream, side.direction, ts_ns, side.offset, "captured-twice", text, severity="note")
         )
 
     def expire(self, ts_ns: int, items: list[Item]) -> None:
-        """Append an End for each stream that is idle at `ts_ns`; a live source calls this now and then."""
+        """Append an End for each stream that is idle at `ts_ns`; live sources must call this regularly."""
         now_ns = ts_ns + self._shift_ns
         self._next_sweep_ns = now_ns + self._idle_ns // 8
         for pair in self._open_pairs():
@@ -135,7 +134,7 @@ class UdpConversations:
                 self._end_idle(pair, items)
 
     def close(self, ts_ns: int, items: list[Item]) -> None:
-        """Append an End for each stream that is still open: the source is at its end at `ts_ns`."""
+        """Append an End for each open stream, as the source ends at `ts_ns`."""
         for pair in self._open_pairs():
             self._end(pair, ts_ns, "end", items)
 
@@ -143,14 +142,16 @@ class UdpConversations:
         return [side.pair for side in self._sides.values() if side.direction == "c2s"]
 
     def _open(self, flow: bytes, payload: bytes, ts_ns: int, items: list[Item]) -> _Side:
-        """Begin a stream with a datagram; give the side that sent it."""
+        """Open a stream with its first datagram; return the side that sent it."""
         pair = self._pairs.get(flow)
         if pair is not None and pair.stream is not None:
             self._end_idle(pair, items)
         if pair is None and len(self._pairs) >= 2 * self._max_streams:
             self._make_room(ts_ns, items)
         source, destination = endpoints(flow)
-        direction = self._servers.known(flow) or self._servers.recognise(flow, payload, source, destination)
+        direction = self._servers.known_direction(flow) or self._servers.detect(
+            flow, payload, source, destination
+        )
         if direction is None:
             direction = "s2c" if pair is not None and flow == pair.server_flow else "c2s"
         if direction == "c2s":
@@ -161,13 +162,13 @@ class UdpConversations:
             client, server = destination, source
         pair.stream = stream = Stream(next(self._stream_ids), "udp", client, server, ts_ns)
         self._pairs[pair.client_flow] = self._pairs[pair.server_flow] = pair
-        # The client's last, for the socket that sends to itself: its two flows are one.
+        # The client is assigned last, for a socket that sends to itself: its two flows are one.
         self._sides[pair.server_flow] = _Side(pair, stream, "s2c")
         self._sides[pair.client_flow] = _Side(pair, stream, "c2s")
         return self._sides[flow]
 
     def _make_room(self, ts_ns: int, items: list[Item]) -> None:
-        """Forget the eighth of the pairs that has been silent longest, so that this is seldom to do."""
+        """Evict the eighth of the pairs that has been silent longest, so that this is rarely needed."""
         pairs = {id(pair): pair for pair in self._pairs.values()}.values()
         for pair in nsmallest(self._max_streams // 8 + 1, pairs, key=lambda pair: pair.last_ns):
             if pair.stream is not None:

@@ -1,6 +1,6 @@
-"""Processes of ours: how one is started, and how a recorder follows its parent's journal to its end.
+"""Child processes: their start, and how a recorder follows its parent's journal to the end.
 
-The forwarder is the recorder's parent. When it is gone, however it went, the recorder reads what is left and
+The forwarder is the recorder's parent. When it ends, for any reason, the recorder reads the rest and
 finishes.
 """
 
@@ -22,13 +22,13 @@ from typing import ParamSpec
 from kiebitz.dissectors.model import Item
 from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.system import clock
-from kiebitz.proxy.system.cpu_affinity import Aside
-from kiebitz.proxy.system.deferred_signals import ENDING, held_signals
+from kiebitz.proxy.system.cpu_affinity import CoreSharing
+from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS, deferred_signals
 
 _POLL_SECONDS = 0.02
 
 _NICENESS = 10
-"""The recorder's. Measured on two busy cores: the relay passes on a third more, and half as late at p99."""
+"""The recorder's niceness. On two busy cores the relay forwards a third more, with half the p99 latency."""
 
 _SAFE_PATH = "PYTHONSAFEPATH"
 
@@ -38,39 +38,42 @@ P = ParamSpec("P")
 def start_child(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> SpawnProcess:
     """Run `target` in a fresh process; it and its arguments must be picklable.
 
-    Its clock is this process's. The process's `sentinel` is readable when it has died, its `exitcode` says
-    how. Keep the object as long as this process runs: a recorder takes its loss for the forwarder's death.
-    Raises OSError.
+    The child uses this process's clock. Its `sentinel` becomes readable when it ends; `exitcode` tells how.
+    Keep the returned object while this process runs: losing it looks like the forwarder's death to a
+    recorder.
+
+    Raises:
+        OSError: the process cannot be started.
     """
     process = multiprocessing.get_context("spawn").Process(
         target=_run, args=(clock.origin_ns(), target, args, kwargs)
     )
-    with held_signals(), safe_path():
-        # Its own start, which is part of the first process.start(), unblocks the signals.
+    with deferred_signals(), safe_path():
+        # Started explicitly: process.start() would start it first, and its start unblocks the signals.
         resource_tracker.ensure_running()
         # The child inherits the blocked signals: they must not reach it while it is still importing.
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        signal.pthread_sigmask(signal.SIG_BLOCK, TERMINATION_SIGNALS)
         process.start()
     return process
 
 
-def start_copy(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> BaseProcess:
-    """Run `target` in a copy of this process, in which all is loaded already, or else as `start_child` does.
+def start_fork(target: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> BaseProcess:
+    """Run `target` in a fork of this process, with all modules loaded, or otherwise as `start_child` does.
 
-    A lock that another thread holds would stay held in a copy, so a process with threads is not copied; nor
-    is one on macOS, whose own libraries do not stand it. A copy takes 0.02 s CPU, a fresh process 0.2 s.
+    A process with threads is not forked, as a lock held by another thread would stay locked; nor is one on
+    macOS, whose system libraries do not support it. A fork takes 0.02 s CPU, a fresh process 0.2 s.
     """
     if sys.platform != "linux" or threading.active_count() > 1:
         return start_child(target, *args, **kwargs)
     arguments = (clock.origin_ns(), target, args, kwargs)
     process = multiprocessing.get_context("fork").Process(target=_run, args=arguments)
-    with held_signals():
+    with deferred_signals():
         process.start()
     return process
 
 
-def get_ready() -> None:
-    """Start what the first child needs beside it, whose start unblocks signals: before any is held.
+def start_resource_tracker() -> None:
+    """Start multiprocessing's resource tracker, whose start unblocks signals, before signals are deferred.
 
     Raises OSError.
     """
@@ -80,10 +83,13 @@ def get_ready() -> None:
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Let the interpreters that are started meanwhile look for no module in the current folder.
+    """Keep interpreters that are started within the context from importing modules from the current folder.
 
-    multiprocessing starts them with -c, for which that folder comes first: whoever has planted a
-    `multiprocessing.py` there would have it run. Raises OSError where the environment cannot say so.
+    multiprocessing starts them with -c, for which that folder comes first: a planted `multiprocessing.py`
+    there would be executed.
+
+    Raises:
+        OSError: the environment variable has no effect, as this interpreter ignores the environment.
     """
     if sys.flags.ignore_environment and not sys.flags.safe_path:
         raise OSError(
@@ -104,47 +110,48 @@ def safe_path() -> Iterator[None]:
 def _run(
     origin_ns: int, target: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> None:
-    # Its times are compared with its parent's.
+    # The child's times are compared with its parent's.
     clock.adopt(origin_ns)
-    # Ctrl-C and a service manager signal all processes. The parent then says what is to be done: a recorder,
-    # say, must live on until it has read the journal's end.
-    for number in ENDING:
+    # Ctrl-C and service managers signal all processes, but the parent decides what its children do: a
+    # recorder must live until it has read the end of the journal.
+    for number in TERMINATION_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINATION_SIGNALS)
     target(*args, **kwargs)
 
 
-def give_way() -> None:
-    """Let others go first where cores are short: clients, while what is behind waits in the journal."""
+def lower_priority() -> None:
+    """Lower this process's priority: clients go first, as the journal can buffer the backlog."""
     os.nice(_NICENESS)
 
 
 def follow(reader: JournalReader) -> Iterator[list[Item]]:
-    """Yield what the journal holds, batch by batch, until it was ended or its writer's process is gone.
+    """Yield the journal's items in batches until it ends or its writer's process is gone.
 
-    Only inside a process of `start_child`. A batch is empty when nothing came for 20 ms, so that the
-    caller can commit. Afterwards `reader.stopped` tells a clean end from a killed forwarder.
-    Raises JournalError as `JournalReader.read` does.
+    Only for child processes made by `start_child`. A batch is empty if nothing arrived for 20 ms, so that the
+    caller can commit. Afterwards `reader.stopped` distinguishes a clean end from a killed forwarder. Raises
+    JournalError as `JournalReader.read` does.
     """
     parent = multiprocessing.parent_process()
     if parent is None:
         raise RuntimeError("a journal is followed in a child of the process that writes it")
-    aside = Aside(parent.pid)
+    sharing = CoreSharing(parent.pid)
     gone = False
     while True:
         items = reader.read()
-        aside.look(items[-1].ts_ns if items else None)
+        sharing.update(items[-1].ts_ns if items else None)
         if items:
             yield items
         elif reader.stopped or gone:
             return
         else:
             yield items
-            # Asked before the next read: what was written before the parent's death is then read, too.
+            # Checked before the next read, which then includes all that was written before the parent's
+            # death.
             gone = bool(wait([parent.sentinel], _POLL_SECONDS))
 
 
 def read_rest(reader: JournalReader) -> Iterator[list[Item]]:
-    """Yield the items of a journal that nobody writes any more. Raises JournalError."""
+    """Yield the items of a journal that has no writer any more. Raises JournalError."""
     while items := reader.read():
         yield items

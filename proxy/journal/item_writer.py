@@ -1,22 +1,22 @@
-"""A journal of items, for a source that gives them (a sniffer), and not records as they come (a relay)."""
+"""A journal writer for sources of items (a sniffer) rather than of records (a relay)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
-from kiebitz.proxy.journal.writer import Flaw, JournalWriter
+from kiebitz.proxy.journal.writer import FaultDetails, JournalWriter
 
 
-class ItemJournal:
-    """Writes items to `journal`, which counts their streams itself."""
+class ItemWriter:
+    """Writes items to `journal`, which numbers their streams itself."""
 
     def __init__(self, journal: JournalWriter) -> None:
         self.journal = journal
         self._numbers: dict[Stream, int] = {}
 
     def write(self, items: Iterable[Item]) -> None:
-        """Write items in order; a stream begins with its first one."""
+        """Write items in order; the first item of a stream opens it."""
         for item in items:
             stream = item.stream
             number = self._numbers.get(stream)
@@ -36,10 +36,10 @@ class ItemJournal:
         elif isinstance(item, Gap):
             journal.gap(number, item.direction, item.ts_ns, item.offset, item.length)
         elif isinstance(item, Fault):
-            flaw = Flaw(
+            details = FaultDetails(
                 item.code, item.text, item.length, item.group, item.blame, item.expected, item.severity
             )
-            journal.flaw(number, item.direction, item.ts_ns, item.offset, flaw)
+            journal.detailed_fault(number, item.direction, item.ts_ns, item.offset, details)
         elif isinstance(item, End):
             journal.end(number, item.ts_ns, item.reason)
             del self._numbers[item.stream]

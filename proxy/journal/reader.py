@@ -1,10 +1,10 @@
-"""Reads a journal (`proxy/journal/writer.py`) while it is being written, and deletes what is safe elsewhere.
+"""Reader of a journal that is still being written; deletes what is safe elsewhere.
 
-Before a reader deletes segments it notes in `start.json` what one who comes after it must know of them: how
-many items they held, and which streams were open at their end.
+The format is described in `proxy/journal/writer.py`. Before a reader deletes segments, it saves what its
+successor must know in `start.json`: the number of items in them, and the streams that were open at their end.
 
-The folder is opened once, and its files from there, so that nobody can put others in their place. No number
-in them makes a reader wait, take more memory than they have bytes, or give what no database holds.
+The folder is opened once, and its files relative to it, so that none can be replaced. No number in the files
+makes a reader wait, use more memory than the files' size, or return values that the database cannot hold.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from kiebitz.proxy.journal.writer import (
     ALTERED,
     CHUNK,
     CUT,
+    DETAILED_FAULT,
     END,
     FAULT,
-    FLAW,
     GAP,
     HEAD,
     LENGTH,
@@ -51,7 +51,7 @@ from kiebitz.proxy.journal.writer import (
     OPEN,
     START,
     STOP,
-    Flaw,
+    FaultDetails,
     is_journal_file,
     segment_name,
 )
@@ -59,10 +59,10 @@ from kiebitz.proxy.journal.writer import (
 _READ_BYTES = 1 << 20
 
 _MAX_START_BYTES = 64 << 20
-"""More than the streams take that can be open at once."""
+"""Exceeds the size of all streams that can be open at once."""
 
 _MAX_OFFSET = 1 << 62
-"""No stream is so long. A database's numbers end a little above."""
+"""Maximum offset in a stream; a database's integers end a little above."""
 
 _Number = Annotated[int, msgspec.Meta(ge=1, le=(1 << 32) - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=_MAX_OFFSET)]
@@ -71,19 +71,19 @@ _Nanoseconds = Annotated[int, msgspec.Meta(ge=-_MAX_OFFSET, le=_MAX_OFFSET)]
 _ALTERED = msgspec.msgpack.Decoder(
     tuple[_Count, Action, str, _Nanoseconds | None, bytes | None, str | None, str | None]
 )
-"""As `JournalWriter.altered` writes it."""
+"""Decoder for the payload that `JournalWriter.altered` writes."""
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-_FLAW = msgspec.msgpack.Decoder(Flaw)
+_FAULT_DETAILS = msgspec.msgpack.Decoder(FaultDetails)
 
 
 class JournalError(KiebitzError):
-    """The journal is damaged: it holds something that no writer wrote."""
+    """The journal is damaged: it contains data that no writer wrote."""
 
 
 class _Start(msgspec.Struct):
-    """The beginning of the oldest segment that is there: what came before it in this journal."""
+    """State of the journal at the beginning of its oldest existing segment."""
 
     segment: _Number = 1
     items: _Count = 0
@@ -92,16 +92,25 @@ class _Start(msgspec.Struct):
 
 
 class JournalReader:
-    """Reads the journal in `directory` while it is being written; it need not have any segment yet.
+    """A reader for the journal in `directory` while it is being written; there may be no segment yet.
 
-    The ids of the streams are `base` plus the stream's number in the journal. `stopped` becomes true when the
-    writer's own end of the journal was read. Nothing is deleted before `release()`.
+    `stopped` becomes True once the writer's end-of-journal record was read. Nothing is deleted before
+    `release()`.
 
-    A reader that died is followed by one that passes over the first `skip` items of the journal, as they are
-    safe elsewhere, and goes on with the streams that are `known` from there. `identity` is the folder's, as
-    the writer has it. Raises JournalError if another one is in its place, or if what the first reader left
-    cannot be read, or lacks items that are not to be skipped. With None, what was released before is skipped:
-    `items_before` items.
+    A reader that died is followed by one that skips the first `skip` items of the journal, as they are safe
+    elsewhere, and continues with the `known` streams.
+
+    Args:
+        directory: Folder of the journal.
+        base: Added to a stream's number in the journal to form its id.
+        skip: Number of items to skip, counted from the journal's beginning; None skips the released ones,
+            whose number is then in `items_before`.
+        known: Streams that were already open.
+        identity: Device and inode of the folder, as the writer has them.
+
+    Raises:
+        JournalError: the folder was replaced, or the first reader's state is unreadable or lacks items that
+            are not to be skipped.
     """
 
     def __init__(
@@ -134,7 +143,7 @@ class JournalReader:
         self._streams: dict[int, Stream] = {}
         for number, transport, client, server, opened_ns in self._start.open:
             self._open(number, transport, client, server, opened_ns)
-        # Whoever noted the start may have died before it deleted what comes before that.
+        # The process that saved the start may have died before it deleted older segments.
         first = segment_name(self._number)
         self._consumed = [
             name
@@ -143,9 +152,10 @@ class JournalReader:
         ]
 
     def read(self, limit: int = 4096) -> list[Item]:
-        """The next items, at most `limit` and about 1 MiB; none if nothing more is there yet. Never waits.
+        """Return the next items, at most `limit` and about 1 MiB; none if none is available. Never blocks.
 
-        Raises JournalError at a damaged record, once all that is before it was returned.
+        Raises:
+            JournalError: the next record is damaged; all items before it have been returned.
         """
         items: list[Item] = []
         while True:
@@ -163,16 +173,16 @@ class JournalReader:
                 return items
             if damage is not None:
                 raise damage
-            if not skipped and not self._fill():
+            if not skipped and not self._read_more():
                 return items
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the items returned last were all that had been written by then."""
+        """True if the items returned last were all that had been written by then."""
         return self._has_seen_end and len(self._window) - self._at < HEAD.size
 
-    def waiting(self) -> int:
-        """About how many items have been written and not yet returned: what their bytes make on average."""
+    def backlog(self) -> int:
+        """Estimate how many written items have not been returned yet, from the average item size."""
         written = 0
         with suppress(FileNotFoundError):
             for number in count(self._number):
@@ -182,16 +192,16 @@ class JournalReader:
         return round(unread * self._parsed_items / self._parsed_bytes) if self._parsed_bytes else 0
 
     def release(self) -> None:
-        """Say that all items returned so far are safe elsewhere; segments with nothing else are deleted.
+        """Declare all returned items safe elsewhere, and delete the segments that contain nothing else.
 
-        The last segment stays: whoever comes after this reader finds the journal's end in it.
+        The last segment stays: the next reader finds the journal's end in it.
         """
         if not self._consumed:
             return
         try:
             self._write_start()
         except OSError:
-            # The disk is full. The segments stay for whoever comes after this reader, until this works.
+            # The disk is full. The segments stay for a later call or the next reader.
             return
         for name in self._consumed:
             with suppress(FileNotFoundError):
@@ -199,7 +209,7 @@ class JournalReader:
         self._consumed.clear()
 
     def close(self) -> None:
-        """Close the files; what was not released stays on disk."""
+        """Close the files; unreleased segments stay on disk."""
         self._close_segment()
         if self._folder >= 0:
             os.close(self._folder)
@@ -211,7 +221,7 @@ class JournalReader:
             self._fd = -1
 
     def _parse(self, items: list[Item], limit: int) -> None:
-        """Append the window's whole records to `items`."""
+        """Append the window's complete records to `items`."""
         window, at = self._window, self._at
         unpack, head_size = HEAD.unpack_from, HEAD.size
         last_head = len(window) - head_size
@@ -221,8 +231,13 @@ class JournalReader:
                 body = at + head_size
                 end = body + length
                 longest = MAX_PAYLOAD if kind != ALTERED else MAX_ALTERED
-                if not OPEN <= kind <= FLAW or direction > 1 or length > longest or offset > _MAX_OFFSET:
-                    raise JournalError(self._damage(at))
+                if (
+                    not OPEN <= kind <= DETAILED_FAULT
+                    or direction > 1
+                    or length > longest
+                    or offset > _MAX_OFFSET
+                ):
+                    raise JournalError(self._damage_text(at))
                 if end > len(window):
                     return
                 if kind == CHUNK:
@@ -238,10 +253,12 @@ class JournalReader:
                     items.append(End(self._streams.pop(number), ts_ns, window[body:end].decode()))
                 else:
                     stream = self._streams[number]
-                    items.append(_rare(kind, stream, DIRECTIONS[direction], ts_ns, offset, window[body:end]))
+                    items.append(
+                        _decode_rare(kind, stream, DIRECTIONS[direction], ts_ns, offset, window[body:end])
+                    )
                 at = end
         except (KeyError, ValueError, StructError, msgspec.MsgspecError) as error:
-            raise JournalError(self._damage(at)) from error
+            raise JournalError(self._damage_text(at)) from error
         finally:
             self._parsed_bytes += at - self._at
             self._at = at
@@ -251,13 +268,13 @@ class JournalReader:
             self._base + number, transport, client, server, opened_ns
         )
 
-    def _damage(self, at: int) -> str:
+    def _damage_text(self, at: int) -> str:
         path = self._directory / segment_name(self._number)
-        return f"The journal is damaged: {path}, byte {self._position + at}, holds no record."
+        return f"The journal is damaged: {path}, byte {self._position + at}: no valid record."
 
-    def _fill(self) -> bool:
-        """Look for more bytes after the last whole record; false if there are none now."""
-        # Asked first: if there is a successor, then what is read next is all of this segment.
+    def _read_more(self) -> bool:
+        """Read more bytes after the last complete record; return False if there are none now."""
+        # Checked first: if there is a successor, the next read returns the rest of this segment.
         succeeded = self._has_segment(self._number + 1)
         if self._fd < 0:
             try:
@@ -265,11 +282,12 @@ class JournalReader:
             except FileNotFoundError:
                 return False
             except OSError as error:
-                raise JournalError(f"{self._damage(0)[:-1]}: {error.strerror}.") from error
+                raise JournalError(f"{self._damage_text(0)[:-1]}: {error.strerror}.") from error
         self._position += self._at
         rest = len(self._window) - self._at
         self._at = 0
-        # The rest is read again rather than joined to what follows; a long record thus ends up in one window.
+        # The rest is read again rather than joined to what follows, so that a long record ends up in one
+        # window.
         self._window = os.pread(self._fd, rest + _READ_BYTES, self._position)
         self._has_seen_end = not succeeded and len(self._window) < rest + _READ_BYTES
         if len(self._window) > rest:
@@ -279,13 +297,13 @@ class JournalReader:
         return succeeded
 
     def _advance(self) -> None:
-        """Go to the next segment. What remains of this one is half a record, which the writer calls lost."""
+        """Go to the next segment. The writer reports an incomplete record at the end of this one as lost."""
         self._close_segment()
         self._consumed.append(segment_name(self._number))
         self._number += 1
         self._position = self._at = 0
         self._window = b""
-        # Not noted before `release`: until then the next reader begins where this one did.
+        # Saved only by `release`: until then, the next reader starts where this one did.
         self._start = _Start(
             self._number,
             self._items,
@@ -293,7 +311,7 @@ class JournalReader:
         )
 
     def _open_folder(self, identity: tuple[int, int] | None) -> int:
-        """A descriptor of the folder itself: not of what a link leads to, nor of another one."""
+        """Open the folder itself: not the target of a link, nor a replacement."""
         try:
             folder = os.open(
                 self._directory,
@@ -304,17 +322,17 @@ class JournalReader:
         there = os.fstat(folder)
         if identity is not None and (there.st_dev, there.st_ino) != identity:
             os.close(folder)
-            raise JournalError(f"The journal is lost: {self._directory} is another folder now.")
+            raise JournalError(f"The journal is lost: {self._directory} was replaced by another folder.")
         return folder
 
     def _open_file(self, name: str) -> int:
-        """A descriptor of a file in the folder, to read it. Raises OSError, also if it is none."""
+        """Open a file of the folder for reading. Raises OSError, also if it is not a regular file."""
         descriptor = os.open(
             name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder
         )
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "this is no file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         return descriptor
 
     def _has_segment(self, number: int) -> bool:
@@ -336,14 +354,14 @@ class JournalReader:
         except (OSError, msgspec.DecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise JournalError(f"The journal is damaged: {self._directory / START}: {reason}.") from error
-        # The segment in which its writer stood is never deleted before it.
+        # The segment that the start names is never deleted before a newer start is saved.
         if not self._has_segment(start.segment):
             raise JournalError(f"The journal is damaged: there is no {segment_name(start.segment)}.")
         return start
 
     def _write_start(self) -> None:
-        """Note where this reader stands, at once or not at all. Raises OSError."""
-        # A reader that died may have left one that is not whole.
+        """Save the reader's state atomically. Raises OSError."""
+        # A reader that died may have left an incomplete file.
         descriptor = os.open(
             NEW_START,
             os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
@@ -355,19 +373,23 @@ class JournalReader:
         os.replace(NEW_START, START, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
 
-def _rare(kind: int, stream: Stream, direction: Direction, ts_ns: int, offset: int, payload: bytes) -> Item:
-    """The item of a record that hardly any stream has. Raises what a payload that no writer wrote raises."""
+def _decode_rare(
+    kind: int, stream: Stream, direction: Direction, ts_ns: int, offset: int, payload: bytes
+) -> Item:
+    """Decode a record of a rare kind. Invalid payloads raise the exceptions that `_parse` handles."""
     if kind == GAP:
         length = LENGTH.unpack(payload)[0] if payload else None
-        return Gap(stream, direction, ts_ns, offset, _within(length))
+        return Gap(stream, direction, ts_ns, offset, _checked_length(length))
     if kind == CUT:
         (missing,) = LENGTH.unpack_from(payload)
-        return Chunk(stream, direction, ts_ns, offset, payload[LENGTH.size :], _within(missing))
+        return Chunk(stream, direction, ts_ns, offset, payload[LENGTH.size :], _checked_length(missing))
     if kind == FAULT:
         code, text = payload.decode().split("\0")
         return Fault(stream, direction, ts_ns, offset, code, text)
-    if kind == FLAW:
-        return Fault(stream, direction, ts_ns, offset, *msgspec.structs.astuple(_FLAW.decode(payload)))
+    if kind == DETAILED_FAULT:
+        return Fault(
+            stream, direction, ts_ns, offset, *msgspec.structs.astuple(_FAULT_DETAILS.decode(payload))
+        )
     passed_on, action, rule, sent_ns, original, name, fields = _ALTERED.decode(payload)
     if fields is not None:
         _FIELDS.decode(fields)
@@ -377,8 +399,8 @@ def _rare(kind: int, stream: Stream, direction: Direction, ts_ns: int, offset: i
 L = TypeVar("L", int, None)
 
 
-def _within(length: L) -> L:
-    """A number of bytes that a database holds. Raises ValueError."""
+def _checked_length(length: L) -> L:
+    """Return a length if the database can hold it. Raises ValueError."""
     if length is not None and length > _MAX_OFFSET:
-        raise ValueError("no stream is so long")
+        raise ValueError("the length exceeds that of any stream")
     return length

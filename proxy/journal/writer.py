@@ -1,11 +1,11 @@
-"""The journal between the forwarder and the recorder: an append-only spool on disk, in segments.
+"""The journal between the forwarder and the recorder: an append-only queue on disk, in segments.
 
-The forwarder writes what it forwarded with `JournalWriter`, another process reads it with `JournalReader`.
-They share nothing but the directory: a slow reader never slows the writer, memory is bounded on both sides,
-and when either is killed, whatever was flushed is still there (and in practice never left the page cache).
+The forwarder writes forwarded traffic with `JournalWriter`; another process reads it with `JournalReader`.
+They share only the directory: a slow reader never slows the writer, memory is bounded on both sides, and if
+either is killed, all flushed records remain (and in practice never left the page cache).
 
 Segments are named `00000001.journal`, `00000002.journal` and so on. Each is a sequence of records and never
-changes once it has a successor; a record cut short at its end counts as not written. A record is a head and
+changes once it has a successor; an incomplete record at its end counts as not written. A record is a head and
 its payload:
 
     kind u8 | direction u8 | 2 bytes of padding | stream u32 | payload length u32 | time i64, ns | offset u64
@@ -29,35 +29,35 @@ from kiebitz.dissectors.model import Blame, Direction, Group, Severity, Transpor
 from kiebitz.proxy.alterer import Mark
 
 MAX_PAYLOAD = 1 << 20
-"""No record carries more bytes than this; a head that says so is damage."""
+"""Maximum payload of a record in bytes; a larger length in a head means damage."""
 
 FLUSH_BYTES = 64 << 10
 _MAX_LOST_STREAMS = 16_384
-"""How many streams that came and went while nothing could be written are remembered for later."""
+"""Maximum number of remembered streams that began and ended while nothing could be written."""
 
 HEAD = Struct("<BBxxIIqQ")
 """A record's head."""
 
 LENGTH = Struct("<Q")
-"""A gap's payload: how many bytes are missing; nothing where nobody knows."""
+"""A gap's payload: the number of missing bytes; empty if unknown."""
 
-OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED, CUT, FLAW = range(1, 10)
-"""The kinds of records: a stream begins, bytes, bytes that are missing, a fault, a stream ends, no more.
+OPEN, CHUNK, GAP, FAULT, END, STOP, ALTERED, CUT, DETAILED_FAULT = range(1, 10)
+"""Kinds of records: stream opened, bytes, missing bytes, fault, stream ended, end of the journal.
 
-Then an alteration by Kiebitz. The last two come from captures only: a datagram that was cut, with how much of
-it is missing before its bytes, and a fault with all that is known of it. A reader that is older than a kind
-takes it for damage.
+Then an alteration by Kiebitz. The last two come from captures only: a truncated datagram, with the number of
+missing bytes before its bytes, and a fault with all details. An older reader takes an unknown kind for
+damage.
 """
 
 MAX_ALTERED = 2 * MAX_PAYLOAD + (64 << 10)
-"""An alteration carries no more bytes than this: what was sent, and the same again as fields."""
+"""Maximum payload of an alteration: the original bytes, and as much again for the fields."""
 
-_LONGEST_RULE = 4096
-_LONGEST_NAME = 1024
+_MAX_RULE = 4096
+_MAX_NAME = 1024
 
 
-class Flaw(msgspec.Struct, array_like=True):
-    """What a capture shows to be wrong with a stream, as a `Fault` has it."""
+class FaultDetails(msgspec.Struct, array_like=True):
+    """Details of a fault that a capture reveals, with the fields of `Fault`."""
 
     code: str
     text: str
@@ -69,7 +69,7 @@ class Flaw(msgspec.Struct, array_like=True):
 
 
 class _Head(msgspec.Struct):
-    """One record as it lies in a buffer, from `start` to `end`, its payload from `body`."""
+    """A record's position in a buffer, from `start` to `end` with its payload from `body`, and its head."""
 
     start: int
     body: int
@@ -81,8 +81,8 @@ class _Head(msgspec.Struct):
     offset: int
 
 
-class _Loss(msgspec.Struct):
-    """What could not be written of one stream: its first and last record, and per direction a hole."""
+class _StreamLoss(msgspec.Struct):
+    """Unwritten records of one stream: its first and last record, and one gap per direction."""
 
     opening: bytes | None = None
     ending: bytes | None = None
@@ -91,25 +91,25 @@ class _Loss(msgspec.Struct):
 
     @property
     def length(self) -> int:
-        """Number of bytes that are lost in both directions."""
+        """Number of lost bytes in both directions."""
         return sum(length for _, _, length in self.holes.values())
 
 
-class _Forgotten(msgspec.Struct):
-    """Streams that began and ended while nothing could be written, and are not recorded at all."""
+class _UnrecordedStreams(msgspec.Struct):
+    """Totals of streams that began and ended while nothing could be written, and are not recorded at all."""
 
     streams: int = 0
     length: int = 0
     """Number of bytes."""
 
-    def add(self, loss: _Loss) -> None:
-        """Count a stream that is forgotten."""
+    def add(self, loss: _StreamLoss) -> None:
+        """Count an unrecorded stream."""
         self.streams += 1
         self.length += loss.length
 
 
-def _heads(data: bytes | bytearray) -> Iterator[_Head]:
-    """Walk over whole records; only for what this process has written itself."""
+def _iter_heads(data: bytes | bytearray) -> Iterator[_Head]:
+    """Yield the heads of complete records; only for data that this process has written itself."""
     start = 0
     while start < len(data):
         kind, direction, number, length, ts_ns, offset = HEAD.unpack_from(data, start)
@@ -119,31 +119,31 @@ def _heads(data: bytes | bytearray) -> Iterator[_Head]:
 
 
 START = "start.json"
-"""What a reader notes for one who comes after it."""
+"""File with a reader's state for its successor."""
 
 NEW_START = "start.new"
-"""The same, until it is written to its end."""
+"""Name of that file until it is complete."""
 
 _SEGMENT = re.compile(r"\d{8,}\.journal", re.A)
 
 
 def segment_name(number: int) -> str:
-    """The name of a segment's file; they are counted from 1."""
+    """Return the file name of a segment, numbered from 1."""
     return f"{number:08}.journal"
 
 
 def is_segment(name: str) -> bool:
-    """True if a file in a journal's folder is named like one of its segments."""
+    """Return True if a file in a journal's folder is named like a segment."""
     return _SEGMENT.fullmatch(name) is not None
 
 
 def is_journal_file(name: str) -> bool:
-    """True if a file in a journal's folder belongs to the journal."""
+    """Return True if a file in a journal's folder belongs to the journal."""
     return is_segment(name) or name in (START, NEW_START)
 
 
-def _spooled_bytes(directory: Path) -> int:
-    """The size of all segments; the reader may be deleting some meanwhile."""
+def _journal_bytes(directory: Path) -> int:
+    """Return the total size of all segments, some of which the reader may be deleting."""
     total = 0
     for path in directory.glob("*.journal"):
         with suppress(FileNotFoundError):
@@ -152,20 +152,30 @@ def _spooled_bytes(directory: Path) -> int:
 
 
 class JournalWriter:
-    """Writes a journal into `directory`, which is made (mode 0700) if need be and must hold none yet.
+    """A writer for a journal in `directory`, which is created (mode 0700) if needed and must not contain one.
 
-    `identity` tells the folder from all others: its device and its inode.
-    Nothing is on disk before `flush()`; the buffer is flushed by itself at 64 KiB. `on_pending` is called
-    when the first record enters an empty buffer, so that the owner can plan a flush.
+    `identity` distinguishes the folder from all others: its device and inode. Nothing is on disk before
+    `flush()`; the buffer flushes itself at 64 KiB. `on_pending` is called when the first record enters an
+    empty buffer, so that the owner can schedule a flush.
 
-    If the disk fails or is full, `has_room` says that it is full enough, or more than `max_bytes` are waiting
-    for the reader, the writer raises nothing: it drops records, tells `on_trouble` in a sentence, tries again
-    every `retry_seconds`, and when that works writes first where the holes are, as gaps of known length; no
-    stream's beginning or end is lost, but faults are, and of alterations there is left that something is
-    missing. `on_trouble` hears when it works again, too.
+    No error is raised if the disk fails or is full, if `has_room` returns False, or if more than `max_bytes`
+    await the reader. The writer then drops records, reports that to `on_trouble` in a sentence, and retries
+    every `retry_seconds`. Once that works, it reports that too, and first writes the losses as gaps of known
+    length. Every stream's beginning and end is kept. Faults are lost, and alterations leave only an empty
+    gap.
 
-    Raises OSError if the first segment cannot be made, or if the folder is there already and is another
-    user's, or open to others; ValueError if `max_bytes` is under three segments.
+    Args:
+        directory: Folder of the journal.
+        on_trouble: Callback for sentences about losses and recovery.
+        has_room: Returns False if the disk counts as full.
+        max_bytes: Maximum size of all segments on disk.
+        segment_bytes: Size at which a segment is followed by the next one.
+        retry_seconds: Interval between attempts to write again.
+
+    Raises:
+        OSError: the first segment cannot be created, or the folder exists and belongs to another user or is
+            accessible to others.
+        ValueError: `max_bytes` is less than three segments.
     """
 
     def __init__(
@@ -189,9 +199,9 @@ class JournalWriter:
         self._retry_seconds = retry_seconds
         self._retry_at = 0.0
         self._buffer = bytearray()
-        self._losing = False
-        self._lost: dict[int, _Loss] = {}
-        self._forgotten = _Forgotten()
+        self._is_dropping = False
+        self._lost: dict[int, _StreamLoss] = {}
+        self._unrecorded = _UnrecordedStreams()
         self._abandoned = False
         self._streams = 0
         self._number = 0
@@ -203,32 +213,32 @@ class JournalWriter:
         except FileExistsError:
             is_new = False
         there = directory.lstat()
-        # Where a file system knows no owners, at least what is made now is new.
+        # On file systems without owners, a folder created just now is accepted.
         if not is_new and (there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) & 0o077):
-            raise PermissionError(errno.EPERM, "this folder is open to others", str(directory))
+            raise PermissionError(errno.EPERM, "this folder is accessible to other users", str(directory))
         self.identity = (there.st_dev, there.st_ino)
         self._next_segment()
 
     @property
-    def is_losing(self) -> bool:
+    def is_dropping(self) -> bool:
         """True while records are dropped."""
-        return self._losing
+        return self._is_dropping
 
     @property
     def streams(self) -> int:
-        """How many have begun."""
+        """Number of streams opened so far."""
         return self._streams
 
     def open(self, transport: Transport, client: str, server: str, ts_ns: int) -> int:
-        """Begin a stream between two `ip:port`; the answer is its number, counted from 1."""
+        """Open a stream between two `ip:port` and return its number, counted from 1."""
         self._streams += 1
         payload = "\0".join((transport, client, server)).encode()
-        self._put(OPEN, 0, self._streams, ts_ns, 0, payload)
+        self._append(OPEN, 0, self._streams, ts_ns, 0, payload)
         return self._streams
 
     def chunk(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
-        """Write one datagram or piece of a byte stream, of at most `MAX_PAYLOAD` bytes, maybe none."""
-        # The forwarder's hot path: _put, spelled out.
+        """Write one datagram or piece of a byte stream of at most `MAX_PAYLOAD` bytes; it may be empty."""
+        # The forwarder's hot path: an inlined _append.
         buffer = self._buffer
         if not buffer:
             self.on_pending()
@@ -240,62 +250,66 @@ class JournalWriter:
     def cut(
         self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes, missing: int
     ) -> None:
-        """Write a datagram of which a capture lacks the last `missing` bytes."""
-        self._put(CUT, direction == "s2c", number, ts_ns, offset, LENGTH.pack(missing) + data)
+        """Write a datagram whose last `missing` bytes were not captured."""
+        self._append(CUT, direction == "s2c", number, ts_ns, offset, LENGTH.pack(missing) + data)
 
     def gap(self, number: int, direction: Direction, ts_ns: int, offset: int, length: int | None) -> None:
-        """Write that bytes are missing; None where nobody knows how many."""
+        """Write a gap of missing bytes; `length` is None if unknown."""
         payload = b"" if length is None else LENGTH.pack(length)
-        self._put(GAP, direction == "s2c", number, ts_ns, offset, payload)
+        self._append(GAP, direction == "s2c", number, ts_ns, offset, payload)
 
-    def flaw(self, number: int, direction: Direction, ts_ns: int, offset: int, flaw: Flaw) -> None:
-        """Write a fault with all that is known of it."""
-        self._put(FLAW, direction == "s2c", number, ts_ns, offset, msgspec.msgpack.encode(flaw))
+    def detailed_fault(
+        self, number: int, direction: Direction, ts_ns: int, offset: int, details: FaultDetails
+    ) -> None:
+        """Write a fault with all its details."""
+        self._append(
+            DETAILED_FAULT, direction == "s2c", number, ts_ns, offset, msgspec.msgpack.encode(details)
+        )
 
     def fault(self, number: int, direction: Direction, ts_ns: int, offset: int, code: str, text: str) -> None:
-        """Write what the network said about a stream."""
-        self._put(FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
+        """Write a network error of a stream."""
+        self._append(FAULT, direction == "s2c", number, ts_ns, offset, f"{code}\0{text}".encode())
 
     def altered(
         self, number: int, direction: Direction, ts_ns: int, offset: int, length: int, mark: Mark
     ) -> None:
-        """Write what was done to a message, right before the `length` bytes that are passed on for it.
+        """Write an alteration, right before the `length` bytes that are forwarded for it.
 
-        What is longer than a record can be is cut: the rule, the name, the bytes that were sent. Fields of
-        such a length are left out.
+        Rule, name and original bytes are truncated if they exceed a record's limits; fields that do are left
+        out.
         """
         fields = mark.fields_json
-        # As MessagePack: how many bytes are passed on, and then all of the mark.
+        # As MessagePack: the number of forwarded bytes, then all of the mark.
         payload = (
             length,
             mark.action,
-            mark.rule[:_LONGEST_RULE],
+            mark.rule[:_MAX_RULE],
             mark.sent_ns,
             None if mark.original is None else mark.original[:MAX_PAYLOAD],
-            None if mark.name is None else mark.name[:_LONGEST_NAME],
+            None if mark.name is None else mark.name[:_MAX_NAME],
             None if fields is None or len(fields.encode()) > MAX_PAYLOAD else fields,
         )
         encoded = msgspec.msgpack.encode(payload)
-        self._put(ALTERED, direction == "s2c", number, ts_ns, offset, encoded)
+        self._append(ALTERED, direction == "s2c", number, ts_ns, offset, encoded)
 
     def end(self, number: int, ts_ns: int, reason: str) -> None:
-        """Write that a stream is over; nothing may follow on it."""
-        self._put(END, 0, number, ts_ns, 0, reason.encode())
+        """Write the end of a stream; nothing may follow on it."""
+        self._append(END, 0, number, ts_ns, 0, reason.encode())
 
     def flush(self) -> None:
-        """Hand everything to the operating system, with one write."""
+        """Pass all buffered records to the operating system in one write."""
         data = self._buffer
         if not data:
             return
         self._buffer = bytearray()
         if self._abandoned:
             return
-        if self._losing:
+        if self._is_dropping:
             if time.monotonic() < self._retry_at:
-                self._lose(data, 0)
+                self._note_loss(data, 0)
                 return
-            data = self._holes() + data
-            lost = self._lost_in_words()
+            data = self._gap_records() + data
+            lost = self._loss_text()
             self._lost.clear()
         written = 0
         try:
@@ -307,38 +321,40 @@ class JournalWriter:
                 while written < len(view):
                     written += os.write(self._fd, view[written:])
         except OSError as error:
-            self._failed(error, data, written)
+            self._handle_write_error(error, data, written)
         else:
             self._size += written
-            if self._losing:
-                self._losing = False
-                self._forgotten = _Forgotten()
+            if self._is_dropping:
+                self._is_dropping = False
+                self._unrecorded = _UnrecordedStreams()
                 self._on_trouble(
-                    f"The journal can be written again: traffic is recorded from here on; {lost} are missing."
+                    f"The journal can be written again: traffic is recorded from now on; {lost} are missing."
                 )
 
     def abandon(self) -> None:
-        """Write nothing from here on: there is nobody left to read it. What is on disk stays there."""
+        """Stop writing, as there is no reader any more; what is on disk stays there."""
         self._abandoned = True
         self._buffer.clear()
         self._lost.clear()
         self._close_segment()
 
     def close(self) -> None:
-        """Write that this is the journal's end, as far as the disk allows, and close it."""
-        self._put(STOP, 0, 0, 0, 0, b"")
+        """Write the end of the journal, if the disk allows, and close it."""
+        self._append(STOP, 0, 0, 0, 0, b"")
         self._retry_at = 0.0
-        # There is always room for so little, and for saying what was lost.
+        # There is always room for this little, and for the gaps.
         self._has_room = lambda: True
         self.flush()
-        if self._losing:
+        if self._is_dropping:
             self._on_trouble(
-                f"The journal could not be written to its end: {self._lost_in_words()} are missing, and are "
+                f"The journal could not be written to its end: {self._loss_text()} are missing, and are "
                 "not recorded as missing."
             )
         self._close_segment()
 
-    def _put(self, kind: int, direction: int, number: int, ts_ns: int, offset: int, payload: bytes) -> None:
+    def _append(
+        self, kind: int, direction: int, number: int, ts_ns: int, offset: int, payload: bytes
+    ) -> None:
         if not self._buffer:
             self.on_pending()
         self._buffer += HEAD.pack(kind, direction, number, len(payload), ts_ns, offset) + payload
@@ -347,7 +363,7 @@ class JournalWriter:
 
     def _next_segment(self) -> None:
         self._close_segment()
-        if _spooled_bytes(self._directory) + self._segment_bytes > self._max_bytes:
+        if _journal_bytes(self._directory) + self._segment_bytes > self._max_bytes:
             raise OSError(errno.EDQUOT, f"{self._max_bytes} bytes are waiting for the recorder")
         path = self._directory / segment_name(self._number + 1)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -359,30 +375,31 @@ class JournalWriter:
             os.close(self._fd)
             self._fd = -1
 
-    def _failed(self, error: OSError, data: bytearray, written: int) -> None:
-        """Note the loss of all records from the first that was not written whole."""
+    def _handle_write_error(self, error: OSError, data: bytearray, written: int) -> None:
+        """Register the loss of all records from the first one that was not written completely."""
         self._retry_at = time.monotonic() + self._retry_seconds
         if written:
-            # Half a record may be on disk. A successor tells the reader that it will never be whole.
+            # An incomplete record may be on disk. A successor segment tells the reader that it stays
+            # incomplete.
             self._close_segment()
-        self._lose(data, written)
-        if not self._losing:
-            self._losing = True
+        self._note_loss(data, written)
+        if not self._is_dropping:
+            self._is_dropping = True
             self._on_trouble(
                 f"The journal cannot be written: {error.strerror}. Traffic is forwarded but not recorded."
             )
 
-    def _lose(self, data: bytearray, written: int) -> None:
-        for head in _heads(data):
-            if head.end <= written or head.kind in (FAULT, FLAW, STOP):
+    def _note_loss(self, data: bytearray, written: int) -> None:
+        for head in _iter_heads(data):
+            if head.end <= written or head.kind in (FAULT, DETAILED_FAULT, STOP):
                 continue
-            loss = self._lost.setdefault(head.number, _Loss())
+            loss = self._lost.setdefault(head.number, _StreamLoss())
             if head.kind == OPEN:
                 loss.opening = bytes(data[head.start : head.end])
             elif head.kind == END:
                 loss.ending = bytes(data[head.start : head.end])
                 if loss.opening is not None and len(self._lost) > _MAX_LOST_STREAMS:
-                    self._forgotten.add(self._lost.pop(head.number))
+                    self._unrecorded.add(self._lost.pop(head.number))
             else:
                 if head.kind == CHUNK:
                     length = head.end - head.body
@@ -390,24 +407,24 @@ class JournalWriter:
                     (missing,) = LENGTH.unpack_from(data, head.body)
                     length = head.end - head.body - LENGTH.size + missing
                 elif head.kind == ALTERED or head.end == head.body:
-                    # Nobody is to be blamed for what follows: a hole says so, even if it is of no bytes.
+                    # A gap, even of 0 bytes, tells readers to blame no peer for what follows.
                     length = 0
                 else:
                     (length,) = LENGTH.unpack_from(data, head.body)
                 ts_ns, offset, before = loss.holes.get(head.direction, (head.ts_ns, head.offset, 0))
                 loss.holes[head.direction] = (ts_ns, offset, before + length)
 
-    def _lost_in_words(self) -> str:
-        """Return how many bytes of how many streams are lost."""
-        streams = len(self._lost) + self._forgotten.streams
-        total = sum(loss.length for loss in self._lost.values()) + self._forgotten.length
+    def _loss_text(self) -> str:
+        """Return the number of lost bytes and streams as text."""
+        streams = len(self._lost) + self._unrecorded.streams
+        total = sum(loss.length for loss in self._lost.values()) + self._unrecorded.length
         of_streams = f"{total:,} bytes of {streams:,} stream{'' if streams == 1 else 's'}"
-        if not self._forgotten.streams:
+        if not self._unrecorded.streams:
             return of_streams
-        return f"{of_streams} ({self._forgotten.streams:,} of which are not recorded at all)"
+        return f"{of_streams} ({self._unrecorded.streams:,} of which are not recorded at all)"
 
-    def _holes(self) -> bytearray:
-        """The records that say what was lost, stream by stream."""
+    def _gap_records(self) -> bytearray:
+        """Return the records that describe the losses, stream by stream."""
         records = bytearray()
         for number, loss in self._lost.items():
             records += loss.opening or b""

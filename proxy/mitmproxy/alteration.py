@@ -1,7 +1,7 @@
-"""What a connection through the relay's mitmproxy is taken for where its bytes are altered.
+"""mitmproxy layers for connections whose bytes are altered.
 
-What comes is sent on the detour; what comes back at once is passed on at once, and later ones come into the
-layer as events of their own, so that TLS around it stays in order.
+Received bytes are fed to the alteration pipeline. Output that it returns immediately is sent immediately;
+later output enters the layer as events of its own, so that an enclosing TLS layer stays in order.
 """
 
 from __future__ import annotations
@@ -21,85 +21,82 @@ from mitmproxy.proxy.layers import TCPLayer, UDPLayer
 from mitmproxy.proxy.server import ConnectionHandler
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.proxy.mitmproxy.streams import Streams
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
 
 Connections = Mapping[str | tuple[object, ...], ConnectionHandler]
-"""mitmproxy's handlers, by the id of their client."""
+"""mitmproxy's connection handlers by the id of their client."""
 
 
 @dataclass
-class _PassedOn(Event):
-    """Bytes come back from the detour."""
+class _DataReleased(Event):
+    """Bytes released by the pipeline."""
 
     direction: Direction
     data: bytes
 
 
 @dataclass
-class _Ended(Event):
-    """A direction ends behind all that came back of it."""
+class _DirectionEnded(Event):
+    """The end of a direction, after all its released bytes."""
 
     direction: Direction
 
 
-class _Reset(Event):
-    """The connection is to be reset."""
+class _ConnectionReset(Event):
+    """A reset of the connection by the pipeline."""
 
 
-class _Detoured(Layer):
-    """What both transports share: it is a layer, and where the detour passes bytes on."""
+class _AlteredLayer(Layer):
+    """Base class for both transports: a mitmproxy layer that is also the pipeline's output."""
 
     context: Context
 
-    def begin(self, streams: Streams, connections: Connections) -> None:
-        """To be called once the layer is made."""
+    def attach(self, streams: StreamJournal, connections: Connections) -> None:
+        """Connect a new layer to its streams and handlers; must be called first."""
         self._streams = streams
         self._connections = connections
         self._is_inside = False
-        self._waits = False
-        self._held_back: dict[Direction, asyncio.Event] = {}
-        """From which side nothing more is read; set when that is over."""
+        self._is_hooked = False
+        self._paused_senders: dict[Direction, asyncio.Event] = {}
+        """Directions whose sender is paused; the event is set when that ends."""
         self._events: list[Event] = []
-        """What the detour gave back while it was asked."""
+        """Output that the pipeline returned immediately."""
 
-    def pass_on(self, direction: Direction, data: bytes) -> None:
-        """Give bytes to the receiver."""
-        self._take(_PassedOn(direction, data))
+    def deliver(self, direction: Direction, data: bytes) -> None:
+        self._enqueue(_DataReleased(direction, data))
 
     def end(self, direction: Direction) -> None:
-        """Pass on an end."""
-        self._take(_Ended(direction))
+        self._enqueue(_DirectionEnded(direction))
 
     def reset(self) -> None:
-        """mitmproxy passes a reset on as an end; so does this."""
-        self._take(_Reset())
+        """Close both sides: mitmproxy forwards a reset as an end, too."""
+        self._enqueue(_ConnectionReset())
 
-    def hold_back(self, direction: Direction, is_held: bool) -> None:
-        """Read no more from the sender, or read on."""
+    def set_paused(self, direction: Direction, is_paused: bool) -> None:
         handler = self._connections.get(self.context.client.id)
         if handler is None or self.context.client.transport_protocol != "tcp":
             return
-        if not self._waits:
-            self._waits = True
-            # Between two pieces of a connection its task waits here, and nowhere else.
+        if not self._is_hooked:
+            self._is_hooked = True
+            # A connection's task passes here between two pieces, and nowhere else.
             handler.drain_writers = partial(  # type: ignore[method-assign] # There is no hook for it.
                 self._wait, handler, handler.drain_writers
             )
-        if is_held:
-            self._held_back[direction] = asyncio.Event()
-        elif direction in self._held_back:
-            self._held_back.pop(direction).set()
+        if is_paused:
+            self._paused_senders[direction] = asyncio.Event()
+        elif direction in self._paused_senders:
+            self._paused_senders.pop(direction).set()
 
     async def _wait(self, handler: ConnectionHandler, drain: Callable[[], Awaitable[None]]) -> None:
-        """Wait in the task of a connection as long as nothing more is to be read from it."""
+        """Block the task of a connection while its sender is paused."""
         await drain()
         for direction in DIRECTIONS:
             io = handler.transports.get(self._from(direction))
             if io is not None and io.handler is asyncio.current_task():
-                while direction in self._held_back:
-                    await self._held_back[direction].wait()
+                while direction in self._paused_senders:
+                    await self._paused_senders[direction].wait()
 
-    def _take(self, event: Event) -> None:
+    def _enqueue(self, event: Event) -> None:
         if self._is_inside:
             self._events.append(event)
             return
@@ -115,8 +112,8 @@ class _Detoured(Layer):
     def _to(self, direction: Direction) -> Connection:
         return self.context.server if direction == "c2s" else self.context.client
 
-    def _detour(self, event: Event) -> bool:
-        """Send what has come on its detour; False if it is no such thing."""
+    def _feed_pipeline(self, event: Event) -> bool:
+        """Feed received bytes or an end to the pipeline; return False for anything else."""
         client, server = self.context.client, self.context.server
         if not isinstance(event, DataReceived | ConnectionClosed):
             return False
@@ -124,25 +121,27 @@ class _Detoured(Layer):
         self._is_inside = True
         try:
             if isinstance(event, ConnectionClosed):
-                return client.transport_protocol == "tcp" and self._streams.ended(client.id, direction)
+                return client.transport_protocol == "tcp" and self._streams.eof_received(client.id, direction)
             transport = client.transport_protocol
-            return self._streams.came(client.id, transport, client, server, direction, event.data, self)
+            return self._streams.data_received(
+                client.id, transport, client, server, direction, event.data, self
+            )
         finally:
             self._is_inside = False
 
-    def _altered(self, event: Event) -> CommandGenerator[bool]:
-        """Do what the detour gave back; whether the event was all its affair."""
-        if isinstance(event, _PassedOn | _Ended | _Reset):
+    def _process(self, event: Event) -> CommandGenerator[bool]:
+        """Feed an event to the pipeline and carry out its output; return False if it must pass unaltered."""
+        if isinstance(event, _DataReleased | _DirectionEnded | _ConnectionReset):
             self._events.append(event)
-        elif not self._detour(event):
+        elif not self._feed_pipeline(event):
             return False
         events, self._events = self._events, []
-        for given in events:
-            if isinstance(given, _PassedOn):
-                if self._to(given.direction).state & ConnectionState.CAN_WRITE:
-                    yield SendData(self._to(given.direction), given.data)
-            elif isinstance(given, _Ended):
-                yield from self._as_ever(ConnectionClosed(self._from(given.direction)))
+        for released in events:
+            if isinstance(released, _DataReleased):
+                if self._to(released.direction).state & ConnectionState.CAN_WRITE:
+                    yield SendData(self._to(released.direction), released.data)
+            elif isinstance(released, _DirectionEnded):
+                yield from self._relay_unaltered(ConnectionClosed(self._from(released.direction)))
             else:
                 for connection in (self.context.client, self.context.server):
                     if connection.state is not ConnectionState.CLOSED:
@@ -150,36 +149,36 @@ class _Detoured(Layer):
         return True
 
     def relay_messages(self, event: Event) -> CommandGenerator[None]:
-        """Where mitmproxy has what comes in passed on."""
-        if not (yield from self._altered(event)):
-            yield from self._as_ever(event)
+        """Relay an event; mitmproxy's hook for everything received."""
+        if not (yield from self._process(event)):
+            yield from self._relay_unaltered(event)
 
     def done(self, event: Event) -> CommandGenerator[None]:
-        """Nothing more is passed on, though the detour may give something back."""
+        """Drop events, including later output of the pipeline, as the connection has ended."""
         yield from ()
 
     @abstractmethod
-    def _as_ever(self, event: Event) -> CommandGenerator[None]:
-        """What is done without a detour."""
+    def _relay_unaltered(self, event: Event) -> CommandGenerator[None]:
+        """Relay an event without alteration."""
 
 
-class _DetouredTcp(_Detoured, TCPLayer):
-    """A byte stream on its detour."""
+class _AlteredTcpLayer(_AlteredLayer, TCPLayer):
+    """A TCP layer with alteration."""
 
-    def _as_ever(self, event: Event) -> CommandGenerator[None]:
+    def _relay_unaltered(self, event: Event) -> CommandGenerator[None]:
         yield from TCPLayer.relay_messages(self, event)
 
 
-class _DetouredUdp(_Detoured, UDPLayer):
-    """Datagrams on their detour."""
+class _AlteredUdpLayer(_AlteredLayer, UDPLayer):
+    """A UDP layer with alteration."""
 
-    def _as_ever(self, event: Event) -> CommandGenerator[None]:
+    def _relay_unaltered(self, event: Event) -> CommandGenerator[None]:
         yield from UDPLayer.relay_messages(self, event)
 
 
-def altered_layer(context: Context, streams: Streams, connections: Connections) -> Layer:
-    """The layer of a connection whose bytes are altered."""
-    kind = _DetouredTcp if context.client.transport_protocol == "tcp" else _DetouredUdp
+def altered_layer(context: Context, streams: StreamJournal, connections: Connections) -> Layer:
+    """Return the layer of a connection whose bytes are altered."""
+    kind = _AlteredTcpLayer if context.client.transport_protocol == "tcp" else _AlteredUdpLayer
     layer = kind(context, ignore=True)
-    layer.begin(streams, connections)
+    layer.attach(streams, connections)
     return layer

@@ -1,6 +1,6 @@
-"""mitmproxy's private keys on disk: they are our own, and nobody else may read them.
+"""Protection of mitmproxy's private keys on disk: they must belong to this user alone.
 
-mitmproxy itself makes WireGuard's keys readable to all, and believes whatever lies in its folder.
+mitmproxy itself makes WireGuard's keys readable to all users, and trusts any file in its folder.
 """
 
 from __future__ import annotations
@@ -14,96 +14,109 @@ from pathlib import Path
 from kiebitz.proxy.relay.endpoints import Notice, RelayError
 
 _PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
-"""The files in mitmproxy's folder that hold a private key."""
+"""The files in mitmproxy's folder that contain a private key."""
 
-_OF_MITMPROXY = "mitmproxy-"
-"""So begin the names of all files that it makes there."""
+_FILE_PREFIX = "mitmproxy-"
+"""Prefix of the names of all files that mitmproxy creates there."""
 
-_ELSEWHERE = "Name a folder of your own with --set confdir=FOLDER."
+_ADVICE = "Choose a folder of your own with --set confdir=FOLDER."
 
 
-def guard_keys(
+def secure_keys(
     folder: Path,
     wireguard: Sequence[Path],
     generate: Callable[[], str],
     on_notice: Notice,
     *,
-    is_mitmproxys: bool,
+    is_dedicated: bool,
 ) -> None:
-    """See that mitmproxy's keys in `folder`, and those in the files `wireguard`, are ours and nobody else's.
+    """Ensure that mitmproxy's keys are this user's and private.
 
-    Files that are not there are made, with keys from `generate`; the authority's is mitmproxy's to make. What
-    others could read is mended, and `on_notice` told of it. A folder that is there is only changed if it
-    `is_mitmproxys` alone. Raises RelayError where somebody else's are in place of ours.
+    Missing files are created with keys from `generate`, except that of the authority, which mitmproxy
+    creates. Permissions that let others read keys are fixed.
+
+    Args:
+        folder: mitmproxy's folder.
+        wireguard: Files with WireGuard keys.
+        generate: Returns a new WireGuard key.
+        on_notice: Callback for fixed permissions.
+        is_dedicated: True if only mitmproxy uses the folder; only then are an existing folder's permissions
+            changed.
+
+    Raises:
+        RelayError: a file or folder belongs to another user.
     """
     try:
-        _guard_folder(folder, is_mitmproxys)
+        _secure_folder(folder, is_dedicated)
         for name in _PRIVATE:
-            _guard_file(folder / name, on_notice)
+            _secure_file(folder / name, on_notice)
         for path in wireguard:
-            if not _guard_file(path, on_notice):
-                _make(path, generate)
+            if not _secure_file(path, on_notice):
+                _write_wireguard_keys(path, generate)
     except OSError as error:
         raise RelayError(
-            f"Keys cannot be kept in {error.filename or folder}: {error.strerror}. {_ELSEWHERE}"
+            f"Keys cannot be kept in {error.filename or folder}: {error.strerror}. {_ADVICE}"
         ) from error
 
 
-def _guard_folder(folder: Path, is_mitmproxys: bool) -> None:
+def _secure_folder(folder: Path, is_dedicated: bool) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
         there = folder.stat()
-        if _is_strange(folder.lstat()) or _is_strange(there):
+        if _is_foreign(folder.lstat()) or _is_foreign(there):
             raise RelayError(
-                f"{folder} is another user's, who could read mitmproxy's keys. {_ELSEWHERE}"
+                f"{folder} belongs to another user, who could read mitmproxy's keys. {_ADVICE}"
             ) from None
-        if is_mitmproxys and there.st_mode & 0o077:
+        if is_dedicated and there.st_mode & 0o077:
             folder.chmod(0o700)
         elif there.st_mode & stat.S_IWOTH:
-            raise RelayError(f"{folder} is open to all, who could put keys there. {_ELSEWHERE}") from None
-    for entry in os.scandir(folder):
-        if entry.name.startswith(_OF_MITMPROXY) and _is_strange(entry.stat(follow_symlinks=False)):
             raise RelayError(
-                f"{entry.path} is another user's: remove it, or name a folder with --set confdir=FOLDER."
+                f"{folder} is writable by all users, who could put keys there. {_ADVICE}"
+            ) from None
+    for entry in os.scandir(folder):
+        if entry.name.startswith(_FILE_PREFIX) and _is_foreign(entry.stat(follow_symlinks=False)):
+            raise RelayError(
+                f"{entry.path} belongs to another user: remove it, or choose a folder with "
+                "--set confdir=FOLDER."
             )
 
 
-def _guard_file(path: Path, on_notice: Notice) -> bool:
-    """Whether there is such a file; then it is ours alone. Raises RelayError and OSError."""
+def _secure_file(path: Path, on_notice: Notice) -> bool:
+    """Make an existing key file private; return False if there is none. Raises RelayError and OSError."""
     try:
         named = path.lstat()
     except FileNotFoundError:
         return False
-    if _is_strange(named):
-        raise _strange(path)
-    # A pipe would be waited for.
+    if _is_foreign(named):
+        raise _foreign_error(path)
+    # Do not block on a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         there = os.fstat(descriptor)
         if not stat.S_ISREG(there.st_mode):
-            raise RelayError(f"{path} is no file, and keys are read from one.")
-        if _is_strange(there):
-            raise _strange(path)
+            raise RelayError(f"{path} is not a regular file, as key files must be.")
+        if _is_foreign(there):
+            raise _foreign_error(path)
         if there.st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
             on_notice(
                 f"keys in {path}",
-                f"The rights of {path} let others on this machine read the private keys in it; now they do "
-                "not. If one of them may have done so, delete it: new ones are then made.",
+                f"The permissions of {path} let other users of this machine read its private keys; they have "
+                "been corrected. If they may have been read, delete the file: new keys are then created.",
             )
     finally:
         os.close(descriptor)
     return True
 
 
-def _strange(path: Path) -> RelayError:
-    return RelayError(f"{path} is another user's, who may know the keys in it: remove it, or name another.")
+def _foreign_error(path: Path) -> RelayError:
+    return RelayError(f"{path} belongs to another user, who may know its keys: remove it, or choose another.")
 
 
-def _make(path: Path, generate: Callable[[], str]) -> None:
-    """Make the keys of a WireGuard server and its peer, as mitmproxy reads them. Raises OSError."""
+def _write_wireguard_keys(path: Path, generate: Callable[[], str]) -> None:
+    """Write the keys of a WireGuard server and its peer in mitmproxy's format. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = json.dumps({"server_key": generate(), "client_key": generate()}, indent=4)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -115,5 +128,5 @@ def _make(path: Path, generate: Callable[[], str]) -> None:
         raise
 
 
-def _is_strange(there: os.stat_result) -> bool:
+def _is_foreign(there: os.stat_result) -> bool:
     return there.st_uid != os.geteuid()

@@ -1,19 +1,18 @@
-"""What a connection through the relay's mitmproxy is taken for: bytes, whatever they look like.
+"""Protocol detection for the relay's mitmproxy: all connections are byte streams, whatever they look like.
 
-mitmproxy itself looks for HTTP, DNS and QUIC in them, and takes TLS off wherever it meets it, which only
-works for clients that trust its certificates. Here a client's TLS passes as it is, unless the user says that
-this server's is to be taken off, with mitmproxy's own option: `tcp_hosts` (for DTLS `udp_hosts`), patterns
-for the server's address or the name that the client asks for. `ignore_hosts` and `allow_hosts` mean what they
-mean in mitmproxy: what they leave out is passed on and not recorded.
+mitmproxy itself looks for HTTP, DNS and QUIC, and intercepts all TLS, which only works for clients that trust
+its certificates. Here a client's TLS is forwarded unchanged, unless the user asks to intercept that server's
+with mitmproxy's own option: `tcp_hosts` (for DTLS `udp_hosts`), patterns for the server's address or for the
+name that the client asks for. `ignore_hosts` and `allow_hosts` work as in mitmproxy: excluded connections are
+forwarded and not recorded.
 
-In the mode `reverse:tls` there is TLS to the server in any case, and to the client if he begins with it. The
-name server that a WireGuard peer finds inside the tunnel is left to mitmproxy; what is asked there is not
-recorded.
+In the mode `reverse:tls` there is always TLS to the server, and to the client if it starts TLS. The name
+server that a WireGuard peer finds inside the tunnel is left to mitmproxy; queries to it are not recorded.
 
 The bytes are journaled by mitmproxy's layers, and not by an addon, as flows. For each piece of a flow
-mitmproxy starts a task for the addons, and meanwhile reads on: of 512 MiB sent at once, up to 470 were seen
-to wait in memory. Without a flow it passes a piece on at once, and reads no more while the receiver takes
-none.
+mitmproxy starts a task for the addons, and meanwhile reads on: of 512 MiB sent at once, up to 470 were
+measured in memory. Without a flow it forwards a piece immediately, and stops reading while the receiver
+accepts nothing.
 """
 
 from __future__ import annotations
@@ -32,34 +31,34 @@ from mitmproxy.proxy.mode_specs import ReverseMode, WireGuardMode
 
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.mitmproxy.alteration import Connections, altered_layer
-from kiebitz.proxy.mitmproxy.streams import Streams
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
 
 _HOSTS = ("tcp_hosts", "udp_hosts", "ignore_hosts", "allow_hosts")
 """mitmproxy's options that are patterns for servers."""
 
 _TUNNEL_NAME_SERVER = ("10.0.0.53", 53)
-"""As it stands in the configuration that mitmproxy makes for WireGuard peers."""
+"""Address in the configuration that mitmproxy creates for WireGuard peers."""
 
 _MAX_HELLO = 16 << 10
-"""So many bytes of a client's greeting are waited for, to read in it whom he wants to speak to."""
+"""Maximum bytes of a client's greeting to wait for, as it contains the name of the wanted server."""
 
 
 class PlainLayers:
-    """The addon that decides; what is said is journaled in `streams`.
+    """The addon that chooses layers; traffic is journaled in `streams`.
 
-    `connections` are mitmproxy's handlers of clients, which only a detour needs.
+    `connections` are mitmproxy's connection handlers, which only alteration needs.
     """
 
     name = "nextlayer"
-    """mitmproxy asks for an addon by this name, and warns if there is none."""
+    """mitmproxy looks up this addon by name, and warns if there is none."""
 
-    def __init__(self, streams: Streams, connections: Connections) -> None:
+    def __init__(self, streams: StreamJournal, connections: Connections) -> None:
         self._streams = streams
         self._connections = connections
         self._patterns: dict[str, list[re.Pattern[str]]] = {}
 
     def configure(self, updated: set[str]) -> None:
-        """mitmproxy's hook. Raises OptionsError for what is no pattern."""
+        """Compile the patterns of changed options (mitmproxy hook). Raises OptionsError if invalid."""
         for option in _HOSTS:
             try:
                 self._patterns[option] = [
@@ -69,36 +68,36 @@ class PlainLayers:
                 raise OptionsError(f"{option} is no regular expression: {error}") from error
 
     def next_layer(self, next_layer: NextLayer) -> None:
-        """mitmproxy's hook: set `next_layer.layer`; if it stays None, it comes again with more bytes."""
+        """Set `next_layer.layer` (mitmproxy hook); while it is None, the hook is called with more bytes."""
         context = next_layer.context
         mode = context.client.proxy_mode
         data = next_layer.data_client()
         if isinstance(mode, WireGuardMode) and context.server.address == _TUNNEL_NAME_SERVER:
             next_layer.layer = DNSLayer(context)
-        # To a server whose TLS has failed nothing goes.
+        # Nothing is sent to a server whose TLS has failed.
         elif self._is_ignored(context) or context.server.error:
             tcp = context.client.transport_protocol == "tcp"
             next_layer.layer = TCPLayer(context, ignore=True) if tcp else UDPLayer(context, ignore=True)
         elif context.server.tls:
             next_layer.layer = self._plain(context)
         elif isinstance(mode, ReverseMode):
-            next_layer.layer = _without_tls(context, client_too=starts_like_tls_record(data))
+            next_layer.layer = _tls_layer(context, client_too=starts_like_tls_record(data))
         else:
-            takes_off = self._takes_tls_off(context, data)
-            if takes_off:
-                next_layer.layer = _without_tls(context, client_too=True)
-            elif takes_off is not None:
+            intercepts = self._intercepts_tls(context, data)
+            if intercepts:
+                next_layer.layer = _tls_layer(context, client_too=True)
+            elif intercepts is not None:
                 next_layer.layer = self._plain(context)
 
     def _plain(self, context: Context) -> Layer:
-        if self._streams.detour is not None:
+        if self._streams.pipeline is not None:
             return altered_layer(context, self._streams, self._connections)
         if context.client.transport_protocol == "tcp":
             return _JournaledTcp(context, self._streams)
         return _JournaledUdp(context, self._streams)
 
-    def _takes_tls_off(self, context: Context, data: bytes) -> bool | None:
-        """Whether a client begins with TLS that is to be taken off; None if more of it must come."""
+    def _intercepts_tls(self, context: Context, data: bytes) -> bool | None:
+        """Return True if a client starts TLS that is to be intercepted; None if more bytes are needed."""
         if context.client.transport_protocol == "tcp":
             option, starts, parse = "tcp_hosts", starts_like_tls_record, parse_client_hello
         else:
@@ -132,9 +131,9 @@ class PlainLayers:
 
 
 class _JournaledTcp(TCPLayer):
-    """Passes the pieces of a byte stream on, then journals them."""
+    """A layer that forwards the pieces of a byte stream, then journals them."""
 
-    def __init__(self, context: Context, streams: Streams) -> None:
+    def __init__(self, context: Context, streams: StreamJournal) -> None:
         super().__init__(context, ignore=True)
         self._streams = streams
 
@@ -144,9 +143,9 @@ class _JournaledTcp(TCPLayer):
 
 
 class _JournaledUdp(UDPLayer):
-    """Passes datagrams on, then journals them."""
+    """A layer that forwards datagrams, then journals them."""
 
-    def __init__(self, context: Context, streams: Streams) -> None:
+    def __init__(self, context: Context, streams: StreamJournal) -> None:
         super().__init__(context, ignore=True)
         self._streams = streams
 
@@ -155,15 +154,15 @@ class _JournaledUdp(UDPLayer):
         _journal(self._streams, self.context, event)
 
 
-def _journal(streams: Streams, context: Context, event: Event) -> None:
+def _journal(streams: StreamJournal, context: Context, event: Event) -> None:
     if isinstance(event, DataReceived):
         client, server = context.client, context.server
         direction: Direction = "c2s" if event.connection == client else "s2c"
-        streams.passed_on(client.id, client.transport_protocol, client, server, direction, event.data)
+        streams.journal_data(client.id, client.transport_protocol, client, server, direction, event.data)
 
 
-def _without_tls(context: Context, *, client_too: bool) -> Layer:
-    """TLS to the server, and from the client if he speaks it; what is inside is decided then."""
+def _tls_layer(context: Context, *, client_too: bool) -> Layer:
+    """Return a layer for TLS to the server, and to the client with `client_too`, of any content."""
     layer = ServerTLSLayer(context)
     if client_too:
         layer.child_layer = ClientTLSLayer(context)

@@ -1,10 +1,10 @@
-"""mitmproxy's modes in the relay: a mitmproxy of our own, with the few addons that pass bytes on.
+"""mitmproxy's modes in the relay: an embedded mitmproxy with only the addons that forward bytes.
 
 It runs on the forwarder's event loop and journals like the other relays. It reads no configuration file of
-mitmproxy's, only the settings it is given, but has its keys and certificates where mitmproxy has them: so
-devices that trust them already go on doing so.
+mitmproxy, only the given settings, but uses mitmproxy's keys and certificates, so that devices that trust
+them continue to do so.
 
-This module takes most of a second to import, so only who has such a mode imports it.
+This module takes most of a second to import, so it is imported only for such a mode.
 """
 
 from __future__ import annotations
@@ -41,59 +41,59 @@ from mitmproxy.version import VERSION
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.mitmproxy.keys import guard_keys
+from kiebitz.proxy.mitmproxy.keys import secure_keys
 from kiebitz.proxy.mitmproxy.layers import PlainLayers
-from kiebitz.proxy.mitmproxy.streams import Streams
-from kiebitz.proxy.relay.alteration_pipeline import Detour
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
+from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
 from kiebitz.proxy.relay.endpoints import Notice, RelayError, Route, bind, endpoint_text, resolve
-from kiebitz.proxy.relay.listeners import Listening
+from kiebitz.proxy.relay.listeners import ListenerInfo
 from kiebitz.proxy.relay.modes import Mitmproxy, SettingError, endpoint
 
 _TCP_IDLE_SECONDS = 86_400
-"""mitmproxy itself hangs up after ten minutes without a byte, which a game can take."""
+"""Idle timeout of TCP connections; mitmproxy's own is ten minutes, and a game may be silent for longer."""
 
 _GREETING_SECONDS = 2.0
-"""A client who speaks TLS has begun by then."""
+"""Time after which a client that speaks TLS has started it."""
 
-_SAID_WITH_M = ("mode", "server", "listen_host", "listen_port")
-"""mitmproxy's options that say what `-m` says."""
+_SET_BY_MODE = ("mode", "server", "listen_host", "listen_port")
+"""mitmproxy options that `-m` sets."""
 
 _STOP_SECONDS = 1.0
-"""How long connections have to close when the relay ends."""
+"""Time for connections to close when the relay ends."""
 
 _LOG = logging.getLogger()
-"""The root: mitmproxy, its part in Rust, and asyncio about their tasks log in several places."""
+"""The root logger: mitmproxy, its Rust part, and asyncio for their tasks use several loggers."""
 
 
-class _Ends:
-    """Journals, in `streams`, how connections end, and those that do not come about."""
+class _ConnectionEndAddon:
+    """An addon that journals the ends of connections, and failed ones, in `streams`."""
 
-    def __init__(self, proxyserver: Proxyserver, streams: Streams) -> None:
+    def __init__(self, proxyserver: Proxyserver, streams: StreamJournal) -> None:
         self._proxyserver = proxyserver
         self._streams = streams
 
     def client_disconnected(self, client: Client) -> None:
-        """mitmproxy's hook, when no direction is open any more."""
+        """End the stream once no direction is open (mitmproxy hook)."""
         self._streams.end(client.id)
 
     def server_connect_error(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook."""
-        self._streams.unreachable(data.server.transport_protocol, data.client, data.server)
+        """Report an unreachable server (mitmproxy hook)."""
+        self._streams.report_unreachable(data.server.transport_protocol, data.client, data.server)
 
     def tls_failed_server(self, data: TlsData) -> None:
-        """mitmproxy's hook. It tells of that itself, but leaves a client who speaks no TLS waiting."""
+        """Journal the failure and close the client, which mitmproxy would leave waiting (mitmproxy hook)."""
         client, server = data.context.client, data.context.server
-        text = f"no TLS with the server: {server.error}"
-        self._streams.refused(client.transport_protocol, client, server, "tls", text)
+        text = f"TLS with the server failed: {server.error}"
+        self._streams.record_refused(client.transport_protocol, client, server, "tls", text)
         connection = self._proxyserver.connections.get(client.id)
         if connection is not None and client in connection.transports:
             connection.close_connection(client)
 
 
-class _Clients:
-    """Lets clients in, as many as there may be, for as long as they want to stay, and if they say nothing.
+class _ClientAddon:
+    """An addon that admits clients up to a limit, never times out players, and handles silent clients.
 
-    `servers` has the address of each server of a reverse mode by the name and port that it was given with.
+    `servers` maps the name and port of each reverse mode's server to its address.
     """
 
     def __init__(
@@ -101,48 +101,48 @@ class _Clients:
         proxyserver: Proxyserver,
         servers: Mapping[tuple[str, int], tuple[str, int]],
         idle_seconds: float,
-        most: int,
+        max_clients: int,
         on_notice: Notice,
     ) -> None:
         self._proxyserver = proxyserver
         self._servers = servers
         self._idle_seconds = idle_seconds
-        self._most = most
+        self._max_clients = max_clients
         self._on_notice = on_notice
         self._waiting: set[asyncio.Task[None]] = set()
 
     def client_connected(self, client: Client) -> None:
-        """mitmproxy's hook: with an `error` the client is turned away."""
+        """Reject the client by setting its `error` if there are too many (mitmproxy hook)."""
         idle = _TCP_IDLE_SECONDS if client.transport_protocol == "tcp" else round(self._idle_seconds)
         self._proxyserver.connections[client.id].timeout_watchdog.timeout = idle
-        if len(self._proxyserver.connections) > self._most:
+        if len(self._proxyserver.connections) > self._max_clients:
             client.error = "too many connections"
             self._on_notice(
                 "max-connections",
-                f"{endpoint_text(client.peername)} was turned away: mitmproxy's modes have {self._most} "
-                "connections. Allow more with --max-connections.",
+                f"{endpoint_text(client.peername)} was rejected: mitmproxy's modes have {self._max_clients} "
+                "connections. Raise the limit with --max-connections.",
             )
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook. A name would be asked for again, and might mean another place by now."""
+        """Use the address resolved at the start, as a name might have another one by now (mitmproxy hook)."""
         named = data.server.address
         if isinstance(data.client.proxy_mode, ReverseMode) and named is not None:
             data.server.address = self._servers.get(named, named)
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook. In a reverse mode it waits for the client's first bytes, if need be for ever."""
+        """Limit the wait for the client's first bytes in reverse modes (mitmproxy hook)."""
         if isinstance(data.client.proxy_mode, ReverseMode):
-            task = asyncio.get_running_loop().create_task(self._begin_in_silence(data.client))
+            task = asyncio.get_running_loop().create_task(self._start_silent_client(data.client))
             self._waiting.add(task)
             task.add_done_callback(self._waiting.discard)
 
     def done(self) -> None:
-        """mitmproxy's hook: it ends."""
+        """Cancel pending waits as mitmproxy ends (mitmproxy hook)."""
         for task in self._waiting:
             task.cancel()
 
-    async def _begin_in_silence(self, client: Client) -> None:
-        """Have a client who says nothing taken for one without TLS: the server may be the one to begin."""
+    async def _start_silent_client(self, client: Client) -> None:
+        """Treat a silent client as one without TLS: the server may have to send first."""
         await asyncio.sleep(_GREETING_SECONDS)
         connection = self._proxyserver.connections.get(client.id)
         if connection is not None and isinstance(connection.layer, ReverseProxy):
@@ -151,8 +151,8 @@ class _Clients:
                 await connection.server_event(DataReceived(client, b""))
 
 
-class _Log(logging.Handler):
-    """Makes notices of mitmproxy's warnings and errors; those that come while it starts are also kept."""
+class _NoticeHandler(logging.Handler):
+    """A log handler that turns mitmproxy's warnings and errors into notices; keeps errors of the start."""
 
     def __init__(self, on_notice: Notice) -> None:
         super().__init__(logging.WARNING)
@@ -172,12 +172,14 @@ class _Log(logging.Handler):
 
 
 class MitmproxyRelay:
-    """Relays what all of `modes` say, through one mitmproxy; traffic flows between start and stop.
+    """A relay for all of `modes` through one mitmproxy; forwards between `start` and `stop`.
 
-    `settings` are mitmproxy's options, as OPTION=VALUE. Clients over UDP are forgotten when silent for
-    `idle_seconds`; through WireGuard already after a minute, by mitmproxy's part in Rust. One beyond
-    `max_connections`, over TCP and UDP together, is closed at once. Raises SettingError for an option or a
-    value that mitmproxy does not have, and RelayError if it cannot listen.
+    UDP clients are dropped after `idle_seconds` of silence; those of WireGuard after a minute, by mitmproxy's
+    Rust part. Clients beyond `max_connections`, over TCP and UDP together, are closed immediately.
+
+    Raises:
+        SettingError: mitmproxy does not have an option of `settings`, or rejects its value.
+        RelayError: it cannot listen.
     """
 
     def __init__(
@@ -188,16 +190,16 @@ class MitmproxyRelay:
         on_notice: Notice,
         idle_seconds: float,
         max_connections: int,
-        detour: Detour | None = None,
+        pipeline: AlterationPipeline | None = None,
     ) -> None:
-        self.says: list[Listening] = []
-        self._modes = [_bindable(mode) for mode in modes]
+        self.listeners: list[ListenerInfo] = []
+        self._modes = [_check_bindable(mode) for mode in modes]
         self._servers: dict[tuple[str, int], tuple[str, int]] = {}
         self.routes: list[Route] = []
-        """Of the reverse modes, which lead to one server each."""
+        """Routes of the reverse modes, which lead to one server each."""
         for mode in self._modes:
             if mode.kind.startswith("reverse:"):
-                named = cast(ReverseMode, ProxyMode.parse(_spec(mode))).address
+                named = cast(ReverseMode, ProxyMode.parse(_mitmproxy_spec(mode))).address
                 _, address = resolve(*named, "tcp")
                 self._servers[named] = (address[0], address[1])
                 self.routes.append(Route("tcp", (mode.listen_host, mode.listen_port), address))
@@ -205,30 +207,32 @@ class MitmproxyRelay:
         self._idle_seconds = idle_seconds
         self._max_connections = max_connections
         self._on_notice = on_notice
-        self._streams = Streams(journal, on_notice, detour)
-        self._log = _Log(on_notice)
+        self._streams = StreamJournal(journal, on_notice, pipeline)
+        self._log = _NoticeHandler(on_notice)
         _LOG.addHandler(self._log)
         try:
-            asyncio.run(self._try())
+            asyncio.run(self._check_startable())
         except BaseException:
             self.close()
             raise
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Listen, and let traffic flow. Raises RelayError if mitmproxy cannot."""
-        self._master, self._proxyserver = await self._make()
+        """Listen and start forwarding. Raises RelayError if mitmproxy cannot."""
+        self._master, self._proxyserver = await self._create()
         await self._proxyserver.setup_servers()
         self._raise_errors()
         await self._master.running()
         self._log.starting = False
         for mode, server in zip(self._modes, self._proxyserver.servers, strict=True):
-            listening = Listening(_says(mode))
+            listening = ListenerInfo(_description(mode))
             if isinstance(server, WireGuardServerInstance):
-                listening = Listening(_says(mode), _of_peer(mode, server), _advice(mode))
-            self.says.append(listening)
+                listening = ListenerInfo(
+                    _description(mode), _peer_configuration(mode, server), _peer_advice(mode)
+                )
+            self.listeners.append(listening)
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
-        """Let no more traffic flow, and end all streams at `ts_ns`."""
+        """Stop forwarding, and end all streams at `ts_ns`."""
         self._streams.end_all(ts_ns)
         await self._proxyserver.servers.update([])
         for connection in list(self._proxyserver.connections.values()):
@@ -241,11 +245,11 @@ class MitmproxyRelay:
         await self._master.done()
 
     def close(self) -> None:
-        """Let mitmproxy's log go where it went before."""
+        """Restore logging."""
         _LOG.removeHandler(self._log)
 
-    async def _make(self) -> tuple[Master, Proxyserver]:
-        """A mitmproxy that does nothing yet. Raises SettingError and RelayError."""
+    async def _create(self) -> tuple[Master, Proxyserver]:
+        """Create a mitmproxy that is not running yet. Raises SettingError and RelayError."""
         options = Options()
         master = Master(options)
         proxyserver = Proxyserver()
@@ -253,22 +257,22 @@ class MitmproxyRelay:
             master.addons.add(
                 Block(),
                 proxyserver,
-                _Clients(
+                _ClientAddon(
                     proxyserver, self._servers, self._idle_seconds, self._max_connections, self._on_notice
                 ),
-                _Ends(proxyserver, self._streams),
+                _ConnectionEndAddon(proxyserver, self._streams),
                 PlainLayers(self._streams, proxyserver.connections),
                 DnsResolver(),
                 TlsConfig(),
             )
-            _set(options, self._settings)
+            _apply_settings(options, self._settings)
             self._guard_keys(options)
-            # With this one TlsConfig reads, or makes, the keys.
+            # This update makes TlsConfig read or create the keys.
             options.update(confdir=options.confdir)
             try:
-                options.update(mode=[_spec(mode) for mode in self._modes])
+                options.update(mode=[_mitmproxy_spec(mode) for mode in self._modes])
             except OptionsError as error:
-                raise RelayError(f"mitmproxy says: {error}") from error
+                raise RelayError(f"mitmproxy reports: {error}") from error
             self._raise_errors()
         except BaseException:
             await master.done()
@@ -282,18 +286,18 @@ class MitmproxyRelay:
             kind, _, file = mode.kind.partition(":")
             if kind == "wireguard":
                 wireguard.append(Path(os.path.expanduser(file)) if file else folder / "wireguard.conf")
-        is_mitmproxys = options.confdir == options.default("confdir")
-        guard_keys(
+        is_dedicated = options.confdir == options.default("confdir")
+        secure_keys(
             folder,
             wireguard,
             mitmproxy_rs.wireguard.genkey,
             self._on_notice,
-            is_mitmproxys=is_mitmproxys,
+            is_dedicated=is_dedicated,
         )
 
-    async def _try(self) -> None:
-        """Make a mitmproxy only to see whether it can be: what is wrong should be known at once."""
-        master, _ = await self._make()
+    async def _check_startable(self) -> None:
+        """Create and discard a mitmproxy, so that errors are reported immediately."""
+        master, _ = await self._create()
         await master.done()
 
     def _raise_errors(self) -> None:
@@ -301,12 +305,12 @@ class MitmproxyRelay:
             raise RelayError(f"mitmproxy cannot start: {'; '.join(self._log.errors)}")
 
 
-def _set(options: Options, settings: Sequence[str]) -> None:
-    """Set OPTION=VALUE, in mitmproxy's notation. Raises SettingError."""
+def _apply_settings(options: Options, settings: Sequence[str]) -> None:
+    """Set mitmproxy options given as OPTION=VALUE. Raises SettingError."""
     for setting in settings:
         name = setting.partition("=")[0]
-        if name in _SAID_WITH_M:
-            raise SettingError(f"{name} is said with -m")
+        if name in _SET_BY_MODE:
+            raise SettingError(f"{name} is set with -m")
         if name not in options:
             near = get_close_matches(name, options.keys(), n=1)
             hint = f"; {did_you_mean(*near)}" if near else ""
@@ -314,16 +318,16 @@ def _set(options: Options, settings: Sequence[str]) -> None:
     try:
         options.set(*settings)
     except (OptionsError, TypeError) as error:
-        raise SettingError(f"mitmproxy says: {error}") from error
+        raise SettingError(f"mitmproxy reports: {error}") from error
     for name, option in options.items():
         if option.choices and option.current() not in option.choices:
-            raise SettingError(f"{name} is one of {', '.join(option.choices)}")
+            raise SettingError(f"{name} must be one of {', '.join(option.choices)}")
 
 
-def _bindable(mode: Mitmproxy) -> Mitmproxy:
-    """The mode with the address where it can listen; mitmproxy binds it only later. Raises RelayError."""
+def _check_bindable(mode: Mitmproxy) -> Mitmproxy:
+    """Return the mode with its resolved address, after checking that it can be bound. Raises RelayError."""
     if mode.listen_host is None or mode.listen_port is None:
-        reason = _why_not_local()
+        reason = _local_mode_problem()
         if reason is not None:
             raise RelayError(f"{mode}: {reason}.")
         return mode
@@ -333,51 +337,51 @@ def _bindable(mode: Mitmproxy) -> Mitmproxy:
     return Mitmproxy(mode.kind, host, port)
 
 
-def _why_not_local() -> str | None:
-    """Why this machine's programs cannot be listened to here, None if they can."""
-    # Before 11.1 it cannot be asked, and there is nothing of that kind for Linux.
+def _local_mode_problem() -> str | None:
+    """Return why local mode is unavailable on this machine; None if it is available."""
+    # Before 11.1 this cannot be queried, and there is no local mode for Linux.
     ask = getattr(mitmproxy_rs.local.LocalRedirector, "unavailable_reason", None)
     if ask is not None:
         return cast("str | None", ask())
     if sys.platform == "linux":
-        return f"on Linux this takes mitmproxy 11.1, and so Python 3.12; this is mitmproxy {VERSION}"
+        return f"on Linux this needs mitmproxy 11.1, and so Python 3.12; this is mitmproxy {VERSION}"
     return None
 
 
 def _transport(mode: Mitmproxy) -> Transport:
-    """How clients reach mitmproxy itself."""
+    """Return the transport by which clients reach mitmproxy itself."""
     return "udp" if mode.kind.startswith("wireguard") else "tcp"
 
 
-def _spec(mode: Mitmproxy) -> str:
-    """The mode as mitmproxy reads it: an IPv6 address has no brackets."""
+def _mitmproxy_spec(mode: Mitmproxy) -> str:
+    """Return the mode in mitmproxy's notation, with an IPv6 address without brackets."""
     if mode.listen_host is None:
         return mode.kind
-    # WireGuard's peers are told an address of this machine only if none stands here.
+    # Only without a host here does the peers' configuration name an address of this machine.
     everywhere = mode.kind.startswith("wireguard") and mode.listen_host == "0.0.0.0"
     return f"{mode.kind}@{'' if everywhere else mode.listen_host}:{mode.listen_port}"
 
 
-def _says(mode: Mitmproxy) -> str:
-    """Where a mode listens, in mitmproxy's words what as."""
-    description = ProxyMode.parse(_spec(mode)).description
+def _description(mode: Mitmproxy) -> str:
+    """Return the mode's listening address and mitmproxy's description of it."""
+    description = ProxyMode.parse(_mitmproxy_spec(mode)).description
     if mode.listen_host is None or mode.listen_port is None:
         return f"{mode.kind}: mitmproxy's {description}"
     return f"{_transport(mode)} {endpoint(mode.listen_host, mode.listen_port)}: mitmproxy's {description}"
 
 
-def _of_peer(mode: Mitmproxy, server: WireGuardServerInstance) -> str:
-    """The configuration with which a WireGuard peer reaches `server`, as it can be pasted."""
+def _peer_configuration(mode: Mitmproxy, server: WireGuardServerInstance) -> str:
+    """Return the configuration for WireGuard peers of `server`."""
     configuration = server.client_conf() or ""
     if mode.listen_host is not None and mode.listen_port is not None:
-        # mitmproxy forgets the brackets of an IPv6 address.
+        # mitmproxy omits the brackets of an IPv6 address.
         bare, right = f"{mode.listen_host}:{mode.listen_port}", endpoint(mode.listen_host, mode.listen_port)
         configuration = configuration.replace(f" = {bare}", f" = {right}")
     return configuration
 
 
-def _advice(mode: Mitmproxy) -> str | None:
-    """What is to be known of where WireGuard's peers come in."""
+def _peer_advice(mode: Mitmproxy) -> str | None:
+    """Return a hint for WireGuard peers if the listening address is a loopback address."""
     if mode.listen_host is None or not ipaddress.ip_address(mode.listen_host).is_loopback:
         return None
-    return "Only programs on this machine reach it there. For a phone: -m wireguard@0.0.0.0:51820"
+    return "Only programs on this machine can reach it there. For a phone: -m wireguard@0.0.0.0:51820"

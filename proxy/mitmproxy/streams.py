@@ -1,4 +1,4 @@
-"""The streams of what mitmproxy carries: each a client's connection and its server's, journaled as one."""
+"""Streams of connections through mitmproxy: a client's connection and its server's, journaled as one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mitmproxy.connection import Client, Server
 
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.proxy.journal.writer import MAX_PAYLOAD, JournalWriter
-from kiebitz.proxy.relay.alteration_pipeline import Detour, Outlet
+from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline, StreamOutput
 from kiebitz.proxy.relay.endpoints import Notice, endpoint_text
 from kiebitz.proxy.relay.tcp import CONNECT_FAULTS
 from kiebitz.proxy.system.clock import now_ns
@@ -19,31 +19,33 @@ _ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
 class _Stream:
-    """A stream's number in the journal; `came` counts the bytes of each direction."""
+    """A stream's number in the journal; `received` counts the bytes of each direction."""
 
-    __slots__ = ("came", "number", "transport")
+    __slots__ = ("number", "received", "transport")
 
     def __init__(self, number: int, transport: Transport) -> None:
         self.number = number
         self.transport = transport
-        self.came: dict[Direction, int] = {"c2s": 0, "s2c": 0}
+        self.received: dict[Direction, int] = {"c2s": 0, "s2c": 0}
 
 
-class Streams:
-    """Writes streams to `journal` until `end_all`; `on_notice` is told of servers that cannot be reached.
+class StreamJournal:
+    """Writes streams to `journal` until `end_all`; `on_notice` reports unreachable servers.
 
-    A stream is known by a key of whoever tells of it. It begins with the first word: in some of mitmproxy's
-    modes the address of a server is not known before. With a `detour` that journals what is passed on.
+    A stream is identified by its reporter's key. It begins with its first bytes: in some of mitmproxy's modes
+    the server's address is not known before. With a `pipeline`, that journals the forwarded bytes.
     """
 
-    def __init__(self, journal: JournalWriter, on_notice: Notice, detour: Detour | None = None) -> None:
+    def __init__(
+        self, journal: JournalWriter, on_notice: Notice, pipeline: AlterationPipeline | None = None
+    ) -> None:
         self._journal = journal
-        self.detour = detour
+        self.pipeline = pipeline
         self._on_notice = on_notice
         self._streams: dict[str, _Stream] = {}
-        self._over = False
+        self._is_over = False
 
-    def passed_on(
+    def journal_data(
         self,
         key: str,
         transport: Transport,
@@ -52,18 +54,18 @@ class Streams:
         direction: Direction,
         data: bytes,
     ) -> None:
-        """Journal a datagram, maybe an empty one, or a piece of a byte stream, that was passed on now."""
-        stream = self._streams.get(key) or self._begin(key, transport, client, server)
-        # A piece of nothing is made where there is none, in `mitmproxy_modes` or by another addon.
+        """Journal a datagram, possibly empty, or a piece of a byte stream, that was just forwarded."""
+        stream = self._streams.get(key) or self._open(key, transport, client, server)
+        # Empty pieces are created in `proxy.mitmproxy.modes` or by another addon.
         if stream is None or (not data and transport == "tcp"):
             return
         now = now_ns()
         for start in range(0, len(data) or 1, MAX_PAYLOAD):
             piece = data[start : start + MAX_PAYLOAD]
-            self._journal.chunk(stream.number, direction, now, stream.came[direction], piece)
-            stream.came[direction] += len(piece)
+            self._journal.chunk(stream.number, direction, now, stream.received[direction], piece)
+            stream.received[direction] += len(piece)
 
-    def came(
+    def data_received(
         self,
         key: str,
         transport: Transport,
@@ -71,79 +73,81 @@ class Streams:
         server: Server,
         direction: Direction,
         data: bytes,
-        outlet: Outlet,
+        outlet: StreamOutput,
     ) -> bool:
-        """Send a datagram or a piece of a byte stream on its detour; False if it is to pass as it is."""
-        assert self.detour is not None
+        """Feed a datagram or piece of a stream to the pipeline; return False if it must pass unaltered."""
+        assert self.pipeline is not None
         stream = self._streams.get(key)
         if stream is None:
-            stream = self._begin(key, transport, client, server)
+            stream = self._open(key, transport, client, server)
             if stream is None:
                 return False
             address = server.peername or server.address
             assert address is not None
             names = endpoint_text(client.peername), endpoint_text(address)
-            self.detour.opened(stream.number, transport, *names, now_ns(), outlet)
-        self.detour.came(stream.number, direction, now_ns(), data)
+            self.pipeline.stream_opened(stream.number, transport, *names, now_ns(), outlet)
+        self.pipeline.data_received(stream.number, direction, now_ns(), data)
         return True
 
-    def ended(self, key: str, direction: Direction) -> bool:
-        """The sender of a direction that is on a detour has ended it; False if there is no such stream."""
+    def eof_received(self, key: str, direction: Direction) -> bool:
+        """Feed the end of a direction to the pipeline; return False if there is no such stream."""
         stream = self._streams.get(key)
-        if stream is None or self.detour is None:
+        if stream is None or self.pipeline is None:
             return False
-        self.detour.ended(stream.number, direction, now_ns())
+        self.pipeline.eof_received(stream.number, direction, now_ns())
         return True
 
     def end(self, key: str, reason: str | None = None) -> bool:
-        """Journal a stream's end, if there is one and it is not over; whether it was so.
+        """Journal a stream's end; return False if there is no such stream, or it has already ended.
 
-        mitmproxy passes a reset on as an end, and forgets a UDP client after some silence. So if no reason is
-        given, a TCP stream was closed, and a UDP one was idle.
+        mitmproxy forwards a reset as an end, and drops a UDP client after some silence. So without a reason,
+        a TCP stream was closed, and a UDP one was idle.
         """
         stream = self._streams.pop(key, None)
         if stream is None:
             return False
-        if self.detour is not None:
-            self.detour.closed(stream.number, now_ns())
+        if self.pipeline is not None:
+            self.pipeline.stream_closed(stream.number, now_ns())
         usual = "closed" if stream.transport == "tcp" else "idle"
         self._journal.end(stream.number, now_ns(), reason or usual)
         return True
 
-    def refused(self, transport: Transport, client: Client, server: Server, code: str, text: str) -> None:
-        """Journal a connection that a server did not take; there is no stream if only his name is known."""
-        stream = self._begin(client.id, transport, client, server)
+    def record_refused(
+        self, transport: Transport, client: Client, server: Server, code: str, text: str
+    ) -> None:
+        """Journal a connection that a server refused; there is no stream if only its name is known."""
+        stream = self._open(client.id, transport, client, server)
         if stream is not None:
             self._journal.fault(stream.number, "c2s", now_ns(), 0, code, text)
             self.end(client.id, "refused")
 
-    def unreachable(self, transport: Transport, client: Client, server: Server) -> None:
-        """Journal and tell that there was no connection to a server; `server.error` says why."""
-        if self._over:
+    def report_unreachable(self, transport: Transport, client: Client, server: Server) -> None:
+        """Journal and report a failed connection to a server; `server.error` is the reason."""
+        if self._is_over:
             return
         match = _ERROR_NUMBER.search(server.error or "")
         number = int(match[1]) if match else 0
         reason = os.strerror(number) if number else (server.error or "no reason was given").rstrip(".")
         code, text = CONNECT_FAULTS.get(number, ("network", reason))
-        self.refused(transport, client, server, code, text)
-        way = endpoint_text(client.peername)
+        self.record_refused(transport, client, server, code, text)
+        route = endpoint_text(client.peername)
         if server.address is not None:
-            way += f" to {endpoint_text(server.address)}"
-        self._on_notice(code, f"{transport} {way}: {text}. The connection was closed.")
+            route += f" to {endpoint_text(server.address)}"
+        self._on_notice(code, f"{transport} {route}: {text}. The connection was closed.")
 
     def end_all(self, ts_ns: int) -> None:
-        """End all streams at `ts_ns`, and journal nothing any more."""
+        """End all streams at `ts_ns`, and stop journaling."""
         for stream in self._streams.values():
-            if self.detour is not None:
-                self.detour.closed(stream.number, ts_ns)
+            if self.pipeline is not None:
+                self.pipeline.stream_closed(stream.number, ts_ns)
             self._journal.end(stream.number, ts_ns, "end")
         self._streams.clear()
-        self._over = True
+        self._is_over = True
 
-    def _begin(self, key: str, transport: Transport, client: Client, server: Server) -> _Stream | None:
-        """Begin a stream, unless all is over, or nothing but a name is known of the server."""
+    def _open(self, key: str, transport: Transport, client: Client, server: Server) -> _Stream | None:
+        """Open a stream, unless journaling has stopped or only the server's name is known."""
         address = server.peername or server.address
-        if self._over or address is None or not _is_ip(address[0]):
+        if self._is_over or address is None or not _is_ip(address[0]):
             return None
         names = endpoint_text(client.peername), endpoint_text(address)
         # mitmproxy's own times are those of a clock that may be set.

@@ -1,7 +1,7 @@
-"""Live connections of somebody who plays one side of a session: sockets in, happenings out.
+"""Live connections of a simulated client or server: sockets in, events out.
 
-A server listens for clients, a client calls servers; either may do so at several addresses, over TCP and UDP.
-Every byte that is said or heard is told as an item, in order, as a relay would have it.
+A server listens for clients, a client connects to servers; either may use several addresses, over TCP and
+UDP. All bytes sent and received are emitted as items, in order, as a relay would record them.
 """
 
 from __future__ import annotations
@@ -16,184 +16,187 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import OPPOSITE, Chunk, Direction, End, Item, Stream, Transport
 from kiebitz.proxy.system.clock import now_ns
 
-HANG_SECONDS = 1.0
-"""How long the other side may take to hang up, too, before a connection is closed."""
+CLOSE_SECONDS = 1.0
+"""Time the other side has to close a connection as well before it is closed anyway."""
 
 
 class PeerError(KiebitzError):
-    """A live peer cannot be reached, or takes nothing any more; the text says what, where, what to do."""
+    """A live peer is unreachable or accepts no more bytes; the text says what, where, and what to do."""
 
 
-class Came(msgspec.Struct, frozen=True):
-    """A client has come to the server that is called `server`."""
+class Connected(msgspec.Struct, frozen=True):
+    """A client has connected to the server named `server`."""
 
     connection: int
     server: str
 
 
-class Said(msgspec.Struct, frozen=True):
+class DataReceived(msgspec.Struct, frozen=True):
     """The peer has sent a datagram, or bytes of a stream."""
 
     connection: int
     data: bytes
 
 
-class Gone(msgspec.Struct, frozen=True):
-    """The peer says nothing more on a connection; `how` goes with it as in "the server has hung up"."""
+class Disconnected(msgspec.Struct, frozen=True):
+    """The peer has ended its side; `reason` is a predicate, as in "the server has hung up"."""
 
     connection: int
-    how: str
+    reason: str
 
 
 RESET = "has reset the connection"
-"""How a peer goes that does not hang up."""
+"""Disconnect reason of a peer that does not close its connection normally."""
 
-NOBODY_LISTENS = "cannot be reached"
-"""How it begins where a datagram has found nobody; the system's reason stands behind it."""
+UNREACHABLE = "cannot be reached"
+"""First words of the disconnect reason if a datagram could not be delivered; the system's error follows."""
 
 
-Happening = Came | Said | Gone
+PeerEvent = Connected | DataReceived | Disconnected
 
 
 class Connection(ABC):
-    """One live connection; `stream` has its addresses, and its number."""
+    """A live connection; `stream` has its addresses and its number."""
 
     def __init__(self, peers: Peers, stream: Stream) -> None:
         self.stream = stream
-        self.over = asyncio.Event()
-        """Set when the peer says nothing more."""
+        self.disconnected = asyncio.Event()
+        """Set once the peer sends no more."""
         self.writable = asyncio.Event()
-        """Set unless the system takes no more."""
+        """Set unless the system's send buffer is full."""
         self.writable.set()
         self._peers = peers
         self._offsets: dict[Direction, int] = {"c2s": 0, "s2c": 0}
 
     @abstractmethod
-    def send(self, data: bytes) -> None:
-        """Send bytes."""
+    def write(self, data: bytes) -> None:
+        """Write bytes to the socket."""
 
     @abstractmethod
-    def hang(self) -> None:
-        """Say that nothing more is said."""
+    def send_eof(self) -> None:
+        """Signal the end of sent bytes."""
 
     @abstractmethod
     def reset(self) -> None:
-        """End it as if this machine were gone, where its transport knows that."""
+        """End the connection as if this machine had disappeared, if the transport supports it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back the socket."""
+        """Close the socket."""
 
-    def say(self, data: bytes) -> None:
-        """Send bytes, and tell of them."""
-        self._tell(self._peers.plays, data)
-        self.send(data)
+    def send(self, data: bytes) -> None:
+        """Send and record bytes."""
+        self._record(self._peers.sent_direction, data)
+        self.write(data)
 
-    def came(self, data: bytes) -> None:
-        """Bytes have come."""
-        self._tell(OPPOSITE[self._peers.plays], data)
-        self._peers.happen(Said(self.stream.id, data))
+    def data_received(self, data: bytes) -> None:
+        """Record received bytes, and emit an event."""
+        self._record(OPPOSITE[self._peers.sent_direction], data)
+        self._peers.emit(DataReceived(self.stream.id, data))
 
-    def gone(self, how: str = "has hung up") -> None:
-        """Nothing more comes."""
-        if not self.over.is_set():
-            self.over.set()
-            self._peers.happen(Gone(self.stream.id, how))
+    def peer_disconnected(self, reason: str = "has hung up") -> None:
+        """Emit the peer's disconnection, once."""
+        if not self.disconnected.is_set():
+            self.disconnected.set()
+            self._peers.emit(Disconnected(self.stream.id, reason))
 
-    def _tell(self, direction: Direction, data: bytes) -> None:
+    def _record(self, direction: Direction, data: bytes) -> None:
         offset = self._offsets[direction]
         self._offsets[direction] += len(data)
         self._peers.on_item(Chunk(self.stream, direction, now_ns(), offset, data))
 
 
 class Peers:
-    """The connections of one side: `plays` is the direction of what it says.
+    """All connections of one simulated side.
 
-    `happened` has what the peers do, in order. `on_item` is told what a recorder needs; `stream_ids` gives
-    the connections their numbers.
+    Attributes:
+        sent_direction: Direction of the bytes that this side sends.
+        on_item: Callback for items to record.
+        events: The peers' actions, in order.
+        streams: All streams so far, by number.
     """
 
-    def __init__(self, plays: Direction, stream_ids: Iterator[int], on_item: Callable[[Item], None]) -> None:
-        self.plays: Direction = plays
+    def __init__(
+        self, sent_direction: Direction, stream_ids: Iterator[int], on_item: Callable[[Item], None]
+    ) -> None:
+        self.sent_direction: Direction = sent_direction
         self.on_item = on_item
-        self.happened: asyncio.Queue[Happening] = asyncio.Queue()
+        self.events: asyncio.Queue[PeerEvent] = asyncio.Queue()
         self._stream_ids = stream_ids
         self.streams: dict[int, Stream] = {}
-        """All connections that there have been, by their numbers."""
         self._connections: dict[int, Connection] = {}
         self._half_closed: set[int] = set()
         self._closing: list[Callable[[], None]] = []
 
     def stream(self, transport: Transport, client: str, server: str) -> Stream:
-        """A new stream between two addresses, written `ip:port`."""
+        """Return a new stream between two addresses, each written `ip:port`."""
         return Stream(next(self._stream_ids), transport, client, server, now_ns())
 
     def add(self, connection: Connection, server: str | None = None) -> None:
-        """A connection is there; a client's came to the server of this name."""
+        """Add a connection; `server` is the name of the server if a client opened it."""
         self._connections[connection.stream.id] = connection
         self.streams[connection.stream.id] = connection.stream
         if server is not None:
-            self.happen(Came(connection.stream.id, server))
+            self.emit(Connected(connection.stream.id, server))
 
-    def at_end(self, close: Callable[[], None]) -> None:
-        """What is to be closed when all is over."""
+    def on_close(self, close: Callable[[], None]) -> None:
+        """Register a callback for `close`."""
         self._closing.append(close)
 
-    def happen(self, happening: Happening) -> None:
-        """A peer has done something."""
-        self.happened.put_nowait(happening)
+    def emit(self, event: PeerEvent) -> None:
+        """Queue an event."""
+        self.events.put_nowait(event)
 
-    def say(self, number: int, data: bytes) -> bool:
-        """Send bytes on a connection, but not after a half-close; tells whether the system could get rid of
-        them."""
+    def send(self, number: int, data: bytes) -> bool:
+        """Send bytes on a connection, unless it is half-closed; return False if the send buffer is full."""
         connection = self._connections.get(number)
         if connection is None or number in self._half_closed:
             return True
-        connection.say(data)
+        connection.send(data)
         return connection.writable.is_set()
 
-    async def flushed(self, number: int, patience_s: float) -> None:
-        """Wait until the system has got rid of what was said. Raises PeerError if it cannot for so long."""
+    async def drain(self, number: int, timeout_s: float) -> None:
+        """Wait until the send buffer has room. Raises PeerError after `timeout_s`."""
         connection = self._connections[number]
         try:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(timeout_s):
                 await connection.writable.wait()
         except TimeoutError:
             stream = connection.stream
-            peer = stream.client if self.plays == "s2c" else stream.server
+            peer = stream.client if self.sent_direction == "s2c" else stream.server
             raise PeerError(
-                f"{stream.transport} {peer} has read nothing for {patience_s:g} s: what is said does not get "
-                "through. See whether that program hangs."
+                f"{stream.transport} {peer} has read nothing for {timeout_s:g} s, so sent bytes are not "
+                "delivered. Check whether that program hangs."
             ) from None
 
-    async def hang(self, number: int) -> None:
-        """End a connection: say so, wait a moment for the other side to do the same, and close it."""
+    async def hang_up(self, number: int) -> None:
+        """Close a connection after giving the other side a moment to close it as well."""
         connection = self._connections.pop(number, None)
         if connection is None:
             return
-        connection.hang()
+        connection.send_eof()
         try:
-            async with asyncio.timeout(HANG_SECONDS):
-                await connection.over.wait()
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await connection.disconnected.wait()
         except TimeoutError:
             pass
         self._end(connection, "closed")
 
     def half_close(self, number: int) -> None:
-        """Say nothing more on a connection, and go on hearing what comes."""
+        """End the sending direction of a connection, and continue to receive."""
         if number in self._connections:
             self._half_closed.add(number)
-            self._connections[number].hang()
+            self._connections[number].send_eof()
 
     def reset(self, number: int) -> None:
-        """End a connection as if this machine were gone."""
+        """End a connection as if this machine had disappeared."""
         connection = self._connections.pop(number, None)
         if connection is not None:
             connection.reset()
             self._end(connection, "reset")
 
     def close(self) -> None:
-        """Close everything; what is still open ends with the session."""
+        """Close all connections; those still open end with the session."""
         for close in self._closing:
             close()
         for connection in self._connections.values():

@@ -1,4 +1,4 @@
-"""TCP connections to live peers: taken from clients, or made to a server."""
+"""TCP connections to live peers, accepted from clients or made to a server."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from kiebitz.proxy.peers.connections import RESET, Connection, PeerError, Peers
 from kiebitz.proxy.relay.endpoints import bind, endpoint_text, resolve
 
 CONNECT_SECONDS = 10.0
-"""How long a server may take to accept a connection."""
+"""Timeout for connecting to a server."""
 
 _BACKLOG = 128
 
-_MOST_CLIENTS = 4096
-"""Whoever comes when so many have come is turned away."""
+_MAX_CLIENTS = 4096
+"""Maximum number of clients in a session; further ones are closed immediately."""
 
 
-class _Wire(asyncio.Protocol):
-    """What asyncio tells of a socket, for the connection on it."""
+class _PeerProtocol(asyncio.Protocol):
+    """The asyncio protocol that feeds a connection."""
 
     def __init__(self, connection: _TcpConnection, server: str | None) -> None:
         self._connection = connection
         self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # It is there before anything that comes on it.
-        self._connection.begin(cast(asyncio.Transport, transport), self._server)
+        # Registers the connection before any of its data arrives.
+        self._connection.started(cast(asyncio.Transport, transport), self._server)
 
     def data_received(self, data: bytes) -> None:
-        self._connection.came(data)
+        self._connection.data_received(data)
 
     def pause_writing(self) -> None:
         self._connection.writable.clear()
@@ -42,36 +42,34 @@ class _Wire(asyncio.Protocol):
         self._connection.writable.set()
 
     def eof_received(self) -> bool:
-        self._connection.gone()
-        # The other direction goes on.
+        self._connection.peer_disconnected()
+        # Keep the other direction open.
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         if isinstance(exc, ConnectionResetError):
-            self._connection.gone(RESET)
-        self._connection.gone()
+            self._connection.peer_disconnected(RESET)
+        self._connection.peer_disconnected()
         self._connection.writable.set()
 
 
 class _TcpConnection(Connection):
-    """A connection on a socket."""
-
     async def attach(self, sock: socket.socket, server: str | None = None) -> None:
-        """Let the bytes flow; a client's connection is one to the server of this name."""
+        """Start the connection on a socket; `server` is the name of the server if a client opened it."""
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self, server), sock)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: _PeerProtocol(self, server), sock)
 
-    def begin(self, transport: asyncio.Transport, server: str | None) -> None:
-        """The bytes flow."""
+    def started(self, transport: asyncio.Transport, server: str | None) -> None:
+        """Register the connection with its transport."""
         self.transport = transport
         self._peers.add(self, server)
 
-    def send(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         if not self.transport.is_closing():
             self.transport.write(data)
 
-    def hang(self) -> None:
-        # A peer may have reset it just now: that is heard of in a moment.
+    def send_eof(self) -> None:
+        # The peer may have just reset it, which is reported in a moment.
         with suppress(OSError):
             if not self.transport.is_closing():
                 self.transport.write_eof()
@@ -87,7 +85,7 @@ class _TcpConnection(Connection):
 
 
 async def listen(peers: Peers, host: str, port: int, server: str) -> str:
-    """Play the server of this name to clients that come to host:port; gives the address.
+    """Act as the named server for clients that connect to host:port; return the bound address.
 
     Raises RelayError.
     """
@@ -97,28 +95,33 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     here = endpoint_text(listener.getsockname())
     loop = asyncio.get_running_loop()
 
-    async def let_in() -> None:
-        # The loop watches the listener as long as the task is not over.
+    async def accept_clients() -> None:
+        # The loop watches the listener until this task ends.
         with listener:
             while True:
                 sock, client = await loop.sock_accept(listener)
-                if len(peers.streams) >= _MOST_CLIENTS:
+                if len(peers.streams) >= _MAX_CLIENTS:
                     sock.close()
                     continue
                 connection = _TcpConnection(peers, peers.stream("tcp", endpoint_text(client), here))
                 await connection.attach(sock, server)
 
-    task = loop.create_task(let_in())
+    task = loop.create_task(accept_clients())
 
     def close() -> None:
         task.cancel()
 
-    peers.at_end(close)
+    peers.on_close(close)
     return here
 
 
-async def call(peers: Peers, host: str, port: int) -> int:
-    """Connect to a server; gives the connection's number. Raises PeerError, and RelayError for a name."""
+async def connect(peers: Peers, host: str, port: int) -> int:
+    """Connect to a server and return the connection's number.
+
+    Raises:
+        PeerError: the server cannot be reached.
+        RelayError: its name cannot be resolved.
+    """
     family, address = resolve(host, port, "tcp")
     there = endpoint_text(address)
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -128,7 +131,7 @@ async def call(peers: Peers, host: str, port: int) -> int:
             await asyncio.get_running_loop().sock_connect(sock, address)
     except OSError as error:
         sock.close()
-        reason = os.strerror(error.errno) if error.errno else "no answer came"
+        reason = os.strerror(error.errno) if error.errno else "the server did not answer"
         raise PeerError(
             f"Cannot connect to tcp {there}: {reason}. Start the server first, or name another address."
         ) from error

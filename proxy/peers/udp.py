@@ -8,41 +8,41 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from kiebitz.dissectors.model import Stream
-from kiebitz.proxy.peers.connections import NOBODY_LISTENS, Connection, Peers
+from kiebitz.proxy.peers.connections import UNREACHABLE, Connection, Peers
 from kiebitz.proxy.relay.endpoints import Address, bind, endpoint_text, enlarge_buffers, resolve
 
-_LARGEST = 65_535
+_MAX_DATAGRAM = 65_535
 _BURST = 64
-"""At most so many datagrams are taken at once."""
-_MOST_CLIENTS = 4096
-"""Whoever comes when so many are known is not listened to: their addresses may be made up."""
+"""Maximum datagrams received in one turn."""
+_MAX_CLIENTS = 4096
+"""Maximum clients; further ones are ignored, as addresses can be spoofed."""
 
 
 class _UdpConnection(Connection):
-    """What goes between two addresses; `send_now` hands a datagram to the system."""
+    """Traffic between two addresses; `send_now` passes a datagram to the system."""
 
     def __init__(self, peers: Peers, stream: Stream, send_now: Callable[[bytes], int]) -> None:
         super().__init__(peers, stream)
         self._send_now = send_now
 
-    def send(self, data: bytes) -> None:
-        # The peer's machine may have said of an earlier one that nobody listens: that is noticed elsewhere.
+    def write(self, data: bytes) -> None:
+        # An ICMP error of an earlier datagram may be pending; it is handled where datagrams are received.
         with suppress(OSError):
             self._send_now(data)
 
-    def hang(self) -> None:
-        # Datagrams have no end.
-        self.over.set()
+    def send_eof(self) -> None:
+        # UDP has no end of a direction.
+        self.disconnected.set()
 
     def reset(self) -> None:
-        """Nobody would be told."""
+        """Do nothing: UDP has no reset."""
 
     def close(self) -> None:
-        """The socket may be others', too."""
+        """Do nothing: the socket may be shared by several clients."""
 
 
 async def listen(peers: Peers, host: str, port: int, server: str) -> str:
-    """Play the server of this name to clients that send to host:port; gives the address.
+    """Act as the named server for clients that send to host:port; return the bound address.
 
     Raises RelayError.
     """
@@ -51,29 +51,29 @@ async def listen(peers: Peers, host: str, port: int, server: str) -> str:
     here = endpoint_text(sock.getsockname())
     clients: dict[Address, _UdpConnection] = {}
 
-    def take() -> None:
+    def receive() -> None:
         for _ in range(_BURST):
             try:
-                data, client = sock.recvfrom(_LARGEST)
+                data, client = sock.recvfrom(_MAX_DATAGRAM)
             except OSError:
                 return
             connection = clients.get(client)
             if connection is None:
-                if len(clients) >= _MOST_CLIENTS:
+                if len(clients) >= _MAX_CLIENTS:
                     continue
                 stream = peers.stream("udp", endpoint_text(client), here)
                 connection = clients[client] = _UdpConnection(peers, stream, _to(sock, client))
                 peers.add(connection, server)
-            connection.came(data)
+            connection.data_received(data)
 
-    _read(peers, sock, take)
+    _read(peers, sock, receive)
     return here
 
 
-async def call(peers: Peers, host: str, port: int) -> int:
-    """A socket of its own for a client's conversation with a server; gives the connection's number.
+async def connect(peers: Peers, host: str, port: int) -> int:
+    """Open a client's socket to a server and return the connection's number.
 
-    Raises RelayError for a name that is not found.
+    Raises RelayError if the server's name cannot be resolved.
     """
     family, address = resolve(host, port, "udp")
     sock = socket.socket(family, socket.SOCK_DGRAM)
@@ -83,19 +83,19 @@ async def call(peers: Peers, host: str, port: int) -> int:
     stream = peers.stream("udp", endpoint_text(sock.getsockname()), endpoint_text(address))
     connection = _UdpConnection(peers, stream, sock.send)
 
-    def take() -> None:
+    def receive() -> None:
         for _ in range(_BURST):
             try:
-                data = sock.recv(_LARGEST)
+                data = sock.recv(_MAX_DATAGRAM)
             except BlockingIOError:
                 return
             except OSError as error:
-                connection.gone(f"{NOBODY_LISTENS} ({error.strerror})")
+                connection.peer_disconnected(f"{UNREACHABLE} ({error.strerror})")
                 return
-            connection.came(data)
+            connection.data_received(data)
 
     peers.add(connection)
-    _read(peers, sock, take)
+    _read(peers, sock, receive)
     return stream.id
 
 
@@ -103,13 +103,13 @@ def _to(sock: socket.socket, client: Address) -> Callable[[bytes], int]:
     return lambda data: sock.sendto(data, client)
 
 
-def _read(peers: Peers, sock: socket.socket, take: Callable[[], None]) -> None:
+def _read(peers: Peers, sock: socket.socket, receive: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
-    loop.add_reader(sock, take)
+    loop.add_reader(sock, receive)
 
     def close() -> None:
         loop.remove_reader(sock)
         with suppress(OSError):
             sock.close()
 
-    peers.at_end(close)
+    peers.on_close(close)

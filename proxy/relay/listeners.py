@@ -1,6 +1,7 @@
-"""Where clients come in, and where each of them is passed on: the one part in which relay modes differ.
+"""Listeners: where clients connect, and to which server each one is forwarded.
 
-A reverse mode's gate leads to its one server. That of a transparent mode is in `proxy.relay.transparent`.
+Relay modes differ only here. A reverse mode's listener leads to its one server. The listeners of transparent
+mode are in `proxy.relay.transparent`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Callable, Hashable
 from typing import NamedTuple, Protocol
 
 from kiebitz.dissectors.model import Transport
-from kiebitz.proxy.relay.endpoints import Address, Route, endpoint_text, enlarge_buffers, meet
+from kiebitz.proxy.relay.endpoints import Address, Route, bind_reverse, endpoint_text, enlarge_buffers
 from kiebitz.proxy.relay.modes import Reverse
 
 MAX_DATAGRAM = 65_535
 
 
-class Refused(Exception):
-    """A client cannot be passed on; `code` and the text are for a notice."""
+class ClientRejected(Exception):
+    """A client cannot be forwarded; `code` and the text form a notice."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -25,107 +26,119 @@ class Refused(Exception):
 
 
 class OwnConnections:
-    """The relay's own connections to servers, so that one that is led back to the relay is known again."""
+    """The relay's own connections to servers, used to detect those that are redirected back to the relay."""
 
     def __init__(self) -> None:
         self._pairs: set[tuple[Transport, Address, Address]] = set()
 
     def add(self, transport: Transport, local: Address, remote: Address) -> None:
-        """A socket of ours at `local` speaks to `remote`."""
+        """Register a socket of the relay at `local` that is connected to `remote`."""
         self._pairs.add((transport, local[:2], remote[:2]))
 
     def discard(self, transport: Transport, local: Address, remote: Address) -> None:
-        """It does so no more."""
+        """Remove a closed connection."""
         self._pairs.discard((transport, local[:2], remote[:2]))
 
     def has(self, transport: Transport, local: Address, remote: Address) -> bool:
-        """Whether what comes from `local` and was meant for `remote` comes from the relay itself."""
+        """Return True if traffic from `local` to `remote` originates from the relay itself."""
         return (transport, local[:2], remote[:2]) in self._pairs
 
 
-class Listening(NamedTuple):
-    """Where clients come in and what for, as a `clause` for people.
+class ListenerInfo(NamedTuple):
+    """Description of a listener for the user: a clause with its address and purpose.
 
-    A client may have to take over a `configuration`, as it stands; `advice` is what is to be known about it.
+    Attributes:
+        description: Address and purpose, as a clause.
+        configuration: Client configuration to print verbatim, if clients need one.
+        advice: Hints for using this configuration.
     """
 
-    clause: str
+    description: str
     configuration: str | None = None
     advice: str | None = None
 
 
-class Gate(Protocol):
-    """What both transports' gates have: a bound socket, its `ip:port`, and a clause for people."""
+class Listener(Protocol):
+    """Common attributes of TCP and UDP listeners: a bound socket, its `ip:port`, a description."""
 
-    listener: socket.socket
+    sock: socket.socket
     address: str
-    says: str
+    description: str
 
 
-class TcpGate(Gate, Protocol):
-    """Lets TCP connections in."""
+class TcpListener(Listener, Protocol):
+    """A listener that accepts TCP connections."""
 
     advice: str
-    """What is to be looked at where servers do not answer; a sentence, or nothing."""
+    """Hint for servers that do not answer: a sentence with a leading space, or empty."""
 
     def destination(self, client: socket.socket, address: Address) -> Address:
-        """Where an accepted connection from `address` is to be passed on. Raises Refused."""
+        """Return the server for an accepted connection from `address`. Raises ClientRejected."""
 
     def upstream(self, client: Address, destination: Address) -> socket.socket:
-        """A new socket from which to connect there. Raises OSError."""
+        """Return a new socket for connecting to `destination`. Raises OSError."""
 
 
-class Way(NamedTuple):
-    """How the datagrams of one association go: from `client` to `server` by `upstream`, which is connected,
-    and back to the client by `answering`, which is the listener or this association's own."""
+class AssociationSockets(NamedTuple):
+    """Addresses and sockets of one UDP association.
+
+    `upstream` is connected to the server. Answers go to the client through `downstream`: the listening
+    socket, or a socket of this association only.
+    """
 
     client: Address
     server: Address
     upstream: socket.socket
-    answering: socket.socket
+    downstream: socket.socket
 
 
-class UdpGate(Gate, Protocol):
-    """Lets datagrams in."""
+class UdpListener(Listener, Protocol):
+    """A listener that receives datagrams."""
 
     receive: Callable[[], tuple[bytes, Hashable]]
-    """The next datagram, and a key that tells its association. Raises OSError as a socket does."""
+    """Return the next datagram and the key of its association. Raises OSError as a socket does."""
 
-    def open(self, key: Hashable) -> Way:
-        """The way for an association that is new. Raises Refused and OSError."""
+    def open(self, key: Hashable) -> AssociationSockets:
+        """Open the sockets of a new association. Raises ClientRejected and OSError."""
 
 
-class _Reverse:
-    """What both transports' gates to one server share."""
+class _ReverseListener:
+    """Base class of the listeners of reverse modes."""
 
     def __init__(self, mode: Reverse) -> None:
-        self.listener, self._family, self._server = meet(mode)
-        self.route = Route(mode.transport, self.listener.getsockname(), self._server)
-        self.address = endpoint_text(self.listener.getsockname())
-        self.says = f"{mode.transport} {self.address}, passing on to {endpoint_text(self._server)}"
+        self.sock, self._family, self._server = bind_reverse(mode)
+        self.route = Route(mode.transport, self.sock.getsockname(), self._server)
+        self.address = endpoint_text(self.sock.getsockname())
+        self.description = f"{mode.transport} {self.address}, forwarding to {endpoint_text(self._server)}"
 
 
-class ReverseTcp(_Reverse):
-    """A gate to one TCP server. Raises RelayError if it cannot listen or does not find the server."""
+class ReverseTcpListener(_ReverseListener):
+    """A listener for one TCP server. Raises RelayError if it cannot bind or resolve."""
 
     advice = ""
 
     def destination(self, client: socket.socket, address: Address) -> Address:
+        """Return the mode's server."""
         return self._server
 
     def upstream(self, client: Address, destination: Address) -> socket.socket:
+        """Return a new socket of the server's address family."""
         return socket.socket(self._family, socket.SOCK_STREAM)
 
 
-class ReverseUdp(_Reverse):
-    """A gate to one UDP server, keyed by the client's address. Raises RelayError as `ReverseTcp` does."""
+class ReverseUdpListener(_ReverseListener):
+    """A listener for one UDP server, keyed by the client's address.
+
+    Raises RelayError if it cannot bind or resolve.
+    """
 
     def __init__(self, mode: Reverse) -> None:
         super().__init__(mode)
-        listener = self.listener
-        self.receive: Callable[[], tuple[bytes, Hashable]] = lambda: listener.recvfrom(MAX_DATAGRAM)
+        sock = self.sock
+        self.receive: Callable[[], tuple[bytes, Hashable]] = lambda: sock.recvfrom(MAX_DATAGRAM)
 
-    def open(self, key: Hashable) -> Way:
+    def open(self, key: Hashable) -> AssociationSockets:
+        """Open a socket to the server for a new client. Raises OSError."""
         assert isinstance(key, tuple)
         upstream = socket.socket(self._family, socket.SOCK_DGRAM)
         try:
@@ -135,4 +148,4 @@ class ReverseUdp(_Reverse):
         except OSError:
             upstream.close()
             raise
-        return Way(key, self._server, upstream, self.listener)
+        return AssociationSockets(key, self._server, upstream, self.sock)

@@ -1,11 +1,12 @@
-"""Notices that what a gate passes on comes back to it, through whatever other programs.
+"""Detection of forwarding loops: forwarded traffic that returns to its listener.
 
-The bytes must stay as they are, so nothing can be marked. Cause and effect are left to look at. In a loop one
-newcomer after the other comes, all alike, each because the one before was passed on, and none of them is ever
-answered. Where it looks like that, the next one is held for a moment, ten times as long as they took to come.
-If others come meanwhile, it is a crowd, and all may pass. If nobody does, but somebody right after that one
-was passed on, and so again and again, it is a loop. A relay that is part of the loop may be doing the same;
-so some, at random, pass in between, else each would take the other's holding for a crowd that comes slowly.
+The bytes must not change, so traffic cannot be marked; only cause and effect can be observed. In a loop,
+newcomers with equal content arrive one after another, each because the previous one was forwarded, and none
+is ever answered. When a series looks like that, the next newcomer is held for ten times the interval between
+them. If others arrive meanwhile, it is a crowd of clients, and all are forwarded. If none arrives, but one
+follows promptly after the held one was forwarded, and this repeats, it is a loop. Another relay in the loop
+may do the same: so a random number of newcomers is forwarded between two holds. Otherwise each relay would
+mistake the other's holding for a slowly arriving crowd.
 """
 
 from __future__ import annotations
@@ -17,39 +18,39 @@ from typing import Generic, TypeVar
 from weakref import ref
 
 ROUNDS = 4
-"""So much more often somebody must have come right after one was held than some time later."""
-_PASSING = 8
-"""Fewer than this pass before one is held again."""
+"""Required surplus of prompt arrivals after a hold over late ones before a loop is reported."""
+_MAX_UNHELD = 8
+"""Upper bound (exclusive) of the random number of newcomers forwarded between two holds."""
 
 _PAUSE_S = 1.0
-"""After such a pause those who come have nothing to do with those before."""
-_SLOWEST_S = 0.1
-"""What comes round more slowly than this, on average, is not looked at: so slow a loop costs nothing."""
+"""After this pause in seconds, newcomers are unrelated to earlier ones."""
+_MAX_GAP_S = 0.1
+"""Longest average interval in seconds that is suspicious; slower loops are harmless."""
 _HOLD_S = 0.05
-_TIMES = 10
-_LATE_S = 0.02
-"""So late the system may be with whoever comes right after."""
+_HOLD_FACTOR = 10
+_SCHEDULING_DELAY_S = 0.02
+"""Scheduling delay in seconds that is tolerated for a prompt arrival."""
 _CROWD_S = 10.0
-"""So long nobody is held after it was seen that it is a crowd."""
+"""Seconds without further holds after a series turned out to be a crowd."""
 _ALERT_S = 60.0
-_ALERT = 2
-"""How many alike are suspicious in the time after a loop was found."""
-_MOST = 256
-"""So many sorts of newcomers are told apart."""
+_ALERT_COUNT = 2
+"""Number of equal newcomers that is suspicious while alerted, after a loop was found."""
+_MAX_SERIES = 256
+"""Maximum number of series tracked."""
 
 Newcomer = TypeVar("Newcomer")
 
 
 class LoopFound(Exception):
-    """What came is our own; `newcomers` are those who came before it in the loop."""
+    """The newcomer is the relay's own traffic; `newcomers` are its predecessors in the loop."""
 
     def __init__(self, newcomers: list[object]) -> None:
         super().__init__("a loop")
         self.newcomers = newcomers
 
 
-class _Series(Generic[Newcomer]):
-    """Newcomers alike: since when, how many, who. `gap_s` is the time from one to the next."""
+class _NewcomerSeries(Generic[Newcomer]):
+    """A series of newcomers with equal content; `gap_s` is the average interval in seconds."""
 
     __slots__ = (
         "began",
@@ -60,52 +61,54 @@ class _Series(Generic[Newcomer]):
         "is_suspicious",
         "last",
         "newcomers",
-        "passing",
         "released",
         "rounds",
+        "unheld",
     )
 
-    def __init__(self, now: float, most: int) -> None:
+    def __init__(self, now: float, max_count: int) -> None:
         self.began = self.last = now
         self.count = 1
-        self.newcomers: deque[ref[Newcomer]] = deque(maxlen=most)
-        """Not held here: what is over for its relay is given back at once."""
+        self.newcomers: deque[ref[Newcomer]] = deque(maxlen=max_count)
+        """Weak references, so that newcomers their relay has closed are freed immediately."""
         self.gap_s = 0.0
         self.is_suspicious = False
         self.held = False
         self.released: float | None = None
-        self.passing = 0
+        self.unheld = 0
         self.rounds = 0
         self.clear_until = 0.0
 
 
-class LoopWatch(Generic[Newcomer]):
-    """Watches the newcomers at one gate.
+class LoopDetector(Generic[Newcomer]):
+    """A loop detector for the newcomers at one listener. Times are in seconds of any one clock.
 
-    `least` of them in a row are suspicious. `is_over` tells whether a newcomer was answered or is gone: then
-    it is none of a loop's. Times are in seconds, by whatever clock.
+    Args:
+        threshold: Number of newcomers in a row that is suspicious.
+        is_over: Returns True if a newcomer was answered or closed, and so is not part of a loop.
     """
 
-    def __init__(self, least: int, is_over: Callable[[Newcomer], bool]) -> None:
-        self._least = least
+    def __init__(self, threshold: int, is_over: Callable[[Newcomer], bool]) -> None:
+        self._threshold = threshold
         self._is_over = is_over
-        self._series: OrderedDict[Hashable, _Series[Newcomer]] = OrderedDict()
+        self._series: OrderedDict[Hashable, _NewcomerSeries[Newcomer]] = OrderedDict()
         self._alert_until = 0.0
 
-    def came(self, said: Hashable, now: float) -> float:
-        """For how long somebody who has come and says this is to be held; as a rule, not at all.
+    def check(self, content: Hashable, now: float) -> float:
+        """Return how many seconds a newcomer with this content must be held; usually 0.
 
-        Raises LoopFound.
+        Raises:
+            LoopFound: the newcomer is the relay's own traffic.
         """
-        series = self._series.get(said)
+        series = self._series.get(content)
         if (
             series is None
             or now - series.last > _PAUSE_S
-            or (series.newcomers and self._is_none_of_a_loop(series.newcomers[-1]))
-            # In a loop all are still there, from the first on.
-            or (series.newcomers and self._is_none_of_a_loop(series.newcomers[0]))
+            or (series.newcomers and self._is_settled(series.newcomers[-1]))
+            # In a loop, all newcomers are still open, the first one included.
+            or (series.newcomers and self._is_settled(series.newcomers[0]))
         ):
-            self._begin(said, now)
+            self._start_series(content, now)
             return 0.0
         series.count += 1
         series.last = now
@@ -117,30 +120,30 @@ class LoopWatch(Generic[Newcomer]):
             series.newcomers.clear()
             return 0.0
         if series.released is not None:
-            is_prompt = now - series.released <= series.gap_s * _TIMES / 2 + _LATE_S
+            is_prompt = now - series.released <= series.gap_s * _HOLD_FACTOR / 2 + _SCHEDULING_DELAY_S
             series.rounds = max(0, series.rounds + (1 if is_prompt else -1))
             series.released = None
-            series.passing = random.randrange(_PASSING)
+            series.unheld = random.randrange(_MAX_UNHELD)
             if series.rounds == ROUNDS:
-                del self._series[said]
+                del self._series[content]
                 self._alert_until = now + _ALERT_S
                 newcomers = (held() for held in series.newcomers)
                 raise LoopFound([newcomer for newcomer in newcomers if newcomer is not None])
         if not series.is_suspicious:
             series.gap_s = (now - series.began) / (series.count - 1)
-            least = _ALERT if now < self._alert_until else self._least
-            series.is_suspicious = series.count >= least and series.gap_s <= _SLOWEST_S
+            threshold = _ALERT_COUNT if now < self._alert_until else self._threshold
+            series.is_suspicious = series.count >= threshold and series.gap_s <= _MAX_GAP_S
         if not series.is_suspicious:
             return 0.0
-        if series.passing:
-            series.passing -= 1
+        if series.unheld:
+            series.unheld -= 1
             return 0.0
         series.held = True
-        return max(_HOLD_S, series.gap_s * _TIMES)
+        return max(_HOLD_S, series.gap_s * _HOLD_FACTOR)
 
-    def passed_on(self, said: Hashable, newcomer: Newcomer, now: float, was_held: bool = False) -> None:
-        """The newcomer who said this was let on, maybe after having been held."""
-        series = self._series.get(said)
+    def forwarded(self, content: Hashable, newcomer: Newcomer, now: float, was_held: bool = False) -> None:
+        """Register that the newcomer was forwarded, possibly after a hold."""
+        series = self._series.get(content)
         if series is None or now < series.clear_until:
             return
         series.newcomers.append(ref(newcomer))
@@ -148,12 +151,12 @@ class LoopWatch(Generic[Newcomer]):
             series.held = False
             series.released = series.last = now
 
-    def _is_none_of_a_loop(self, held: ref[Newcomer]) -> bool:
+    def _is_settled(self, held: ref[Newcomer]) -> bool:
         newcomer = held()
         return newcomer is None or self._is_over(newcomer)
 
-    def _begin(self, said: Hashable, now: float) -> None:
-        self._series[said] = _Series(now, 2 * self._least)
-        self._series.move_to_end(said)
-        if len(self._series) > _MOST:
+    def _start_series(self, content: Hashable, now: float) -> None:
+        self._series[content] = _NewcomerSeries(now, 2 * self._threshold)
+        self._series.move_to_end(content)
+        if len(self._series) > _MAX_SERIES:
             self._series.popitem(last=False)

@@ -1,16 +1,16 @@
-"""The relay's modes: what to listen on and where to pass it on, as written after `-m`.
+"""The relay's modes, as given with `-m`: where to listen and where to forward.
 
     reverse:udp://HOST:PORT@[ADDR:]PORT     to one game server
     reverse:tcp://HOST:PORT@[ADDR:]PORT
-    transparent@[ADDR:]PORT                 to wherever redirected clients meant to go; Linux
-    reverse:tls://HOST:PORT@[ADDR:]PORT     the rest by way of mitmproxy
+    transparent@[ADDR:]PORT                 to the original destination of redirected clients; Linux
+    reverse:tls://HOST:PORT@[ADDR:]PORT     the remaining modes use mitmproxy
     socks5[@[ADDR:]PORT]
     wireguard[:KEYFILE][@[ADDR:]PORT]
     local[:NAME|PID]
-    transparent                             where the system is not Linux
+    transparent                             on systems other than Linux
 
-HOST:PORT is the game server. ADDR:PORT is where the clients come; without ADDR that is the loopback, so that
-nobody else's machine can reach the relay unless the user says so. IPv6 addresses stand in brackets.
+HOST:PORT is the game server. Clients connect to ADDR:PORT; the default address is the loopback, so that other
+machines can reach the relay only if the user asks for it. IPv6 addresses are written in brackets.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 
 _EXAMPLE = "as in reverse:udp://127.0.0.1:9000@9001 or reverse:udp://[::1]:9000@[::1]:9001"
-_UNDERSTOOD: tuple[Transport | Literal["tls"], ...] = ("udp", "tcp", "tls")
+_REVERSE_TRANSPORTS: tuple[Transport | Literal["tls"], ...] = ("udp", "tcp", "tls")
 _ENDPOINT = re.compile(
     r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%\w+)?)\]|(?P<name>[^\[\]:@/\s]+)):)?(?P<port>[0-9]+)", re.A
 )
 _LOOPBACK = "127.0.0.1"
 _MITMPROXY_PORTS = {"socks5": 1080, "wireguard": 51820, "transparent": 8080}
-"""Where mitmproxy listens in its modes, unless told otherwise."""
+"""mitmproxy's default listening ports by mode."""
 
 
 class SettingError(KiebitzError):
-    """mitmproxy has no such option, or that one not such a value; the text says what is wrong."""
+    """mitmproxy has no such option, or rejects its value; the text says what is wrong."""
 
 
 class Reverse(msgspec.Struct, frozen=True):
-    """Relay `transport` from `listen_host:listen_port` to `host:port`.
+    """A reverse mode: relays `transport` from `listen_host:listen_port` to `host:port`.
 
-    Hosts are names or addresses, without brackets. A `listen_port` of 0 leaves the choice to the system.
+    Hosts are names or addresses without brackets. With a `listen_port` of 0 the system chooses the port.
     """
 
     transport: Transport
@@ -56,9 +56,10 @@ class Reverse(msgspec.Struct, frozen=True):
 
 
 class Transparent(msgspec.Struct, frozen=True):
-    """Relay what the system redirects to `listen_port`, TCP and UDP, to where its senders meant it to go.
+    """A transparent mode: relays redirected TCP and UDP to the original destination.
 
-    `listen_host` is an address without brackets; None is the loopback's, of IPv4 and of IPv6.
+    The system redirects to `listen_port`. `listen_host` is an address without brackets; None means the
+    loopback addresses of IPv4 and IPv6.
     """
 
     listen_host: str | None
@@ -71,9 +72,9 @@ class Transparent(msgspec.Struct, frozen=True):
 
 
 class Mitmproxy(msgspec.Struct, frozen=True):
-    """A mode of mitmproxy's, `kind` with what belongs to it, as in `local:firefox`, in its own notation.
+    """A mode of mitmproxy; `kind` is its name with parameters in mitmproxy's notation, as in `local:firefox`.
 
-    `listen_host` is without brackets; where the mode does not listen (`local`) it and the port are None.
+    `listen_host` has no brackets; it and the port are None in modes that do not listen (`local`).
     """
 
     kind: str
@@ -90,14 +91,14 @@ Mode = Reverse | Transparent | Mitmproxy
 
 
 def parse_mode(spec: str) -> Mode:
-    """Read one mode; raises ValueError with a sentence that says what is wrong and shows an example."""
+    """Parse one mode. Raises ValueError with a sentence that says what is wrong and shows an example."""
     head, at, listening = spec.rpartition("@")
     kind, _, rest = (head if at else spec).partition(":")
     if kind == "reverse" and spec.startswith("reverse:"):
         return _reverse(spec)
     if kind == "transparent" and at:
         if rest:
-            raise ValueError(f"'{spec}': nothing stands between transparent and @, as in transparent@9001.")
+            raise ValueError(f"'{spec}': @ must follow transparent directly, as in transparent@9001.")
         return Transparent(*_endpoint(spec, "listening address", listening, "as in transparent@9001"))
     if kind == "local" and not at:
         return Mitmproxy(spec)
@@ -107,23 +108,23 @@ def parse_mode(spec: str) -> Mode:
         host, port = _endpoint(spec, "listening address", listening, f"as in {kind}@{_MITMPROXY_PORTS[kind]}")
         return Mitmproxy(head, host or _LOOPBACK, port)
     raise ValueError(
-        f"'{spec}' is no mode: it begins with 'reverse:', {_EXAMPLE}; or it is transparent@PORT, socks5, "
+        f"'{spec}' is not a mode: use 'reverse:', {_EXAMPLE}; or transparent@PORT, socks5, "
         "wireguard or local."
     )
 
 
 def _reverse(spec: str) -> Mode:
     rest = spec.removeprefix("reverse:")
-    transport = next((name for name in _UNDERSTOOD if rest.startswith(f"{name}://")), None)
+    transport = next((name for name in _REVERSE_TRANSPORTS if rest.startswith(f"{name}://")), None)
     if transport is None:
-        understood = ", ".join(f"{name}://" for name in _UNDERSTOOD)
-        raise ValueError(f"'{spec}': after 'reverse:' the relay understands {understood}, {_EXAMPLE}.")
+        understood = ", ".join(f"{name}://" for name in _REVERSE_TRANSPORTS)
+        raise ValueError(f"'{spec}': 'reverse:' must be followed by {understood}, {_EXAMPLE}.")
     server, at, listening = rest.removeprefix(f"{transport}://").rpartition("@")
     if not at:
-        raise ValueError(f"'{spec}' does not say where to listen: add '@PORT' or '@ADDR:PORT', {_EXAMPLE}.")
+        raise ValueError(f"'{spec}' has no listening address: add '@PORT' or '@ADDR:PORT', {_EXAMPLE}.")
     host, port = _endpoint(spec, "server", server)
     if host is None or port == 0:
-        raise ValueError(f"'{spec}': the server is written HOST:PORT, {_EXAMPLE}.")
+        raise ValueError(f"'{spec}': the server must be HOST:PORT, {_EXAMPLE}.")
     listen_host, listen_port = _endpoint(spec, "listening address", listening)
     if transport == "tls":
         return Mitmproxy(f"reverse:tls://{endpoint(host, port)}", listen_host or _LOOPBACK, listen_port)
@@ -131,18 +132,18 @@ def _reverse(spec: str) -> Mode:
 
 
 def parse_endpoint(text: str) -> tuple[str | None, int]:
-    """Read HOST:PORT or PORT; without a host that is None. Raises ValueError with what is wrong."""
+    """Parse HOST:PORT or PORT; the host may be None. Raises ValueError that says what is wrong."""
     match = _ENDPOINT.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{text}' is no address; an IPv6 address stands in brackets")
+        raise ValueError(f"'{text}' is not an address; an IPv6 address needs brackets")
     port = int(match["port"]) if len(match["port"]) <= 5 else 65_536
     if port > 65_535:
-        raise ValueError(f"{match['port']} is no port; ports end at 65535")
+        raise ValueError(f"{match['port']} is not a port; the highest one is 65535")
     return match["v6"] or match["name"], port
 
 
 def is_this_machine(host: str) -> bool:
-    """True if a host is certainly this machine: `localhost` or an address of the loopback interface."""
+    """Return True if a host is certainly this machine: `localhost` or a loopback address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -150,7 +151,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def endpoint(host: str, port: int) -> str:
-    """`host:port`, with an IPv6 address in brackets."""
+    """Return `host:port`, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -158,5 +159,5 @@ def _endpoint(spec: str, what: str, text: str, example: str = _EXAMPLE) -> tuple
     try:
         return parse_endpoint(text)
     except ValueError as error:
-        wrong = str(error).replace("is no address", f"is no {what}")
+        wrong = str(error).replace("is not an address", f"is not a {what}")
         raise ValueError(f"'{spec}': {wrong}, {example}.") from error

@@ -1,14 +1,14 @@
-"""Datagrams of any number of clients to their servers and back, each forwarded, then journaled.
+"""The UDP relay: each client's datagrams are forwarded to its server and back, then journaled.
 
-Every client gets its own socket, connected to the server: the server sees one stable port per client,
-only the server's datagrams come in there, and ICMP errors are reported on the association they belong to.
+Each client gets its own socket, connected to the server: the server sees one stable port per client, only the
+server's datagrams arrive there, and ICMP errors are reported on the association they belong to.
 
-Whoever comes is a stranger first: over UDP anybody can send from addresses that are not his. He is a player
-once he has spoken again after an answer. Where there are too many, strangers give way before any player does.
+A new client is unverified, as UDP source addresses can be spoofed. It becomes a player once it has sent again
+after an answer. At the client limit, unverified clients are evicted before players.
 
 The sockets are watched by a selector of our own, which the event loop watches: libuv, and so uvloop, silently
-stops watching a socket once an ICMP error is pending on it, and here that is everyday life. While datagrams
-come densely, that selector is asked again and again before the event loop has its turn.
+stops watching a socket once an ICMP error is pending on it, which is common here. While datagrams arrive
+densely, that selector is polled repeatedly before the event loop continues.
 """
 
 from __future__ import annotations
@@ -22,41 +22,49 @@ from collections.abc import Hashable
 
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.relay.alteration_pipeline import Detour
+from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
 from kiebitz.proxy.relay.endpoints import NETWORK_FAULTS, Notice, endpoint_text
-from kiebitz.proxy.relay.listeners import MAX_DATAGRAM, Listening, OwnConnections, Refused, UdpGate, Way
-from kiebitz.proxy.relay.loop_detection import LoopFound, LoopWatch
+from kiebitz.proxy.relay.listeners import (
+    MAX_DATAGRAM,
+    AssociationSockets,
+    ClientRejected,
+    ListenerInfo,
+    OwnConnections,
+    UdpListener,
+)
+from kiebitz.proxy.relay.loop_detection import LoopDetector, LoopFound
 from kiebitz.proxy.system.clock import now_ns
 
 _BURST = 32
-"""At most this many datagrams are taken from one socket before the others have their turn."""
+"""Maximum datagrams received from one socket before the others are served."""
 _BACKLOG_NS = 20_000
-"""A datagram this soon after the one before means that more are probably waiting."""
+"""An interval between datagrams shorter than this suggests that more are queued."""
 _MAX_WAITING = 256
-"""How many datagrams wait for a socket that takes no more."""
-_TURN_NS = 1_000_000
-"""So long datagrams may be passed on before the event loop has its turn: timers, and what else is relayed."""
+"""Maximum datagrams queued for a socket that accepts no more."""
+_MAX_TURN_NS = 1_000_000
+"""Longest time to forward datagrams before yielding to the event loop."""
 _DENSE_NS = 200_000
-"""Where so little time was between datagrams, the next one is waited for without sleeping ..."""
-_AWAKE_NS = 30_000
-"""... for so long: to be woken takes longer than to pass a datagram on."""
+"""After an interval between datagrams shorter than this, busy-wait for the next one ..."""
+_BUSY_WAIT_NS = 30_000
+"""... for this long: waking up takes longer than forwarding a datagram."""
 _MIN_SWEEP_SECONDS = 0.01
-_SUSPICIOUS = 32
-"""So many strangers in a row who say the same and get no answer may be our own datagram on its way round."""
+_LOOP_THRESHOLD = 32
+"""Consecutive unverified clients with equal first datagrams and no answer that suggest a forwarding loop."""
 _MAX_HELD = 256
-"""How many datagrams are held until it is clear whether they go round."""
+"""Maximum datagrams held until it is clear whether they are looping."""
 _FULL = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS)
 _FAULTS = {
     **NETWORK_FAULTS,
-    errno.ECONNREFUSED: ("port-unreachable", "nobody listens on that port"),
-    errno.EMSGSIZE: ("too-big", "the datagram is too big for the way there"),
+    errno.ECONNREFUSED: ("port-unreachable", "no program listens on that port"),
+    errno.EMSGSIZE: ("too-big", "the datagram is too big for the route"),
 }
 
 
-class _Outlet:
-    """A socket to send from, and what it did not take yet; else it is watched for `idle_events`.
+class _OutputSocket:
+    """A non-blocking socket with its queue of unsent datagrams.
 
-    `association` is None where it sends to clients, else the one whose server it sends to.
+    It is watched for `idle_events` while the queue is empty. `association` is None if it sends to clients,
+    else the association to whose server it sends.
     """
 
     __slots__ = ("association", "idle_events", "sock", "waiting")
@@ -69,15 +77,15 @@ class _Outlet:
 
 
 class _Association:
-    """One client and his server. `c2s` and `s2c` count the bytes that came.
+    """A UDP association between one client and its server; `c2s` and `s2c` count the bytes of each direction.
 
-    `queue` has all of his kind, players or strangers; `last_ns` is when his server spoke last, 0 for never.
+    `queue` holds all associations of its kind, players or unverified; `last_ns` is the time of the server's
+    latest datagram, 0 if there was none.
     """
 
     __slots__ = (
         "__weakref__",
         "active",
-        "back",
         "c2s",
         "client",
         "key",
@@ -86,18 +94,21 @@ class _Association:
         "queue",
         "s2c",
         "server",
-        "up",
+        "to_client",
+        "to_server",
         "upstream",
     )
 
-    def __init__(self, key: Hashable, way: Way, back: _Outlet, queue: _Queue) -> None:
+    def __init__(
+        self, key: Hashable, sockets: AssociationSockets, back: _OutputSocket, queue: _Queue
+    ) -> None:
         self.key = key
         self.queue = queue
-        self.client = way.client
-        self.server = way.server
-        self.upstream = way.upstream
-        self.up = _Outlet(way.upstream, selectors.EVENT_READ, self)
-        self.back = back
+        self.client = sockets.client
+        self.server = sockets.server
+        self.upstream = sockets.upstream
+        self.to_server = _OutputSocket(sockets.upstream, selectors.EVENT_READ, self)
+        self.to_client = back
         self.number = 0
         self.c2s = 0
         self.s2c = 0
@@ -105,81 +116,80 @@ class _Association:
         self.last_ns = 0
 
 
-class _Altered:
-    """Where the datagrams of an association go on behind a detour."""
+class _PipelineOutput:
+    """The output of the alteration pipeline for one association."""
 
     def __init__(self, relay: UdpRelay, association: _Association) -> None:
         self._relay = relay
         self._association = association
 
-    def pass_on(self, direction: Direction, data: bytes) -> None:
-        """Send a datagram."""
-        self._relay.pass_on(self._association, direction, data)
+    def deliver(self, direction: Direction, data: bytes) -> None:
+        self._relay.deliver(self._association, direction, data)
 
     def end(self, direction: Direction) -> None:
-        """Datagrams have no end."""
+        """Do nothing: UDP has no end of a direction."""
 
     def reset(self) -> None:
-        """Nothing resets datagrams."""
+        """Do nothing: UDP has no reset."""
 
-    def hold_back(self, direction: Direction, is_held: bool) -> None:
-        """Datagrams come as they come: those for which there is no room are dropped."""
+    def set_paused(self, direction: Direction, is_paused: bool) -> None:
+        """Do nothing: UDP has no flow control, and datagrams without room are dropped."""
 
 
 _Queue = OrderedDict[Hashable, _Association]
-"""Associations; the one that has been silent longest comes first."""
+"""Associations, the one that has been silent longest first."""
 
 
 class UdpRelay:
-    """Relays whoever comes in by `gate`, whose socket is bound; traffic flows between start and close.
+    """A relay for the clients of `listener`, whose socket is bound; forwards between `start` and `stop`.
 
-    An association ends when it was silent for `idle_seconds`. Where there would be more than `max_clients`,
-    the stranger who has been silent the longest makes room, or, if there are only players, the player.
-    Sockets to servers are noted in `own` while they last. With a `detour` datagrams are passed on as that
-    leaves them.
+    An association ends after `idle_seconds` of silence. At `max_clients`, the unverified client that has been
+    silent longest is evicted, or, if there are only players, the player silent longest. Sockets to servers
+    are registered in `own` while they last. With a `pipeline`, the datagrams it returns are forwarded instead
+    of those received.
     """
 
     def __init__(
         self,
-        gate: UdpGate,
+        listener: UdpListener,
         journal: JournalWriter,
         on_notice: Notice,
         idle_seconds: float,
         max_clients: int,
         own: OwnConnections,
-        detour: Detour | None = None,
+        pipeline: AlterationPipeline | None = None,
     ) -> None:
-        self.says = (Listening(gate.says),)
-        self.address = gate.address
-        self._detour = detour
-        self._gate = gate
-        self._receive = gate.receive
+        self.listeners = (ListenerInfo(listener.description),)
+        self.address = listener.address
+        self._pipeline = pipeline
+        self._listener = listener
+        self._receive = listener.receive
         self._journal = journal
         self._on_notice = on_notice
         self._idle_seconds = idle_seconds
         self._max_clients = max_clients
         self._own = own
         self._associations: dict[Hashable, _Association] = {}
-        self._strangers: _Queue = OrderedDict()
+        self._unverified: _Queue = OrderedDict()
         self._players: _Queue = OrderedDict()
-        self._loops = LoopWatch[_Association](_SUSPICIOUS, self._is_over)
+        self._loops = LoopDetector[_Association](_LOOP_THRESHOLD, self._is_settled)
         self._held: dict[Hashable, list[bytes]] = {}
-        """What was said by those who have come and are not let on yet."""
+        """Datagrams of new clients that are held by loop detection."""
         self._last_ns = 0
         self._ready_ns = 0
         self._selector = selectors.DefaultSelector()
-        self._front = _Outlet(gate.listener, selectors.EVENT_READ, None)
-        self._selector.register(gate.listener, selectors.EVENT_READ, self._front)
+        self._listen_output = _OutputSocket(listener.sock, selectors.EVENT_READ, None)
+        self._selector.register(listener.sock, selectors.EVENT_READ, self._listen_output)
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let traffic flow."""
+        """Start forwarding."""
         self._time = loop.time
         self._loop = loop
-        loop.add_reader(self._selector.fileno(), self._ready)
+        loop.add_reader(self._selector.fileno(), self._on_ready)
         self._sweep(loop)
 
     async def stop(self, loop: asyncio.AbstractEventLoop, ts_ns: int) -> None:
-        """Let no more traffic flow, and end all streams at `ts_ns`."""
+        """Stop forwarding, and end all streams at `ts_ns`."""
         self._sweeper.cancel()
         loop.remove_reader(self._selector.fileno())
         self._held.clear()
@@ -187,40 +197,40 @@ class UdpRelay:
             self._end(association, ts_ns, "end")
 
     def close(self) -> None:
-        """Give back the sockets."""
+        """Close the sockets."""
         self._selector.close()
-        self._front.sock.close()
+        self._listen_output.sock.close()
 
-    def _ready(self) -> None:
-        """Pass on what has come, and what comes meanwhile; where it comes densely, stay awake for more."""
+    def _on_ready(self) -> None:
+        """Forward datagrams until none arrive or the time is up; at dense traffic, busy-wait for more."""
         now = now_ns()
-        turn_ends = now + _TURN_NS
-        awake = _AWAKE_NS if now - self._ready_ns < _DENSE_NS else 0
+        turn_ends = now + _MAX_TURN_NS
+        awake = _BUSY_WAIT_NS if now - self._ready_ns < _DENSE_NS else 0
         while now < turn_ends:
             if ready := self._selector.select(0):
-                self._serve(ready)
+                self._handle_ready(ready)
                 now = self._ready_ns = now_ns()
             else:
                 now = now_ns()
                 if now - self._ready_ns >= awake:
                     return
 
-    def _serve(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+    def _handle_ready(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
         for key, events in ready:
-            outlet: _Outlet = key.data
+            outlet: _OutputSocket = key.data
             association = outlet.association
-            # An association that has ended since the selector looked has no socket any more.
+            # An association that ended since the select call has no socket any more.
             if outlet.sock.fileno() < 0:
                 continue
             if events & selectors.EVENT_WRITE:
                 self._drain(outlet)
             if events & selectors.EVENT_READ:
                 if association is None:
-                    self._from_clients()
+                    self._receive_from_clients()
                 else:
-                    self._from_server(association)
+                    self._receive_from_server(association)
 
-    def _from_clients(self) -> None:
+    def _receive_from_clients(self) -> None:
         for _ in range(_BURST):
             try:
                 data, key = self._receive()
@@ -230,14 +240,14 @@ class UdpRelay:
                 self._on_notice("receive", f"Receiving on udp {self.address} failed: {error.strerror}.")
                 return
             now = now_ns()
-            association = self._associations.get(key) or self._let_in(key, now, data)
+            association = self._associations.get(key) or self._admit(key, now, data)
             if association is None:
                 return
-            if self._detour is not None:
-                self._detour.came(association.number, "c2s", now, data)
+            if self._pipeline is not None:
+                self._pipeline.data_received(association.number, "c2s", now, data)
             else:
-                if association.up.waiting:
-                    self._wait(association, "c2s", now, data)
+                if association.to_server.waiting:
+                    self._enqueue(association, "c2s", now, data)
                 else:
                     try:
                         association.upstream.send(data)
@@ -246,35 +256,35 @@ class UdpRelay:
                 self._journal.chunk(association.number, "c2s", now, association.c2s, data)
                 association.c2s += len(data)
             association.active = self._time()
-            if association.last_ns and association.queue is self._strangers:
-                del self._strangers[key]
+            if association.last_ns and association.queue is self._unverified:
+                del self._unverified[key]
                 self._players[key] = association
                 association.queue = self._players
             else:
                 association.queue.move_to_end(key)
             backlog = now - self._last_ns < _BACKLOG_NS
             self._last_ns = now
-            # Asking in vain costs more than coming back, and the other end may be waiting for this core.
+            # A failed recv costs more than another select, and the other end may be waiting for this core.
             if not backlog:
                 return
 
-    def _from_server(self, association: _Association) -> None:
+    def _receive_from_server(self, association: _Association) -> None:
         for _ in range(_BURST):
             try:
                 data = association.upstream.recv(MAX_DATAGRAM)
             except BlockingIOError:
                 return
             except OSError as error:
-                # The network's answer to a datagram sent before; the next one may well come through.
+                # An ICMP answer to an earlier datagram; the next one may well get through.
                 self._fault(association, "c2s", now_ns(), error)
                 continue
             now = now_ns()
-            if self._detour is not None:
-                self._detour.came(association.number, "s2c", now, data)
+            if self._pipeline is not None:
+                self._pipeline.data_received(association.number, "s2c", now, data)
             else:
-                back = association.back
+                back = association.to_client
                 if back.waiting:
-                    self._wait(association, "s2c", now, data)
+                    self._enqueue(association, "s2c", now, data)
                 else:
                     try:
                         back.sock.sendto(data, association.client)
@@ -289,100 +299,102 @@ class UdpRelay:
             if not backlog:
                 return
 
-    def _let_in(self, key: Hashable, now: int, data: bytes) -> _Association | None:
-        """Open an association for a stranger, unless it is ourselves, or that is not clear yet."""
+    def _admit(self, key: Hashable, now: int, data: bytes) -> _Association | None:
+        """Open an association for a new client; return None if loop detection holds or rejects it."""
         held = self._held.get(key)
         if held is not None:
             if len(held) < _MAX_HELD:
                 held.append(data)
             return None
-        said = hash(data)
+        content = hash(data)
         try:
-            seconds = self._loops.came(said, self._time())
+            seconds = self._loops.check(content, self._time())
         except LoopFound as loop:
-            self._cut(loop, now)
+            self._end_loop(loop, now)
             return None
         if seconds and len(self._held) < _MAX_HELD:
             self._held[key] = [data]
-            self._loop.call_later(seconds, self._let_go, key, said)
+            self._loop.call_later(seconds, self._release_held, key, content)
             return None
         association = self._open(key, now)
         if association is not None:
-            self._loops.passed_on(said, association, self._time())
+            self._loops.forwarded(content, association, self._time())
         return association
 
-    def _let_go(self, key: Hashable, said: Hashable) -> None:
-        """Pass on what was held."""
+    def _release_held(self, key: Hashable, content: Hashable) -> None:
+        """Forward a client's held datagrams."""
         now = now_ns()
         held = self._held.pop(key, None)
         association = self._open(key, now) if held else None
         if held is None or association is None:
             return
-        self._loops.passed_on(said, association, self._time(), was_held=True)
+        self._loops.forwarded(content, association, self._time(), was_held=True)
         for data in held:
-            if self._detour is not None:
-                self._detour.came(association.number, "c2s", now, data)
+            if self._pipeline is not None:
+                self._pipeline.data_received(association.number, "c2s", now, data)
                 continue
             self._forward(association, "c2s", now, data)
             self._journal.chunk(association.number, "c2s", now, association.c2s, data)
             association.c2s += len(data)
         association.active = self._time()
 
-    def _is_over(self, stranger: _Association) -> bool:
-        """Whether a stranger was answered, or is gone."""
-        return stranger.last_ns > 0 or self._associations.get(stranger.key) is not stranger
+    def _is_settled(self, association: _Association) -> bool:
+        """Return True if a new client was answered, or its association has ended."""
+        return association.last_ns > 0 or self._associations.get(association.key) is not association
 
-    def _cut(self, loop: LoopFound, now: int) -> None:
-        """End what has gone round, and pass it on no more."""
+    def _end_loop(self, loop: LoopFound, now: int) -> None:
+        """End the associations that form a forwarding loop, and report it."""
         server = ""
         for newcomer in loop.newcomers:
             assert isinstance(newcomer, _Association)
             server = f" to {endpoint_text(newcomer.server)}"
-            if not self._is_over(newcomer):
+            if not self._is_settled(newcomer):
                 self._end(newcomer, now, "loop")
         self._on_notice(
             "loop",
-            f"What udp {self.address} passes on{server} comes back to it, again and again: it was stopped. "
-            "Look whether that server, or a relay before it, is told to pass on to here.",
+            f"Traffic that udp {self.address} forwards{server} repeatedly returns to it: it was stopped. "
+            "Check whether that server, or a relay in front of it, forwards to this relay.",
         )
 
     def _open(self, key: Hashable, now: int) -> _Association | None:
         if len(self._associations) >= self._max_clients:
-            longest_silent = next(iter((self._strangers or self._players).values()))
+            longest_silent = next(iter((self._unverified or self._players).values()))
             self._on_notice(
                 "max-clients",
-                f"On udp {self.address} there are {self._max_clients} clients: "
-                f"{endpoint_text(longest_silent.client)} made room for another.",
+                f"udp {self.address} has {self._max_clients} clients: "
+                f"{endpoint_text(longest_silent.client)} was evicted to admit another one.",
             )
             self._end(longest_silent, now, "evicted")
         try:
-            way = self._gate.open(key)
-        except Refused as refusal:
+            sockets = self._listener.open(key)
+        except ClientRejected as refusal:
             self._on_notice(refusal.code, str(refusal))
             return None
         except OSError as error:
             self._on_notice(
                 "no-socket",
-                f"On udp {self.address} there is no socket for a client: {error.strerror}. "
-                "What it sent was dropped.",
+                f"udp {self.address} has no socket for a new client: {error.strerror}. "
+                "Its datagram was dropped.",
             )
             return None
-        shared = way.answering is self._front.sock
-        back = self._front if shared else _Outlet(way.answering, 0, None)
-        association = _Association(key, way, back, self._strangers)
-        self._selector.register(way.upstream, selectors.EVENT_READ, association.up)
-        self._own.add("udp", way.upstream.getsockname(), way.server)
+        shared = sockets.downstream is self._listen_output.sock
+        back = self._listen_output if shared else _OutputSocket(sockets.downstream, 0, None)
+        association = _Association(key, sockets, back, self._unverified)
+        self._selector.register(sockets.upstream, selectors.EVENT_READ, association.to_server)
+        self._own.add("udp", sockets.upstream.getsockname(), sockets.server)
         association.number = self._journal.open(
-            "udp", endpoint_text(way.client), endpoint_text(way.server), now
+            "udp", endpoint_text(sockets.client), endpoint_text(sockets.server), now
         )
-        if self._detour is not None:
-            names = endpoint_text(way.client), endpoint_text(way.server)
-            self._detour.opened(association.number, "udp", *names, now, _Altered(self, association))
-        self._associations[key] = self._strangers[key] = association
+        if self._pipeline is not None:
+            names = endpoint_text(sockets.client), endpoint_text(sockets.server)
+            self._pipeline.stream_opened(
+                association.number, "udp", *names, now, _PipelineOutput(self, association)
+            )
+        self._associations[key] = self._unverified[key] = association
         return association
 
-    def pass_on(self, association: _Association, direction: Direction, data: bytes) -> None:
-        """Send a datagram that was on a detour."""
+    def deliver(self, association: _Association, direction: Direction, data: bytes) -> None:
+        """Send a datagram that the alteration pipeline has released."""
         self._forward(association, direction, now_ns(), data)
         if direction == "c2s":
             association.c2s += len(data)
@@ -390,27 +402,27 @@ class UdpRelay:
             association.s2c += len(data)
 
     def _end(self, association: _Association, now: int, reason: str) -> None:
-        if self._detour is not None:
-            self._detour.closed(association.number, now)
+        if self._pipeline is not None:
+            self._pipeline.stream_closed(association.number, now)
         del self._associations[association.key]
         del association.queue[association.key]
         self._own.discard("udp", association.upstream.getsockname(), association.server)
         self._selector.unregister(association.upstream)
         association.upstream.close()
-        # Else the two would hold each other, and such cycles are only looked for now and then.
-        association.up.association = None
-        back = association.back
-        if back is not self._front:
+        # Break the reference cycle, as the garbage collector runs only now and then.
+        association.to_server.association = None
+        back = association.to_client
+        if back is not self._listen_output:
             if back.waiting:
                 self._selector.unregister(back.sock)
             back.sock.close()
         self._journal.end(association.number, now, reason)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """End what has been silent for too long, and come back when the next may have been."""
+        """End idle associations, and schedule the next sweep."""
         wait = self._idle_seconds
         now = self._time()
-        for queue in (self._strangers, self._players):
+        for queue in (self._unverified, self._players):
             while queue:
                 longest_silent = next(iter(queue.values()))
                 left = longest_silent.active + self._idle_seconds - now
@@ -420,13 +432,13 @@ class UdpRelay:
                 self._end(longest_silent, now_ns(), "idle")
         self._sweeper = loop.call_later(max(wait, _MIN_SWEEP_SECONDS), self._sweep, loop)
 
-    # What follows is for the rare cases: a detour, a socket that takes no more, an error.
+    # Rare cases from here on: alteration, full sockets, errors.
 
     def _forward(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
-        """Send a datagram, or let it wait behind those that a full socket did not take."""
-        outlet = association.up if direction == "c2s" else association.back
+        """Send a datagram, or queue it behind those that a full socket did not accept."""
+        outlet = association.to_server if direction == "c2s" else association.to_client
         if outlet.waiting:
-            self._wait(association, direction, now, data)
+            self._enqueue(association, direction, now, data)
             return
         try:
             self._send(association, direction, data)
@@ -437,41 +449,41 @@ class UdpRelay:
         if direction == "c2s":
             association.upstream.send(data)
         else:
-            association.back.sock.sendto(data, association.client)
+            association.to_client.sock.sendto(data, association.client)
 
     def _send_failed(
         self, association: _Association, direction: Direction, now: int, data: bytes, error: OSError
     ) -> None:
-        """Try once more, wait if the socket is full, else give this datagram up."""
+        """Retry once, queue the datagram if the socket is full, otherwise drop it."""
         if error.errno not in _FULL:
             self._fault(association, direction, now, error)
-            # The error may be that of a datagram sent before; this one was not sent in any case.
+            # The error may belong to an earlier datagram; this one was not sent in any case.
             try:
                 self._send(association, direction, data)
-            except OSError as again:
-                if again.errno not in _FULL:
-                    if again.errno != error.errno:
-                        self._fault(association, direction, now, again)
+            except OSError as second:
+                if second.errno not in _FULL:
+                    if second.errno != error.errno:
+                        self._fault(association, direction, now, second)
                     return
             else:
                 return
-        self._wait(association, direction, now, data)
+        self._enqueue(association, direction, now, data)
 
-    def _wait(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
-        """Queue a datagram for a full socket; the oldest gives way."""
-        outlet = association.up if direction == "c2s" else association.back
+    def _enqueue(self, association: _Association, direction: Direction, now: int, data: bytes) -> None:
+        """Queue a datagram for a full socket, dropping the oldest at the limit."""
+        outlet = association.to_server if direction == "c2s" else association.to_client
         if not outlet.waiting:
-            self._watch(outlet, outlet.idle_events | selectors.EVENT_WRITE)
+            self._set_events(outlet, outlet.idle_events | selectors.EVENT_WRITE)
         elif len(outlet.waiting) >= _MAX_WAITING:
             oldest, _ = outlet.waiting.popleft()
             if oldest.upstream.fileno() >= 0:
                 self._report(
-                    oldest, direction, now, "overflow", "a datagram was dropped, too many were waiting"
+                    oldest, direction, now, "overflow", "a datagram was dropped, as too many were queued"
                 )
         outlet.waiting.append((association, data))
 
-    def _drain(self, outlet: _Outlet) -> None:
-        """Send what waits, as long as the socket takes it."""
+    def _drain(self, outlet: _OutputSocket) -> None:
+        """Send queued datagrams while the socket accepts them."""
         direction: Direction = "s2c" if outlet.association is None else "c2s"
         while outlet.waiting:
             association, data = outlet.waiting[0]
@@ -483,9 +495,9 @@ class UdpRelay:
                         return
                     self._fault(association, direction, now_ns(), error)
             outlet.waiting.popleft()
-        self._watch(outlet, outlet.idle_events)
+        self._set_events(outlet, outlet.idle_events)
 
-    def _watch(self, outlet: _Outlet, events: int) -> None:
+    def _set_events(self, outlet: _OutputSocket, events: int) -> None:
         if not events:
             self._selector.unregister(outlet.sock)
         elif outlet.sock in self._selector.get_map():
@@ -503,5 +515,5 @@ class UdpRelay:
         offset = association.c2s if direction == "c2s" else association.s2c
         self._journal.fault(association.number, direction, now, offset, code, text)
         client, server = endpoint_text(association.client), endpoint_text(association.server)
-        way = f"{client} to {server}" if direction == "c2s" else f"{server} to {client}"
-        self._on_notice(code, f"udp {way}: {text}.")
+        route = f"{client} to {server}" if direction == "c2s" else f"{server} to {client}"
+        self._on_notice(code, f"udp {route}: {text}.")

@@ -1,1 +1,1 @@
-"""Processes, signals, processor cores and the clock of the machine."""
+"""Operating system services: child signals, processor cores, ports and the clock."""

@@ -1,15 +1,15 @@
-"""The clock of all that this process forwards: the time of day, but one that nobody sets.
+"""A clock for all forwarded traffic: the time of day, but unaffected by clock adjustments.
 
-It is the time of day when the process began, and what has passed since. A computer's clock may be set while
-a game goes on, by hand or by its time service. Times of one session would then contradict their order, copies
-of a broadcast would not be known as such, and players would be accused of being late.
+It is the time of day when the process started, plus the time that has passed since. A user or a time service
+may set the system clock during a game. Times of one session would then contradict their order: copies of a
+broadcast would not be recognised, and players would be accused of being late.
 """
 
 from __future__ import annotations
 
 import time
 
-# Where there is a clock that goes on while the machine sleeps, as the time of day does: Linux.
+# On Linux, a clock that continues while the machine sleeps, as the time of day does.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _origin_ns = time.time_ns() - time.clock_gettime_ns(_STEADY)
 
@@ -25,6 +25,6 @@ def origin_ns() -> int:
 
 
 def adopt(origin: int) -> None:
-    """Go by the clock of another process of this machine, however the time of day was set meanwhile."""
+    """Use the clock of another process of this machine, even if the time of day was set meanwhile."""
     global _origin_ns
     _origin_ns = origin

@@ -1,6 +1,6 @@
-"""SIGINT and SIGTERM while something is made that must not be left half done: they wait, and are looked for.
+"""Deferral of SIGINT and SIGTERM during operations that must not be left half done.
 
-Once they are held no more, a signal that has come does what it would have done at once.
+Deferred signals stay pending and can be polled. After the deferral, a pending signal takes its usual effect.
 """
 
 from __future__ import annotations
@@ -11,41 +11,41 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import ParamSpec, TypeVar
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
-"""They end a command."""
+TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Signals that end a command."""
 
-LOOK_EVERY_S = 0.02
-"""So often whoever waits looks for them."""
+POLL_INTERVAL_S = 0.02
+"""Polling interval for pending signals."""
 
 P = ParamSpec("P")
 Found = TypeVar("Found")
 
 
 class Interrupted(Exception):
-    """A signal that is held has come: what was begun is not to be gone on with."""
+    """A deferred signal has arrived: the operation in progress should be abandoned."""
 
 
 @contextmanager
-def held_signals() -> Iterator[None]:
-    """Keep SIGINT and SIGTERM waiting for as long as the context; processes and threads inherit that."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+def deferred_signals() -> Iterator[None]:
+    """Defer SIGINT and SIGTERM within the context; child processes and threads inherit this."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINATION_SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def look() -> None:
-    """Raise Interrupted if a signal that is held has come. Where none is held, nothing happens."""
-    if not signal.sigpending().isdisjoint(ENDING):
+def check_signals() -> None:
+    """Raise Interrupted if a deferred signal is pending."""
+    if not signal.sigpending().isdisjoint(TERMINATION_SIGNALS):
         raise Interrupted
 
 
 def interruptible(call: Callable[P, Found], *args: P.args, **kwargs: P.kwargs) -> Found:
-    """What `call` gives, or raises; but Interrupted if a signal that is held comes before that.
+    """Return or raise the outcome of `call`, or raise Interrupted if a deferred signal arrives first.
 
-    It is for system calls that may take as long as they like: it runs in a thread of its own, which is left
-    behind, and ends with the process.
+    For system calls that may block indefinitely: `call` runs in a daemon thread, which is abandoned on
+    interruption and ends with the process.
     """
     found: list[Found] = []
     failed: list[BaseException] = []
@@ -53,14 +53,14 @@ def interruptible(call: Callable[P, Found], *args: P.args, **kwargs: P.kwargs) -
     def run() -> None:
         try:
             found.append(call(*args, **kwargs))
-        except BaseException as error:  # Whatever it is, it is raised again by whoever waits.
+        except BaseException as error:  # Any exception is raised again in the waiting thread.
             failed.append(error)
 
     thread = Thread(target=run, name=getattr(call, "__name__", None), daemon=True)
     thread.start()
     while thread.is_alive():
-        look()
-        thread.join(LOOK_EVERY_S)
+        check_signals()
+        thread.join(POLL_INTERVAL_S)
     if failed:
         raise failed[0]
     return found[0]

@@ -1,1 +1,1 @@
-"""Items on their way from the machines where they are recorded to where they are put together."""
+"""Taps: publishing items from the machines that record them, and merging them in one place."""

@@ -1,12 +1,12 @@
-"""What many taps have published, as the items of one session: each once, in one order, by one clock.
+"""Merging of many taps' messages into the items of one session: each once, in one order, by one clock.
 
-Within a run of a tap items have numbers, so what comes again is passed over, and what comes too early waits.
-Between runs the order is that of their times. So an item waits until all other taps have told that they have
-sent what they had by then, but for `WAIT_NS` at most; what comes later is put in where it comes. A run's
-times are moved by as much as its tap's clock differs from that of JetStream: of the messages up to its first
-item the one that was on its way for the shortest time tells that.
+Items are numbered within a run of a tap, so repeated ones are dropped, and early ones are held. Between runs,
+times give the order. So an item waits until all other taps have reported that they have sent everything up to
+its time, but at most `WAIT_NS`; later ones are inserted where they arrive. A run's times are shifted by the
+difference between its tap's clock and JetStream's. It is measured by the message with the shortest transit
+time up to the run's first item.
 
-Pure: the reader hands over the messages, and says what time it is at the server.
+Pure: the reader passes in the messages and the server's time.
 """
 
 from __future__ import annotations
@@ -19,54 +19,58 @@ from typing import NamedTuple
 import msgspec
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction, End, Gap, Item, Stream
-from kiebitz.proxy.taps.consumer import NOWHERE, Arrived, Position
+from kiebitz.proxy.taps.consumer import START_POSITION, MessagePosition, ReceivedMessage
 from kiebitz.proxy.taps.wire_format import (
     AlteredRecord,
     Batch,
     ChunkRecord,
     EndRecord,
     GapRecord,
-    OverRecord,
     Record,
+    RunEndRecord,
     StreamRecord,
     TapError,
     decode,
-    item_of,
-    moved,
-    seen_from_afar,
+    rewrite_loopback,
+    shift_time,
+    to_item,
 )
 
 WAIT_NS = 3_000_000_000
-"""So long other taps are waited for; one that has not been heard for so long is waited for no more."""
+"""Longest wait for other taps; a tap that has been silent for that long is no longer waited for."""
 
 LOST_NS = 10_000_000_000
-"""So long an item is waited for that others of its run have overtaken; then it is lost."""
+"""Longest wait for an item after later ones of its run arrived; then it counts as lost."""
 
 MAX_HELD = 64
-"""So many batches of a run wait for one before them: more are never on their way at once."""
+"""Maximum number of a run's batches held for an earlier one; more are never in transit."""
 
 MAX_WAITING = 50_000
 MAX_WAITING_BYTES = 32 << 20
-"""If more waits, the earliest waits no longer."""
+"""Limits of the queue; beyond them the earliest items no longer wait."""
 
 MAX_RUNS = 1000
-"""So many runs of one tap are in one database."""
+"""Maximum number of runs of one tap in one database."""
 
 MAX_TAPS = 4096
 
 MAX_STREAMS = 16_384
-"""So many streams of a tap are open at once: more than relays carry."""
+"""Maximum number of open streams of a tap, more than relays support."""
 
-_WORTH_TELLING_NS = 1_000_000_000
+_MIN_REPORTED_SHIFT_NS = 1_000_000_000
 
 RunKey = tuple[str, str]
-"""A tap's name, and the run's."""
+"""A tap's name, and the id of a run."""
 
 
-class Known(msgspec.Struct):
-    """What is recorded of a run: how many items, by how much its times are moved, and its open streams.
+class RunProgress(msgspec.Struct):
+    """The recorded part of a run; streams are given by their number in the run.
 
-    `ends` are how many bytes have come of a stream's direction. Streams go by their number in the run.
+    Attributes:
+        items: Number of items.
+        clock_ns: Shift of its times.
+        streams: Open streams.
+        ends: Number of bytes received of each stream and direction.
     """
 
     items: int = 0
@@ -75,28 +79,35 @@ class Known(msgspec.Struct):
     ends: dict[tuple[int, Direction], int] = msgspec.field(default_factory=dict)
 
 
-class _Waiting(NamedTuple):
-    """A record that waits for its time, `key`; of equal ones the run that was met first has the first."""
+class _QueuedRecord(NamedTuple):
+    """A queued record, ordered by its time `key`; of equal ones the run that was seen first comes first."""
 
     key: int
     order: int
     number: int
     record: Record
     stream: StreamRecord | None
-    position: Position
+    position: MessagePosition
 
 
 class _Run(msgspec.Struct, eq=False):
-    """A run; `next` is the number of the first item that has not come, `known` tells of those given out.
+    """State of a run of a tap; all times are by the server's clock.
 
-    `has_begun` once an item has come: from then on its clock is known. By the server's clock, it was last
-    heard at `heard_ns`, and has sent all that it had at `until_ns`; `is_over` if nothing more comes.
+    Attributes:
+        next: Number of the first item that has not arrived.
+        known: Progress up to the last item emitted.
+        has_begun: True once an item has arrived; from then on its clock shift is fixed.
+        heard_ns: Time of its latest message.
+        until_ns: Time up to which it has sent all its items.
+        is_over: True if it has ended.
+        held: Batches that arrived early, by their first item.
+        held_since: Time since which an item is missing.
     """
 
     key: RunKey
     order: int
-    place: int
-    known: Known
+    machine: int
+    known: RunProgress
     next: int
     has_begun: bool
     latest_key: int = 0
@@ -104,49 +115,52 @@ class _Run(msgspec.Struct, eq=False):
     heard_ns: int = 0
     until_ns: int = 0
     is_over: bool = False
-    held: dict[int, tuple[Batch, Arrived]] = msgspec.field(default_factory=dict)
+    held: dict[int, tuple[Batch, ReceivedMessage]] = msgspec.field(default_factory=dict)
     held_since: int = 0
 
 
 class Merger:
-    """Puts items together. `stream_ids` numbers streams, `known` is what is recorded already.
+    """Merges the items of all runs of all taps.
 
-    `taps` are the taps' names in the order in which they were first heard: the first keeps its loopback
-    addresses. `on_notice` is told a short code and a sentence of who comes and goes, and
-    of what is lost or left out.
+    Args:
+        stream_ids: Source of ids for streams.
+        known: Progress of the runs recorded already.
+        taps: Names of the taps in the order in which they first appeared; the first keeps its loopback
+            addresses.
+        on_notice: Callback with a short code and a sentence, for taps that come and go, and for lost items.
     """
 
     def __init__(
         self,
         stream_ids: Iterator[int],
-        known: Mapping[RunKey, Known],
+        known: Mapping[RunKey, RunProgress],
         taps: list[str],
         on_notice: Callable[[str, str], None],
     ) -> None:
         self._stream_ids = stream_ids
-        self._taps = {name: place for place, name in enumerate(dict.fromkeys(taps))}
+        self._taps = {name: machine for machine, name in enumerate(dict.fromkeys(taps))}
         self._on_notice = on_notice
         self._runs: dict[RunKey, _Run] = {}
         self._in_order: list[_Run] = []
         self._runs_of: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
-        """How many runs a tap has, and how many streams are open in them."""
-        for key, what in known.items():
-            self._add(key, what)
-        self._waiting: list[_Waiting] = []
+        """Number of runs, and of open streams in them, by tap."""
+        for key, progress in known.items():
+            self._add(key, progress)
+        self._waiting: list[_QueuedRecord] = []
         self._waiting_bytes = 0
         self._held_bytes = 0
-        self._latest = NOWHERE
-        self._progress: dict[RunKey, Known] = {}
+        self._latest = START_POSITION
+        self._progress: dict[RunKey, RunProgress] = {}
         self._opened: list[tuple[RunKey, int, Stream]] = []
 
-    def take(self, arrived: Arrived) -> None:
-        """Take a message. Raises TapError for one that no tap of that name can have published."""
+    def feed(self, arrived: ReceivedMessage) -> None:
+        """Process a message. Raises TapError if no tap of that name can have published it."""
         self._latest = arrived.position
         batch = decode(arrived.data)
         if batch.tap != arrived.name:
-            raise TapError(f"it says that it is of the tap {batch.tap}")
-        run = self._runs.get((batch.tap, batch.run)) or self._meet((batch.tap, batch.run))
+            raise TapError(f"it names another tap, {batch.tap}")
+        run = self._runs.get((batch.tap, batch.run)) or self._add_new_run((batch.tap, batch.run))
         if not run.has_begun:
             clock_ns = arrived.stored_ns - batch.sent_ns
             known = run.known
@@ -164,34 +178,34 @@ class Merger:
                 run.held[batch.first] = batch, arrived
                 self._held_bytes += len(arrived.data) - (len(before[1].data) if before is not None else 0)
             if len(run.held) > MAX_HELD or self._held_bytes > MAX_WAITING_BYTES:
-                self._go_on(run)
+                self._skip_lost(run)
             return
         self._append(run, batch, arrived)
         self._append_held(run)
 
     def ready(self, now_ns: int) -> list[Item]:
-        """The items that wait no longer, in order; it is `now_ns` at the server."""
+        """Return the items that need not wait any more, in order, given the server's time."""
         for run in self._in_order:
             if run.held and now_ns - run.held_since > LOST_NS:
-                self._go_on(run)
+                self._skip_lost(run)
         items: list[Item] = []
         waiting = self._waiting
-        bars = self._bars(now_ns)
+        slowest = self._slowest_runs(now_ns)
         while waiting and (
-            waiting[0].key <= next((until for until, order in bars if order != waiting[0].order), now_ns)
+            waiting[0].key <= next((until for until, order in slowest if order != waiting[0].order), now_ns)
             or waiting[0].key + WAIT_NS <= now_ns
             or len(waiting) > MAX_WAITING
             or self._waiting_bytes > MAX_WAITING_BYTES
         ):
-            one = heappop(waiting)
-            self._waiting_bytes -= _size(one.record)
-            self._give_out(self._in_order[one.order], one, items)
+            queued = heappop(waiting)
+            self._waiting_bytes -= _size(queued.record)
+            self._emit(self._in_order[queued.order], queued, items)
         return items
 
-    def _bars(self, now_ns: int) -> list[tuple[int, int]]:
-        """Until when the two runs have sent all that are furthest behind, of those that may send more.
+    def _slowest_runs(self, now_ns: int) -> list[tuple[int, int]]:
+        """Return up to when the two runs that are furthest behind have sent everything, each with its order.
 
-        Which they are comes second. An item waits for the first of them that is not its own.
+        Only runs that may send more count. An item waits for the first of them that is not its own.
         """
         behind = (
             (run.until_ns, run.order)
@@ -200,15 +214,15 @@ class Merger:
         )
         return nsmallest(2, behind)
 
-    def rest(self) -> list[Item]:
-        """Nothing more is waited for: all that has come, and the ends of all streams."""
+    def flush(self) -> list[Item]:
+        """Return all remaining items and the ends of all streams, without waiting."""
         items = self.ready(1 << 63)
         for run in self._in_order:
             items += self._ends(run, run.latest_ns)
         return items
 
-    def recorded_to(self) -> Position:
-        """The position up to which all that has come was given out."""
+    def recorded_to(self) -> MessagePosition:
+        """Return the position up to which all messages were emitted."""
         pending = [one.position for one in self._waiting]
         pending += [arrived.position for run in self._in_order for _, arrived in run.held.values()]
         if not pending:
@@ -216,27 +230,27 @@ class Merger:
         first = min(pending)
         return first._replace(sequence=first.sequence - 1)
 
-    def progress(self) -> dict[RunKey, Known]:
-        """The runs of which items were given out since the last time."""
+    def progress(self) -> dict[RunKey, RunProgress]:
+        """Return the progress of runs with items emitted since the last call."""
         progress, self._progress = self._progress, {}
         return progress
 
     def opened(self) -> list[tuple[RunKey, int, Stream]]:
-        """The streams that have begun since the last time: their run, and their number there."""
+        """Return the streams opened since the last call, each with its run and its number in it."""
         opened, self._opened = self._opened, []
         return opened
 
-    def _meet(self, key: RunKey) -> _Run:
+    def _add_new_run(self, key: RunKey) -> _Run:
         name, _ = key
         if self._runs_of[name] >= MAX_RUNS or (name not in self._taps and len(self._taps) >= MAX_TAPS):
-            raise TapError("it is of one run too many: collect into another database")
-        self._on_notice(f"heard {name}", f"the tap {name} is heard")
-        return self._add(key, Known())
+            raise TapError("the database has too many runs: collect into another one")
+        self._on_notice(f"heard {name}", f"receiving from the tap {name}")
+        return self._add(key, RunProgress())
 
-    def _add(self, key: RunKey, known: Known) -> _Run:
+    def _add(self, key: RunKey, known: RunProgress) -> _Run:
         name, _ = key
-        place = self._taps.setdefault(name, len(self._taps))
-        run = _Run(key, len(self._in_order), place, known, known.items, known.items > 0)
+        machine = self._taps.setdefault(name, len(self._taps))
+        run = _Run(key, len(self._in_order), machine, known, known.items, known.items > 0)
         run.latest_ns = max((stream.opened_ns for stream in known.streams.values()), default=0)
         self._runs[key] = run
         self._in_order.append(run)
@@ -244,64 +258,64 @@ class Merger:
         self._streams_of[name] += len(known.streams)
         return run
 
-    def _append(self, run: _Run, batch: Batch, arrived: Arrived) -> None:
-        """Let the new ones of a batch's items wait for their time."""
+    def _append(self, run: _Run, batch: Batch, arrived: ReceivedMessage) -> None:
+        """Queue the new items of a batch."""
         if not run.has_begun and batch.items:
             run.has_begun = True
-            self._tell_clock(run)
+            self._report_clock(run)
         clock_ns = run.known.clock_ns or 0
         streams = {stream.number: stream for stream in batch.streams}
         earliest = arrived.stored_ns - WAIT_NS
         for record in batch.items[run.next - batch.first :]:
             in_time = min(max(record.ts_ns + clock_ns, earliest), arrived.stored_ns)
             key = run.latest_key = max(run.latest_key, in_time)
-            stream = None if isinstance(record, OverRecord) else streams[record.stream]
-            heappush(self._waiting, _Waiting(key, run.order, run.next, record, stream, arrived.position))
+            stream = None if isinstance(record, RunEndRecord) else streams[record.stream]
+            heappush(self._waiting, _QueuedRecord(key, run.order, run.next, record, stream, arrived.position))
             self._waiting_bytes += _size(record)
             run.next += 1
-            run.is_over = isinstance(record, OverRecord)
+            run.is_over = isinstance(record, RunEndRecord)
         if batch.until_ns:
             run.until_ns = max(run.until_ns, batch.until_ns + clock_ns)
 
     def _append_held(self, run: _Run) -> None:
-        """Take what has waited for what has come now."""
+        """Queue held batches that are next now."""
         while run.held and (first := min(run.held)) <= run.next:
             batch, arrived = run.held.pop(first)
             self._held_bytes -= len(arrived.data)
             if first + len(batch.items) > run.next:
                 self._append(run, batch, arrived)
 
-    def _go_on(self, run: _Run) -> None:
-        """Items have not come, and never will: go on behind them."""
+    def _skip_lost(self, run: _Run) -> None:
+        """Skip items that are lost."""
         first = min(run.held)
         self._on_notice(
             f"lost {run.key[0]}",
-            f"of the tap {run.key[0]} items {run.next + 1} to {first} are lost: JetStream does not have them",
+            f"items {run.next + 1} to {first} of the tap {run.key[0]} are lost: JetStream does not have them",
         )
         run.next = first
         self._append_held(run)
 
-    def _tell_clock(self, run: _Run) -> None:
+    def _report_clock(self, run: _Run) -> None:
         clock_ns = run.known.clock_ns or 0
-        if abs(clock_ns) >= _WORTH_TELLING_NS:
+        if abs(clock_ns) >= _MIN_REPORTED_SHIFT_NS:
             way = "behind" if clock_ns > 0 else "ahead of"
             self._on_notice(
                 f"clock {run.key[0]}",
                 f"the clock of the tap {run.key[0]} is {abs(clock_ns) / 1e9:.1f} s {way} the server's; "
-                "its times are corrected by that",
+                "its times are corrected",
             )
 
-    def _give_out(self, run: _Run, one: _Waiting, items: list[Item]) -> None:
-        """Append the item of a record to `items`, and before it what is missing."""
+    def _emit(self, run: _Run, queued: _QueuedRecord, items: list[Item]) -> None:
+        """Append the item of a record to `items`, after a gap for bytes missing before it."""
         known = run.known
-        known.items = one.number + 1
+        known.items = queued.number + 1
         self._progress[run.key] = known
-        record, clock_ns = one.record, known.clock_ns or 0
-        if isinstance(record, OverRecord):
-            items += self._ends(run, moved(record.ts_ns, clock_ns))
+        record, clock_ns = queued.record, known.clock_ns or 0
+        if isinstance(record, RunEndRecord):
+            items += self._ends(run, shift_time(record.ts_ns, clock_ns))
             self._on_notice(f"over {run.key[0]}", f"the tap {run.key[0]} has ended")
             return
-        assert one.stream is not None
+        assert queued.stream is not None
         stream = known.streams.get(record.stream)
         if stream is None:
             if isinstance(record, EndRecord):
@@ -309,43 +323,43 @@ class Merger:
             if self._streams_of[run.key[0]] >= MAX_STREAMS:
                 self._on_notice(
                     f"streams {run.key[0]}",
-                    f"the tap {run.key[0]} has over {MAX_STREAMS:,} streams open: others are left out",
+                    f"the tap {run.key[0]} has over {MAX_STREAMS:,} open streams: further ones are left out",
                 )
                 return
-            stream = self._open(run, one.stream, clock_ns)
-        item = item_of(record, stream, clock_ns)
+            stream = self._open(run, queued.stream, clock_ns)
+        item = to_item(record, stream, clock_ns)
         run.latest_ns = max(run.latest_ns, item.ts_ns)
         if isinstance(record, EndRecord):
             self._close(run, record.stream)
         elif isinstance(record, ChunkRecord | GapRecord):
-            way = record.stream, DIRECTIONS[record.way]
-            end = known.ends.get(way, 0)
+            key = record.stream, DIRECTIONS[record.direction]
+            end = known.ends.get(key, 0)
             if record.offset > end:
-                items.append(Gap(stream, way[1], item.ts_ns, end, record.offset - end))
-            known.ends[way] = max(end, record.offset + _length(record))
+                items.append(Gap(stream, key[1], item.ts_ns, end, record.offset - end))
+            known.ends[key] = max(end, record.offset + _length(record))
         items.append(item)
 
-    def _open(self, run: _Run, told: StreamRecord, clock_ns: int) -> Stream:
-        stream = run.known.streams[told.number] = Stream(
+    def _open(self, run: _Run, record: StreamRecord, clock_ns: int) -> Stream:
+        stream = run.known.streams[record.number] = Stream(
             next(self._stream_ids),
-            told.transport,
-            seen_from_afar(told.client, run.place),
-            seen_from_afar(told.server, run.place),
-            moved(told.opened_ns, clock_ns),
+            record.transport,
+            rewrite_loopback(record.client, run.machine),
+            rewrite_loopback(record.server, run.machine),
+            shift_time(record.opened_ns, clock_ns),
         )
         self._streams_of[run.key[0]] += 1
-        self._opened.append((run.key, told.number, stream))
+        self._opened.append((run.key, record.number, stream))
         return stream
 
     def _close(self, run: _Run, number: int) -> None:
-        """A stream is over: its number may mean another one."""
+        """Remove an ended stream, as its number may be reused."""
         del run.known.streams[number]
         self._streams_of[run.key[0]] -= 1
         for direction in DIRECTIONS:
             run.known.ends.pop((number, direction), None)
 
     def _ends(self, run: _Run, ts_ns: int) -> list[Item]:
-        """The ends of a run's open streams, which are forgotten."""
+        """Remove a run's open streams, and return their ends."""
         open_streams = [*run.known.streams.items()]
         for number, _ in open_streams:
             self._close(run, number)
@@ -353,14 +367,14 @@ class Merger:
 
 
 def _length(record: ChunkRecord | GapRecord) -> int:
-    """How many bytes of its direction a record is about."""
+    """Return the number of bytes that a record covers in its direction."""
     if isinstance(record, ChunkRecord):
         return len(record.data) + record.missing
     return record.length or 0
 
 
 def _size(record: Record) -> int:
-    """About how many bytes of memory a record takes."""
+    """Return the approximate memory of a record in bytes."""
     if isinstance(record, ChunkRecord):
         return len(record.data)
     if isinstance(record, AlteredRecord):

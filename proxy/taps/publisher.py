@@ -1,4 +1,4 @@
-"""A tap's side: batches go to JetStream in their order, each until it is acknowledged."""
+"""The tap's side: batches are published to JetStream in order, each until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -13,119 +13,126 @@ import msgspec
 
 from kiebitz.dissectors.model import Chunk, Item
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.proxy.taps.jetstream import ANSWER_S, Link, make_stream
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.jetstream import ANSWER_S, NatsConnection, ensure_stream
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import (
-    ENOUGH_DATA,
+    FULL_BATCH,
     MAX_ITEMS,
     VERSION,
     Batch,
-    OverRecord,
     Record,
+    RunEndRecord,
     StreamRecord,
     TapError,
     encode,
-    record_of,
+    to_record,
 )
 
 if TYPE_CHECKING:
     from nats.js.client import JetStreamContext
 
 _CLOCK_SAMPLES = 5
-"""So many messages without items tell the time at the beginning of a connection: the quickest counts."""
+"""Number of messages without items at the start of a connection that measure the clock; the fastest one
+counts.
+"""
 
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 2.0
-"""Between two tries to reach the server, the first and the last."""
+"""First and longest pause between two attempts to reach the server."""
 
 
-class GivenUp(Exception):
-    """The server is not reached, and there is no more time to wait for it."""
+class PublishAbandoned(Exception):
+    """The server is unreachable, and there is no more time to wait for it."""
 
 
 class Publisher:
-    """Publishes what the tap `name` has recorded; `tell` is told when that fails and when it works again.
+    """Publishes what the tap `name` has recorded.
 
-    `waits_in` says where what cannot be published yet is kept. While the server is not reached, `may_wait`
-    is asked whether to try on.
+    Args:
+        url: Where to publish.
+        credentials: Credentials file, if any.
+        name: Name of the tap.
+        on_notice: Callback with sentences about failures and recoveries.
+        backlog_path: Where unpublished items are kept, for messages.
+        may_wait: Returns True if an unreachable server is to be tried again, given the time of the failure.
     """
 
     def __init__(
         self,
-        place: Place,
+        url: NatsUrl,
         credentials: Path | None,
         name: str,
         *,
-        tell: Callable[[str], None],
-        waits_in: str,
+        on_notice: Callable[[str], None],
+        backlog_path: str,
         may_wait: Callable[[float], bool],
     ) -> None:
-        self._place = place
+        self._url = url
         self._credentials = credentials
         self._name = name
-        self._tell = tell
-        self._waits_in = waits_in
+        self._on_notice = on_notice
+        self._backlog_path = backlog_path
         self._may_wait = may_wait
-        self._link: Link | None = None
+        self._link: NatsConnection | None = None
         self._jetstream: JetStreamContext | None = None
         self._lost_since: float | None = None
         self._wait_s = _FIRST_WAIT_S
 
     async def publish(self, batches: Iterable[Batch]) -> None:
-        """Publish batches of one run; all are acknowledged when this returns. Raises GivenUp."""
+        """Publish batches of one run and return when all are acknowledged. Raises PublishAbandoned."""
         left = deque(batches)
         while left:
-            link = self._link or Link(self._place, self._credentials)
+            link = self._link or NatsConnection(self._url, self._credentials)
             try:
                 if self._jetstream is None or not link.is_open:
                     self._link = link
                     self._jetstream = await link.open()
-                    await self._tell_time(self._jetstream, left[0])
+                    await self._send_time(self._jetstream, left[0])
                 await self._send(self._jetstream, left)
             except Exception as error:
-                # nats-py raises what its parts raise; whatever it is, the connection is of no more use.
+                # nats-py raises whatever its parts raise; after any error the connection is unusable.
                 await self.close()
                 await self._pause(link.failure(error))
 
     async def close(self) -> None:
-        """Give up the connection."""
+        """Close the connection."""
         link, self._link, self._jetstream = self._link, None, None
         if link is not None:
             await link.close()
 
     async def _send(self, jetstream: JetStreamContext, left: deque[Batch]) -> None:
-        """Publish all, and take away what is acknowledged, up to the first that is not."""
+        """Publish all batches, and remove the acknowledged ones, up to the first that is not."""
         answers = []
         for batch in left:
             identity = f"{batch.tap}.{batch.run}.{batch.first}-{batch.first + len(batch.items)}"
-            # A batch that only tells the time is another one each time.
+            # A batch without items only reports the time, and is never a duplicate.
             headers = {"Nats-Msg-Id": identity} if batch.items else None
             now = msgspec.structs.replace(batch, sent_ns=now_ns())
             answers.append(
                 await jetstream.publish_async(
-                    f"{self._place.subject}.{self._name}", encode(now), headers=headers
+                    f"{self._url.subject}.{self._name}", encode(now), headers=headers
                 )
             )
         for answer in await asyncio.wait_for(asyncio.gather(*answers, return_exceptions=True), ANSWER_S):
             if isinstance(answer, BaseException):
                 raise answer
             left.popleft()
-            self._reached()
+            self._report_reached()
 
-    async def _tell_time(self, jetstream: JetStreamContext, batch: Batch) -> None:
-        """Let whoever reads measure this machine's clock, and see that there is a stream."""
+    async def _send_time(self, jetstream: JetStreamContext, batch: Batch) -> None:
+        """Let readers measure this machine's clock, and create the stream if needed."""
         from nats.js.errors import NoStreamResponseError
 
         for _ in range(_CLOCK_SAMPLES):
             empty = msgspec.structs.replace(batch, sent_ns=now_ns(), until_ns=0, streams=[], items=[])
             try:
-                await jetstream.publish(f"{self._place.subject}.{self._name}", encode(empty))
+                await jetstream.publish(f"{self._url.subject}.{self._name}", encode(empty))
             except NoStreamResponseError:
-                await make_stream(jetstream, self._place)
+                await ensure_stream(jetstream, self._url)
 
-    def _reached(self) -> None:
+    def _report_reached(self) -> None:
         if self._lost_since is not None:
-            self._tell(f"kiebitz: {self._place} is reached again, and what has waited is published")
+            self._on_notice(f"kiebitz: {self._url} is reachable again, and the backlog is published")
         self._lost_since = None
         self._wait_s = _FIRST_WAIT_S
 
@@ -133,34 +140,34 @@ class Publisher:
         now = time.monotonic()
         if self._lost_since is None:
             self._lost_since = now
-            self._tell(
-                f"kiebitz: nothing can be published to {self._place}: {reason}; what is recorded waits in "
-                f"{self._waits_in}"
+            self._on_notice(
+                f"kiebitz: cannot publish to {self._url}: {reason}; recorded traffic is kept in "
+                f"{self._backlog_path}"
             )
         if not self._may_wait(self._lost_since):
-            raise GivenUp
+            raise PublishAbandoned
         await asyncio.sleep(self._wait_s)
         self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
 
 
-class Batches:
-    """Makes batches of the items of one run, which are numbered from `first`."""
+class BatchBuilder:
+    """Builds batches from the items of one run, numbered from `first`."""
 
     def __init__(self, tap: str, run: str, first: int) -> None:
         self._tap = tap
         self._run = run
         self._next = first
 
-    def of(self, items: Iterable[Item], until_ns: int = 0) -> Iterator[Batch]:
-        """The batches of items as they come; a stream's `id` is its number in the run.
+    def batches(self, items: Iterable[Item], until_ns: int = 0) -> Iterator[Batch]:
+        """Yield the batches of items; a stream's `id` is its number in the run.
 
-        With the last of them all is sent that was recorded by `until_ns`; 0 where that is not known.
+        The last batch completes all that was recorded by `until_ns`; 0 if unknown.
         """
         records: list[Record] = []
         streams: dict[int, StreamRecord] = {}
         size = 0
         for item in items:
-            if size >= ENOUGH_DATA or len(records) == MAX_ITEMS:
+            if size >= FULL_BATCH or len(records) == MAX_ITEMS:
                 yield self._batch(records, streams)
                 records, streams, size = [], {}, 0
             stream = item.stream
@@ -168,15 +175,15 @@ class Batches:
                 streams[stream.id] = StreamRecord(
                     stream.id, stream.transport, stream.client, stream.server, max(0, stream.opened_ns)
                 )
-            record = record_of(item, stream.id)
+            record = to_record(item, stream.id)
             records.append(record)
-            # All but bytes as they came is rare, and may be long.
+            # All items but unaltered bytes are rare, and may be long.
             size += len(item.data) if isinstance(item, Chunk) else len(msgspec.msgpack.encode(record))
         yield self._batch(records, streams, until_ns)
 
-    def over(self, ts_ns: int) -> Batch:
-        """The last batch of the run."""
-        return self._batch([OverRecord(ts_ns)], {})
+    def end_of_run(self, ts_ns: int) -> Batch:
+        """Return the last batch of the run."""
+        return self._batch([RunEndRecord(ts_ns)], {})
 
     def _batch(self, records: list[Record], streams: dict[int, StreamRecord], until_ns: int = 0) -> Batch:
         batch = Batch(VERSION, self._tap, self._run, self._next, 0, until_ns, [*streams.values()], records)

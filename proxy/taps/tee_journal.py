@@ -1,6 +1,6 @@
-"""The journal of a relay that is tapped: each record goes into a second journal, too, to be published.
+"""The journal of a tapped relay: each record is also written to a second journal, which is published.
 
-Each has a reader, a bound and trouble of its own: if one is full, the other goes on.
+Both have their own reader, limits and errors: if one is full, the other continues.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.taps.wire_format import MAX_DATA
 
 
-class TappedJournal(JournalWriter):
-    """Writes the journal in `directory`, and the same into `tap`; streams have the same numbers in both."""
+class TeeJournal(JournalWriter):
+    """A writer for the journal in `directory` and for `tap`; streams have the same numbers in both."""
 
     def __init__(
         self,
@@ -29,39 +29,33 @@ class TappedJournal(JournalWriter):
         self._tap = tap
 
     def open(self, transport: Transport, client: str, server: str, ts_ns: int) -> int:
-        """As ever."""
         self._tap.open(transport, client, server, ts_ns)
         return super().open(transport, client, server, ts_ns)
 
     def chunk(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
-        """As ever; what is too long to be published in one message goes into the tap's journal in pieces."""
+        """Write bytes to both; the tap's journal gets them in pieces that fit into one message."""
         for start in range(0, len(data) or 1, MAX_DATA):
             self._tap.chunk(number, direction, ts_ns, offset + start, data[start : start + MAX_DATA])
         super().chunk(number, direction, ts_ns, offset, data)
 
     def fault(self, number: int, direction: Direction, ts_ns: int, offset: int, code: str, text: str) -> None:
-        """As ever."""
         self._tap.fault(number, direction, ts_ns, offset, code, text)
         super().fault(number, direction, ts_ns, offset, code, text)
 
     def altered(
         self, number: int, direction: Direction, ts_ns: int, offset: int, length: int, mark: Mark
     ) -> None:
-        """As ever."""
         self._tap.altered(number, direction, ts_ns, offset, length, mark)
         super().altered(number, direction, ts_ns, offset, length, mark)
 
     def end(self, number: int, ts_ns: int, reason: str) -> None:
-        """As ever."""
         self._tap.end(number, ts_ns, reason)
         super().end(number, ts_ns, reason)
 
     def flush(self) -> None:
-        """As ever."""
         self._tap.flush()
         super().flush()
 
     def close(self) -> None:
-        """As ever."""
         self._tap.close()
         super().close()

@@ -1,8 +1,8 @@
-"""The form in which items go through JetStream: one MessagePack array for each message, a `Batch`.
+"""The format of items in JetStream: each message is a MessagePack array, a `Batch`.
 
-docs/taps.md describes it byte for byte. All records are arrays, and the first element of an item's says which
-kind it is. A batch says by itself which streams its items are of, so each can be read without the ones before
-it. It may come from anybody: nothing is taken that no tap writes.
+docs/taps.md describes it byte for byte. All records are arrays; the first element of an item's record is its
+kind. A batch names the streams of its items, so each can be read without the ones before it. Batches are
+untrusted: anything that no tap writes is rejected.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ VERSION = 1
 """The first element of every batch."""
 
 MAX_ITEMS = 512
-"""No batch has more."""
+"""Maximum number of items in a batch."""
 
 MAX_DATA = 256 << 10
-"""No bytes in an item are longer, nor a text; `TappedJournal` cuts pieces of byte streams before."""
+"""Maximum length of an item's bytes or text; `TeeJournal` splits longer pieces of byte streams."""
 
-ENOUGH_DATA = 256 << 10
-"""A batch with so many bytes takes no more items: so it stays below 1 MiB, NATS's usual limit."""
+FULL_BATCH = 256 << 10
+"""Bytes after which a batch is complete, so that it stays below 1 MiB, NATS's usual limit."""
 
 _MAX_TEXT = 4096
-"""So many characters of a text are published."""
+"""Maximum number of characters published of a text."""
 
 _MOST = 1 << 62
-"""No number in a database is greater."""
+"""Largest number that a database is given."""
 
 _Number = Annotated[int, Meta(ge=1, lt=1 << 32)]
 _Count = Annotated[int, Meta(ge=0, le=_MOST)]
 _Nanoseconds = Annotated[int, Meta(ge=0, le=_MOST)]
-_Way = Literal[0, 1]
+_DirectionCode = Literal[0, 1]
 _Code = Annotated[str, Meta(pattern=r"\A[a-z0-9-]{1,64}\Z")]
 _Text = Annotated[str, Meta(max_length=_MAX_TEXT)]
 _Data = Annotated[bytes, Meta(max_length=MAX_DATA)]
@@ -64,15 +64,15 @@ _Json = Annotated[str, Meta(max_length=MAX_DATA)]
 _ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<v4>[0-9.]{7,15})):(?P<port>[0-9]{1,5})", re.A)
 
 _LOOPBACK = {"127.0.0.1": 1, "::1": 6}
-"""The addresses by which a machine means itself -> the last byte of what stands for it elsewhere."""
+"""Loopback addresses -> the last byte of the address that replaces them on other machines."""
 
 
 class TapError(KiebitzError):
-    """What a tap has published, or is to publish, cannot be used; the text says why."""
+    """A tap's message is unusable, or cannot be published; the text says why."""
 
 
 class StreamRecord(Struct, array_like=True, frozen=True):
-    """A stream of a run: its number there, and what is known of it from its beginning."""
+    """A stream of a run: its number there, its endpoints, and its time of opening."""
 
     number: _Number
     transport: Transport
@@ -82,10 +82,10 @@ class StreamRecord(Struct, array_like=True, frozen=True):
 
 
 class ChunkRecord(Struct, array_like=True, tag=1, frozen=True):
-    """Bytes as they came; `way` is 0 from the client, 1 from the server."""
+    """Received bytes; `direction` is 0 from the client, 1 from the server."""
 
     stream: _Number
-    way: _Way
+    direction: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     data: _Data
@@ -93,20 +93,20 @@ class ChunkRecord(Struct, array_like=True, tag=1, frozen=True):
 
 
 class GapRecord(Struct, array_like=True, tag=2, frozen=True):
-    """Bytes that are missing; nil where nobody knows how many."""
+    """Missing bytes; a length of nil means unknown."""
 
     stream: _Number
-    way: _Way
+    direction: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     length: _Count | None
 
 
 class FaultRecord(Struct, array_like=True, tag=3, frozen=True):
-    """What only the source can know to be wrong with a stream."""
+    """A fault of a stream that only the source can know."""
 
     stream: _Number
-    way: _Way
+    direction: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     code: _Code
@@ -119,10 +119,10 @@ class FaultRecord(Struct, array_like=True, tag=3, frozen=True):
 
 
 class AlteredRecord(Struct, array_like=True, tag=4, frozen=True):
-    """What Kiebitz has done to a message on its way."""
+    """An alteration of a message by Kiebitz."""
 
     stream: _Number
-    way: _Way
+    direction: _DirectionCode
     ts_ns: _Nanoseconds
     offset: _Count
     length: _Count
@@ -135,27 +135,27 @@ class AlteredRecord(Struct, array_like=True, tag=4, frozen=True):
 
 
 class EndRecord(Struct, array_like=True, tag=5, frozen=True):
-    """A stream is over."""
+    """The end of a stream."""
 
     stream: _Number
     ts_ns: _Nanoseconds
     reason: str
 
 
-class OverRecord(Struct, array_like=True, tag=6, frozen=True):
-    """The run is over, and all its streams with it."""
+class RunEndRecord(Struct, array_like=True, tag=6, frozen=True):
+    """The end of the run and of all its streams."""
 
     ts_ns: _Nanoseconds
 
 
-Record = ChunkRecord | GapRecord | FaultRecord | AlteredRecord | EndRecord | OverRecord
+Record = ChunkRecord | GapRecord | FaultRecord | AlteredRecord | EndRecord | RunEndRecord
 
 
 class Batch(Struct, array_like=True, frozen=True):
-    """Items of one run of a tap, in order: the first has the number `first` there, counted from 0.
+    """Items of one run of a tap, in order; `first` is the number of the first one in the run, from 0.
 
-    `sent_ns` is the tap's time of day when it was published. With it, and those before it, all was sent that
-    had been recorded by `until_ns`; 0 says nothing of that. Without items it only tells these times.
+    `sent_ns` is the tap's time of day at publication. This batch and those before it contain all items
+    recorded by `until_ns`; 0 means unknown. A batch without items only reports these times.
     """
 
     version: int
@@ -178,74 +178,75 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def encode(batch: Batch) -> bytes:
-    """The bytes of a message."""
+    """Encode a batch as the bytes of a message."""
     return msgspec.msgpack.encode(batch)
 
 
 def decode(data: bytes) -> Batch:
-    """The batch of a message. Raises TapError for anything that no tap of this version writes."""
+    """Decode the batch of a message. Raises TapError for anything that no tap of this version writes."""
     try:
         version = _HEAD.decode(data).version
         if version != VERSION:
             raise TapError(
-                f"it is written in version {version} of the form, and this Kiebitz reads version {VERSION}: "
-                "have the same Kiebitz on all machines"
+                f"it is in version {version} of the format, and this Kiebitz reads version {VERSION}: "
+                "use the same Kiebitz on all machines"
             )
         batch = _BATCH.decode(data)
         _check(batch)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise TapError(f"it is no batch of items: {error}") from error
+        raise TapError(f"it is not a batch of items: {error}") from error
     return batch
 
 
 def _check(batch: Batch) -> None:
-    """Raise ValueError or MsgspecError for what the types leave open."""
+    """Raise ValueError or MsgspecError for invalid values that the types allow."""
     known = set()
     for stream in batch.streams:
         _host(stream.client)
         _host(stream.server)
         known.add(stream.number)
     for item in batch.items:
-        if isinstance(item, OverRecord):
+        if isinstance(item, RunEndRecord):
             continue
         if item.stream not in known:
-            raise ValueError(f"of stream {item.stream} nothing is said")
+            raise ValueError(f"stream {item.stream} is not described")
         if isinstance(item, EndRecord) and item.reason not in ENDINGS:
-            raise ValueError("a stream ends for no known reason")
+            raise ValueError("a stream ends for an unknown reason")
         if isinstance(item, AlteredRecord) and item.fields_json is not None:
             _FIELDS.decode(item.fields_json)
 
 
 def _host(address: str) -> tuple[str, int]:
-    """The host and the port of `ip:port`. Raises ValueError."""
+    """Return the host and the port of `ip:port`. Raises ValueError."""
     match = _ADDRESS.fullmatch(address)
     if match is None:
-        raise ValueError("an address is none")
+        raise ValueError("an address is invalid")
     host, port = match["v6"] or match["v4"], int(match["port"])
     ipaddress.ip_address(host)
     if port > 65_535:
-        raise ValueError("a port is none")
+        raise ValueError("a port is invalid")
     return host, port
 
 
-def seen_from_afar(address: str, place: int) -> str:
-    """An `ip:port` of the machine that is the `place`-th, counted from 0: loopback is another one on each.
+def rewrite_loopback(address: str, machine: int) -> str:
+    """Return an `ip:port` of a machine, with loopback replaced by an address that differs between machines.
 
-    127.0.0.1 of the machine 3 becomes 127.0.3.1, ::1 becomes 127.0.3.6; the machine 0 keeps its own.
+    On machine 3, counted from 0, 127.0.0.1 becomes 127.0.3.1, and ::1 becomes 127.0.3.6; machine 0 keeps its
+    own.
     """
-    if place == 0:
+    if machine == 0:
         return address
     host, port = _host(address)
     last = _LOOPBACK.get(host)
-    return address if last is None else f"127.{place >> 8 & 255}.{place & 255}.{last}:{port}"
+    return address if last is None else f"127.{machine >> 8 & 255}.{machine & 255}.{last}:{port}"
 
 
-def record_of(item: Item, number: int) -> Record:
-    """The record of an item, of the stream that has this number in its run."""
+def to_record(item: Item, number: int) -> Record:
+    """Return the record of an item whose stream has this number in its run."""
     if isinstance(item, End):
         return EndRecord(number, _time(item.ts_ns), item.reason)
-    way: _Way = 1 if item.direction == "s2c" else 0
-    where = number, way, _time(item.ts_ns), item.offset
+    direction: _DirectionCode = 1 if item.direction == "s2c" else 0
+    where = number, direction, _time(item.ts_ns), item.offset
     if isinstance(item, Chunk):
         if len(item.data) > MAX_DATA:
             return GapRecord(*where, len(item.data) + item.missing)
@@ -276,13 +277,13 @@ def record_of(item: Item, number: int) -> Record:
     )
 
 
-def item_of(record: Record, stream: Stream, clock_ns: int) -> Item:
-    """The item of a record; `clock_ns` is added to its times."""
-    assert not isinstance(record, OverRecord)
-    ts_ns = moved(record.ts_ns, clock_ns)
+def to_item(record: Record, stream: Stream, clock_ns: int) -> Item:
+    """Return the item of a record, with `clock_ns` added to its times."""
+    assert not isinstance(record, RunEndRecord)
+    ts_ns = shift_time(record.ts_ns, clock_ns)
     if isinstance(record, EndRecord):
         return End(stream, ts_ns, record.reason)
-    where: tuple[Stream, Direction, int, int] = stream, DIRECTIONS[record.way], ts_ns, record.offset
+    where: tuple[Stream, Direction, int, int] = stream, DIRECTIONS[record.direction], ts_ns, record.offset
     if isinstance(record, ChunkRecord):
         return Chunk(*where, record.data, record.missing)
     if isinstance(record, GapRecord):
@@ -298,7 +299,7 @@ def item_of(record: Record, stream: Stream, clock_ns: int) -> Item:
             record.expected,
             record.severity,
         )
-    sent_ns = None if record.sent_ns is None else moved(record.sent_ns, clock_ns)
+    sent_ns = None if record.sent_ns is None else shift_time(record.sent_ns, clock_ns)
     return Altered(
         *where,
         record.length,
@@ -311,11 +312,11 @@ def item_of(record: Record, stream: Stream, clock_ns: int) -> Item:
     )
 
 
-def moved(ts_ns: int, clock_ns: int) -> int:
-    """A time by another clock, as far as a database holds it."""
+def shift_time(ts_ns: int, clock_ns: int) -> int:
+    """Return a time shifted by `clock_ns`, within the range of a database."""
     return max(0, min(ts_ns + clock_ns, _MOST))
 
 
 def _time(ts_ns: int) -> int:
-    """A capture may hold times before 1970."""
+    """Clip times before 1970, which captures may contain."""
     return max(0, ts_ns)

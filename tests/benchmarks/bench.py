@@ -1,16 +1,16 @@
-"""All figures in one run: what `make bench` does.
+"""All figures in one run, as `make bench` does, or some of them: `python tests/benchmarks/bench.py [NAME …]`.
 
-    python tests/benchmarks/bench.py
-
-Prints every table, and at the end what is promised beside what was measured; writes all of it to RESULTS.md.
+Prints every table, and at the end what is promised beside what was measured; a run of all writes RESULTS.md.
 It takes about twenty minutes. Let nothing else run meanwhile.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import click
 import corpus
 import diffs
 import imports
@@ -21,45 +21,50 @@ import relay_udp
 import relay_watched
 import starts
 import taps
-from relays import present
 from report import Report, machine
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-
-RELAY_ROUNDS = 3
-OWN_ROUNDS = 2
-"""Where the relay is compared with itself."""
-RELAY_SECONDS = 2.0
-CAPTURES = 60
 MOST_MINUTES = 20
 
+Benchmark = Callable[[Report, int], None]
 
-def main() -> None:
+BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
+    "relay_udp": (relay_udp.compared, 3),
+    "relay_tcp": (relay_tcp.compared, 3),
+    "relay_altering": (relay_altering.compared, 2),
+    "relay_watched": (relay_watched.compared, 2),
+    "starts": (starts.measured, 5),
+    "imports": (imports.imported, 1),
+    "queries": (queries.answered, 7),
+    "diffs": (diffs.compared, 1),
+    "corpus": (corpus.measured, 1),
+    "taps": (taps.measured, 1),
+}
+"""Each with the number of its rounds."""
+
+
+@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, type=click.Choice([*BENCHMARKS]))
+@click.option("--rounds", type=int, help="How often each is measured.")
+def main(names: tuple[str, ...], rounds: int | None) -> None:
     report, begin = Report(), time.monotonic()
     introduction = [
         "# Results of the last full run",
         "Written by `make bench`; [README.md](README.md) says what is measured, and how to read it.",
         machine(),
     ]
-    relay_udp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
-    relay_tcp.compared(report, present(), RELAY_ROUNDS, RELAY_SECONDS)
-    relay_altering.compared(report, present(), OWN_ROUNDS, RELAY_SECONDS)
-    relay_watched.compared(report, present(), OWN_ROUNDS, RELAY_SECONDS)
-    starts.measured(report, starts.ROUNDS)
-    for subject in imports.SUBJECTS.values():
-        imports.imported(report, subject, imports.REPETITIONS, imports.ROUNDS)
-    queries.answered(report, queries.MESSAGES, queries.ROUNDS, explain=False)
-    diffs.compared(report, diffs.MESSAGES, diffs.ROUNDS)
-    corpus.added(report, CAPTURES, rounds=1)
-    corpus.asked(report, queries.MESSAGES)
-    taps.measured(report, taps.REPETITIONS)
+    for name in names or BENCHMARKS:
+        measure, usual = BENCHMARKS[name]
+        measure(report, rounds or usual)
     minutes = (time.monotonic() - begin) / 60
-    report.promise(
-        "All of this: minutes", f"{minutes:.0f}", "–", "–", f"≤ {MOST_MINUTES}", minutes <= MOST_MINUTES
-    )
+    if not names:
+        report.promise(
+            "All of this: minutes", f"{minutes:.0f}", "–", "–", f"≤ {MOST_MINUTES}", minutes <= MOST_MINUTES
+        )
     report.console.print(report.summary(), highlight=False)
-    report.write(RESULTS, introduction)
-    report.console.print(f"Written to {RESULTS}.", highlight=False)
+    if not names:
+        report.write(RESULTS, introduction)
+        report.console.print(f"Written to {RESULTS}.", highlight=False)
 
 
 if __name__ == "__main__":

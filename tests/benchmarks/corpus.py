@@ -1,7 +1,5 @@
 """How quickly captures get into a corpus with one worker and with two, and how it answers beside SQLite.
 
-    python tests/benchmarks/corpus.py [--captures 200] [--rounds 3] [--messages 10000000]
-
 The captures are one of a Schafkopf game, an hour later each, so that each is another one; workers are those
 of `dask worker`, with a core each. What is asked is asked of copies of one long capture: its rows again and
 again in SQLite, its files again and again in the corpus.
@@ -23,9 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import click
-from report import Report
-from rich.table import Table
+from report import Report, new_table
 from running import KIEBITZ, run
 
 from kiebitz.dissectors.filters import compile_filter
@@ -37,9 +33,8 @@ from kiebitz.storage.filters.dialects import DUCKDB
 from kiebitz.storage.filters.sql import register_functions, to_sql
 from kiebitz.storage.read.conditions import field_catalog
 
-CAPTURES = 200
-ROUNDS = 3
-MESSAGES = 10_000_000
+CAPTURES = 60
+MESSAGES = 1_000_000
 
 _RECORDED = Path(__file__).parents[2] / "captures"
 GAME = _RECORDED / "schafkopf-1.3-2humans.pcap"
@@ -107,11 +102,19 @@ def memory_mib(process: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
+def measured(report: Report, rounds: int) -> None:
+    """Measure how captures get into a corpus, and how it answers."""
+    added(report, CAPTURES, rounds)
+    asked(report, MESSAGES)
+
+
 def added(report: Report, captures: int, rounds: int) -> None:
     """Measure how many captures a second one worker adds, and two."""
-    table = Table(title=f"{captures} captures of a Schafkopf game into a corpus", title_justify="left")
-    for heading in ("workers", "captures/s", "CPU s each", "MiB after half", "MiB at the end"):
-        table.add_column(heading, justify="right")
+    table = new_table(
+        f"{captures} captures of a Schafkopf game into a corpus",
+        "workers|captures/s|CPU s each|MiB after half|MiB at the end",
+        None,
+    )
     rates: dict[int, list[float]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -156,9 +159,9 @@ def add(corpus: Path, files: Sequence[str], address: str) -> float:
 
 def asked(report: Report, messages: int) -> None:
     """Ask as many messages the same in SQLite and in DuckDB."""
-    table = Table(title=f"{messages:,} messages, counted by what a filter lets through", title_justify="left")
-    for heading in ("", "SQLite s", "DuckDB s", "rows"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    table = new_table(
+        f"{messages:,} messages, counted by what a filter lets through", "SQLite s|DuckDB s|rows"
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         database, corpus, copies = made(folder, messages)
@@ -246,21 +249,3 @@ def copy_rows(connection: sqlite3.Connection, copies: int) -> None:
             connection.execute(
                 f"INSERT INTO {table} SELECT {', '.join(values)} FROM {table}, copies ORDER BY n, id"
             )
-
-
-@click.command()
-@click.option("--captures", default=CAPTURES, show_default=True)
-@click.option("--rounds", default=ROUNDS, show_default=True)
-@click.option("--messages", default=MESSAGES, show_default=True, help="0 leaves the questions out.")
-def main(captures: int, rounds: int, messages: int) -> None:
-    """Measure a corpus."""
-    report = Report()
-    if rounds:
-        added(report, captures, rounds)
-    if messages:
-        asked(report, messages)
-    report.console.print(report.summary(), highlight=False)
-
-
-if __name__ == "__main__":
-    main()

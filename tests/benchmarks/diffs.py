@@ -1,7 +1,5 @@
 """How fast two sessions of 100,000 messages are compared, and in how much memory.
 
-    python tests/benchmarks/diffs.py
-
 Each pair is compared by `kiebitz diff`, and by `diff` of what `kiebitz messages --nl` writes of the two: what
 there is without a diff by meaning. Writing the texts is not counted. A round measures all; the ratios are the
 medians of the rounds' ratios, since the machine's other load comes and goes. The lines that each writes are
@@ -18,15 +16,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import click
 import msgspec
 from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, Recording, repeat
-from report import Report
-from rich.table import Table
+from report import Report, new_table
 from running import KIEBITZ, Cost, run
 
 MESSAGES = 100_000
-ROUNDS = 1
 
 KIEBITZ_NAME = "kiebitz diff"
 DIFFERENT = 3
@@ -129,17 +124,13 @@ def lines(written: Path) -> int:
         return sum(1 for _ in file)
 
 
-def compared(report: Report, messages: int, rounds: int) -> None:
-    """Compare each pair of sessions of so many messages."""
-    title = f"Diff of two sessions of {messages:,} messages"
-    result = Table(title=title, title_justify="left")
-    result.add_column("what differs")
-    result.add_column("")
-    for heading in ("wall s", "CPU s", "peak MiB", "× kiebitz's CPU s", "lines written"):
-        result.add_column(heading, justify="right")
+def compared(report: Report, rounds: int) -> None:
+    """Compare each pair of sessions of `MESSAGES` messages."""
+    title = f"Diff of two sessions of {MESSAGES:,} messages"
+    result = new_table(title, "wall s|CPU s|peak MiB|× kiebitz's CPU s|lines written", "what differs|")
     for pair in PAIRS:
         with tempfile.TemporaryDirectory() as folder:
-            measured, written = compare(Path(folder), pair, messages, rounds)
+            measured, written = compare(Path(folder), pair, MESSAGES, rounds)
         for place, name in enumerate(measured[0]):
             mine = [costs[name] for costs in measured]
             ratio = statistics.median(costs[name].cpu / costs[KIEBITZ_NAME].cpu for costs in measured)
@@ -156,14 +147,3 @@ def compared(report: Report, messages: int, rounds: int) -> None:
             if name == KIEBITZ_NAME:
                 report.promise(f"{title}, {pair.title}: s", f"{wall:.2f}", "–", "–", "≤ 5", wall <= 5)
     report.show(result)
-
-
-@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--messages", default=MESSAGES, show_default=True, help="Length of each session.")
-@click.option("--rounds", default=ROUNDS, show_default=True, help="How often each pair is compared.")
-def main(messages: int, rounds: int) -> None:
-    compared(Report(), messages, rounds)
-
-
-if __name__ == "__main__":
-    main()

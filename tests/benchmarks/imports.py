@@ -1,7 +1,5 @@
 """How fast a capture is imported, beside tshark with a dissector for it, and in how much memory.
 
-    python tests/benchmarks/imports.py
-
 Kiebitz writes a database with messages, events and state. tshark has a dissector in Lua, and for Catan also
 its own of JSON. With each it writes JSON with all it knows of each packet (`-T ek`), which is nearer to what
 Kiebitz keeps, and then flat fields, to a file, in which the messages are counted. In a round each peer runs
@@ -24,11 +22,10 @@ from pathlib import Path
 import click
 import msgspec
 from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, Recording, repeat
-from report import Report
+from report import Report, new_table
 from rich.table import Table
 from running import KIEBITZ, Cost, run
 
-ROUNDS = 1
 REPETITIONS = 20
 
 KIEBITZ_NAME = "kiebitz"
@@ -91,8 +88,8 @@ ITS_OWN_JSON = Peer(
     "(?<![^;])/[^/;\n]+(?=[;\n])",
 )
 
-SUBJECTS = {
-    "maexchen": Subject(
+SUBJECTS = (
+    Subject(
         "maexchen",
         MAEXCHEN,
         "udp",
@@ -100,7 +97,7 @@ SUBJECTS = {
         # Empty datagrams: tshark gives them to nobody.
         2,
     ),
-    "schafkopf": Subject(
+    Subject(
         "schafkopf",
         SCHAFKOPF,
         "tcp",
@@ -114,7 +111,7 @@ SUBJECTS = {
         # A !BEENDEN that its sender has not ended: tshark waits for the rest.
         1,
     ),
-    "catan": Subject(
+    Subject(
         "catan",
         CATAN,
         "tcp",
@@ -132,7 +129,7 @@ SUBJECTS = {
         ),
         0,
     ),
-    "okey": Subject(
+    Subject(
         "okey",
         OKEY,
         "tcp",
@@ -148,7 +145,7 @@ SUBJECTS = {
         0,
         times=8,
     ),
-    "cgml": Subject(
+    Subject(
         "cgml",
         CGML,
         "tcp",
@@ -162,7 +159,7 @@ SUBJECTS = {
         ),
         0,
     ),
-}
+)
 
 
 def tshark(peer: Peer, capture: Path, *output: str) -> list[str]:
@@ -258,10 +255,7 @@ def median_cpu(costs: Sequence[Cost]) -> float:
 
 def comparison(title: str, measured: Measured, messages: int, packets: int) -> Table:
     """The medians, and how many times a peer's CPU time is ours."""
-    result = Table(title=title, title_justify="left")
-    result.add_column("")
-    for heading in ("messages/CPU s", "packets/CPU s", "CPU s", "wall s", "peak MiB", "kiebitz is × as fast"):
-        result.add_column(heading, justify="right")
+    result = new_table(title, "messages/CPU s|packets/CPU s|CPU s|wall s|peak MiB|kiebitz is × as fast")
     ours = median_cpu(measured[KIEBITZ_NAME])
     for name, mine in measured.items():
         cpu = median_cpu(mine)
@@ -279,9 +273,11 @@ def comparison(title: str, measured: Measured, messages: int, packets: int) -> T
 
 def memory(report: Report, folder: Path, subject: Subject) -> None:
     """The peak of imports of ever longer captures: of both processes together."""
-    result = Table(title=f"Memory by length, {subject.protocol}", title_justify="left")
-    for heading in ("messages", "packets", "capture MB", "peak MiB", "messages/CPU s", "database ÷ capture"):
-        result.add_column(heading, justify="right")
+    result = new_table(
+        f"Memory by length, {subject.protocol}",
+        "messages|packets|capture MB|peak MiB|messages/CPU s|database ÷ capture",
+        None,
+    )
     capture, database = folder / "growing.pcap", folder / "growing.db"
     peak = 0.0
     for length in LENGTHS:
@@ -304,27 +300,9 @@ def memory(report: Report, folder: Path, subject: Subject) -> None:
     )
 
 
-def imported(report: Report, subject: Subject, repetitions: int, rounds: int) -> None:
-    """Kiebitz and its peers on a long capture, then Kiebitz alone on ever longer ones."""
-    with tempfile.TemporaryDirectory() as folder:
-        compare(report, Path(folder), subject, repetitions * subject.times, rounds)
-        memory(report, Path(folder), subject)
-
-
-@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--protocol", type=click.Choice(list(SUBJECTS)), help="One of them.")
-@click.option("--rounds", default=ROUNDS, show_default=True, help="How often each is measured.")
-@click.option(
-    "--repetitions",
-    default=REPETITIONS,
-    show_default=True,
-    help="How many times over the recording is compared on.",
-)
-def main(protocol: str | None, rounds: int, repetitions: int) -> None:
-    report = Report()
-    for subject in [SUBJECTS[protocol]] if protocol else SUBJECTS.values():
-        imported(report, subject, repetitions, rounds)
-
-
-if __name__ == "__main__":
-    main()
+def imported(report: Report, rounds: int) -> None:
+    """Measure Kiebitz and its peers on a long capture, then Kiebitz alone on ever longer ones."""
+    for subject in SUBJECTS:
+        with tempfile.TemporaryDirectory() as folder:
+            compare(report, Path(folder), subject, REPETITIONS * subject.times, rounds)
+            memory(report, Path(folder), subject)

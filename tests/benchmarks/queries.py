@@ -1,7 +1,5 @@
 """How fast questions about a session of a million messages are answered.
 
-    python tests/benchmarks/queries.py
-
 A long capture is imported first. Each question is then asked inside this process, on a connection of its own
 every time as a command has it, and as the whole command, whose start costs more than most answers. The first
 time is told apart from the median of all.
@@ -17,11 +15,9 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import click
 import msgspec
 from repeating import MAEXCHEN, repeat
-from report import Report
-from rich.table import Table
+from report import Report, new_table
 from running import KIEBITZ, run
 
 from kiebitz.dissectors.filters import compile_filter
@@ -32,7 +28,6 @@ from kiebitz.storage.read.seek import game_at, parse_moment, tables_at
 from kiebitz.storage.read.timeline import Timeline, sessions
 
 MESSAGES = 1_000_000
-ROUNDS = 7
 
 COMMON = 'msg == "PLAYER ROLLS"'
 """The commonest of all messages: every sixth."""
@@ -127,27 +122,9 @@ def asked_outside(database: Path, command: tuple[str, ...], rounds: int) -> floa
     return statistics.median(run([*KIEBITZ, name, str(database), *rest]).wall * 1e3 for _ in range(rounds))
 
 
-def plans(database: Path, question: Question) -> list[str]:
-    """What SQLite does for a question, statement by statement."""
-    statements: dict[str, None] = {}
-    with closing(open_existing(str(database))) as connection:
-        timeline = latest(connection)
-        connection.set_trace_callback(lambda statement: statements.setdefault(statement, None))
-        question.ask(timeline)
-        connection.set_trace_callback(None)
-        # A search asks the same of many rows: the last of each kind is enough.
-        kinds = {" ".join(filter(str.isalpha, statement.split())): statement for statement in statements}
-        lines: list[str] = []
-        for statement in kinds.values():
-            lines.append(statement)
-            for _, _, _, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}"):
-                lines.append(f"    {step}")
-    return lines
-
-
-def answered(report: Report, number: int, rounds: int, explain: bool) -> None:
-    """Ask everything of a session of at least `number` messages."""
-    repetitions = -(-number // MAEXCHEN.messages)
+def answered(report: Report, rounds: int) -> None:
+    """Ask everything of a session of at least `MESSAGES` messages."""
+    repetitions = -(-MESSAGES // MAEXCHEN.messages)
     with tempfile.TemporaryDirectory() as folder:
         capture, database = Path(folder) / "long.pcap", Path(folder) / "long.db"
         packets = repeat(capture, repetitions, MAEXCHEN)
@@ -156,10 +133,7 @@ def answered(report: Report, number: int, rounds: int, explain: bool) -> None:
         with closing(open_existing(str(database))) as connection:
             games = len(latest(connection).games())
         title = f"Questions to {packets:,} messages ({database.stat().st_size / 1e6:.0f} MB)"
-        result = Table(title=title, title_justify="left")
-        result.add_column("question")
-        for heading in ("rows", "first ms", "median ms", "aim ms", "whole command ms"):
-            result.add_column(heading, justify="right")
+        result = new_table(title, "rows|first ms|median ms|aim ms|whole command ms", "question")
         for question in questions(repetitions, games):
             times, rows = asked_inside(database, question, rounds)
             command = question.command
@@ -181,20 +155,4 @@ def answered(report: Report, number: int, rounds: int, explain: bool) -> None:
                     f"≤ {question.target:,.0f}",
                     median <= question.target,
                 )
-            if explain:
-                report.console.print(f"\n{question.title}", style="bold", markup=False)
-                for line in plans(database, question):
-                    report.console.print(line, markup=False, highlight=False, soft_wrap=True)
         report.show(result)
-
-
-@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--messages", "number", default=MESSAGES, show_default=True, help="Length of the session.")
-@click.option("--rounds", default=ROUNDS, show_default=True, help="How often each question is asked.")
-@click.option("--explain", is_flag=True, help="Print how SQLite finds the answers (EXPLAIN QUERY PLAN).")
-def main(number: int, rounds: int, explain: bool) -> None:
-    answered(Report(), number, rounds, explain)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """What altering messages costs the UDP relay, beside mitmdump with a script that does the same to its bytes.
 
-    python tests/benchmarks/relay_altering.py
-
 As in `relay_udp.py` every client registers at a Mäxchen server and waits for the answer. Ours is measured
 without an option that alters, with one that no message meets, and with one by which each REGISTER gets
 another name; mitmdump without a script, and with one that writes the same bytes.
@@ -19,6 +17,7 @@ from pathlib import Path
 from relay_udp import UDP, recorded, register, serve
 from relays import (
     OURS,
+    SECONDS,
     SPAWN,
     Kind,
     Load,
@@ -28,10 +27,10 @@ from relays import (
     free_port,
     median_of,
     other_relay,
+    present,
     process,
-    program,
 )
-from report import Report
+from report import Report, new_table
 from rich.table import Table
 
 CLIENTS = (1, 32)
@@ -62,7 +61,7 @@ def _recorded_altered(connection: sqlite3.Connection) -> Passed:
 ALTERED = Kind(UDP.transport, UDP.socat, UDP.finished, _recorded_altered)
 
 
-def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) -> None:
+def compared(report: Report, rounds: int) -> None:
     """One client, which shows latency, and many, which show throughput."""
     server = free_port("udp")
     with (
@@ -74,7 +73,7 @@ def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) 
         script.write_text(SCRIPT)
 
         def put(port: int, clients: int) -> Load:
-            load: Load = pool.apply(register, (port, clients, seconds))
+            load: Load = pool.apply(register, (port, clients, SECONDS))
             return load
 
         def measured(name: str, clients: int) -> Measured[Load]:
@@ -93,7 +92,7 @@ def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) 
             ):
                 return relay.measure(load)
 
-        every = ["direct", PLAIN, NOTHING, ALL, *(OTHERS if "mitmdump" in names else ())]
+        every = ["direct", PLAIN, NOTHING, ALL, *(OTHERS if "mitmdump" in present() else ())]
         for clients in CLIENTS:
             found = [{name: measured(name, clients) for name in every} for _ in range(rounds)]
             title = f"UDP relay, {clients} client{'s' if clients > 1 else ''}, altering"
@@ -102,18 +101,7 @@ def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) 
 
 
 def _table(title: str, found: Sequence[dict[str, Measured[Load]]]) -> Table:
-    result = Table(title=title, title_justify="left")
-    result.add_column("")
-    for heading in (
-        "round trips/s",
-        "p50 µs",
-        "p99 µs",
-        "added p50 µs",
-        "lost",
-        "forwarder µs each",
-        "peak MiB",
-    ):
-        result.add_column(heading, justify="right")
+    result = new_table(title, "round trips/s|p50 µs|p99 µs|added p50 µs|lost|forwarder µs each|peak MiB")
     for name in found[0]:
         mine = [one[name] for one in found]
         costs = [(one.recording, one.load.messages) for one in mine if one.recording is not None]
@@ -143,7 +131,3 @@ def _promise(report: Report, title: str, found: Sequence[dict[str, Measured[Load
         "–",
         None,
     )
-
-
-if __name__ == "__main__":
-    program(__doc__, compared)()

@@ -1,7 +1,5 @@
 """How fast the TCP relay is while it records, beside a direct connection, socat and mitmdump, all in one run.
 
-    python tests/benchmarks/relay_tcp.py
-
 A Schafkopf server asks every client the same question again and again, and each client answers at once. Then
 one client sends as much as it can.
 """
@@ -20,6 +18,7 @@ from itertools import groupby
 
 from relays import (
     HOST,
+    SECONDS,
     SPAWN,
     START_SECONDS,
     Kind,
@@ -32,11 +31,11 @@ from relays import (
     free_port,
     measure,
     median,
+    present,
     process,
-    program,
     summed_up,
 )
-from report import Report
+from report import Report, new_table
 from rich.table import Table
 
 QUESTION = b"!MODUS\nGEIER\n!END\n"
@@ -211,10 +210,9 @@ TCP = Kind("tcp", socat, "SELECT count(*) FROM streams WHERE closed_ns IS NOT NU
 
 def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
     """The medians, and the ratios to a direct connection's rate."""
-    result = Table(title=f"TCP relay, one client sends {BULK_BYTES >> 20} MiB", title_justify="left")
-    result.add_column("")
-    for heading in ("MB/s", "× direct", "recorder behind s"):
-        result.add_column(heading, justify="right")
+    result = new_table(
+        f"TCP relay, one client sends {BULK_BYTES >> 20} MiB", "MB/s|× direct|recorder behind s"
+    )
     for name in rounds[0]:
         mine = [found[name] for found in rounds]
         result.add_row(
@@ -228,13 +226,14 @@ def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
     return result
 
 
-def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) -> None:
+def compared(report: Report, rounds: int) -> None:
     """One client, which shows latency, many, which show throughput, and one who sends in bulk."""
+    names = present()
     server, sink = free_port("tcp"), free_port("tcp")
     with process(serve, server), process(swallow, sink), SPAWN.Pool(1) as pool:
 
         def put(port: int, clients: int) -> Load:
-            load: Load = pool.apply(play, (port, clients, seconds))
+            load: Load = pool.apply(play, (port, clients, SECONDS))
             return load
 
         def put_bulk(port: int) -> Bulk:
@@ -246,7 +245,3 @@ def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) 
         report.show(
             in_bulk([{name: measure(name, TCP, sink, put_bulk) for name in names} for _ in range(rounds)])
         )
-
-
-if __name__ == "__main__":
-    program(__doc__, compared)()

@@ -1,7 +1,5 @@
 """How fast the UDP relay is while it records, beside a direct connection, socat and mitmdump, all in one run.
 
-    python tests/benchmarks/relay_udp.py
-
 Every client registers at a Mäxchen server, waits for the answer, registers again.
 """
 
@@ -14,6 +12,7 @@ from collections.abc import Sequence
 
 from relays import (
     HOST,
+    SECONDS,
     SPAWN,
     START_SECONDS,
     Kind,
@@ -22,8 +21,8 @@ from relays import (
     compare,
     exchange,
     free_port,
+    present,
     process,
-    program,
     summed_up,
 )
 from report import Report
@@ -114,17 +113,13 @@ def recorded(connection: sqlite3.Connection) -> Passed:
 UDP = Kind("udp", socat, "SELECT max(id) FROM chunks", recorded)
 
 
-def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) -> None:
+def compared(report: Report, rounds: int) -> None:
     """One client, which shows latency, and many, which show throughput."""
     server = free_port("udp")
     with process(serve, server), SPAWN.Pool(1) as pool:
 
         def put(port: int, clients: int) -> Load:
-            load: Load = pool.apply(register, (port, clients, seconds))
+            load: Load = pool.apply(register, (port, clients, SECONDS))
             return load
 
-        compare(report, UDP, server, names, rounds, CLIENTS, put)
-
-
-if __name__ == "__main__":
-    program(__doc__, compared)()
+        compare(report, UDP, server, present(), rounds, CLIENTS, put)

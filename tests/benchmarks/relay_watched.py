@@ -1,8 +1,6 @@
 """What it costs the players of a UDP relay when people look on: `kiebitz watch`, and `kiebitz serve` with a
 hundred pages open.
 
-    python tests/benchmarks/relay_watched.py
-
 As in `relay_udp.py` every client registers at a Mäxchen server and waits for the answer, as quickly as it
 can. Ours is measured with nobody who looks on, twice, which is the noise; with `kiebitz watch` on a terminal
 of 120 by 40; and with a hundred connections to the page's live feed.
@@ -24,8 +22,8 @@ from pathlib import Path
 from threading import Thread
 
 from relay_udp import UDP, register, serve
-from relays import HOST, OURS, SPAWN, Load, Measured, OurRelay, free_port, median_of, process, program
-from report import Report
+from relays import HOST, OURS, SECONDS, SPAWN, Load, Measured, OurRelay, free_port, median_of, process
+from report import Report, new_table
 from rich.table import Table
 from running import KIEBITZ
 
@@ -113,13 +111,13 @@ def served(database: Path) -> Iterator[None]:
 ONLOOKERS = {WATCHED: watched, SERVED: served}
 
 
-def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) -> None:
+def compared(report: Report, rounds: int) -> None:
     """One client, which shows latency, and many, which show throughput."""
     server = free_port("udp")
     with process(serve, server), SPAWN.Pool(1) as pool:
 
-        def put(port: int, clients: int, seconds: float) -> Load:
-            load: Load = pool.apply(register, (port, clients, seconds))
+        def put(port: int, clients: int) -> Load:
+            load: Load = pool.apply(register, (port, clients, SECONDS))
             return load
 
         def measured(name: str, clients: int) -> Measured[Load]:
@@ -127,7 +125,7 @@ def compared(report: Report, names: Sequence[str], rounds: int, seconds: float) 
                 relay = held.enter_context(OurRelay(Path(folder), UDP, server))
                 if name in ONLOOKERS:
                     held.enter_context(ONLOOKERS[name](relay.database))
-                return relay.measure(partial(put, clients=clients, seconds=seconds))
+                return relay.measure(partial(put, clients=clients))
 
         for clients in CLIENTS:
             every = (OURS, AGAIN, *ONLOOKERS)
@@ -143,10 +141,7 @@ def _ratios(found: Sequence[dict[str, Measured[Load]]], name: str) -> list[float
 
 
 def _table(title: str, found: Sequence[dict[str, Measured[Load]]]) -> Table:
-    result = Table(title=title, title_justify="left")
-    result.add_column("")
-    for heading in ("round trips/s", "p50 µs", "p99 µs", "lost", "× p50 without", "behind s"):
-        result.add_column(heading, justify="right")
+    result = new_table(title, "round trips/s|p50 µs|p99 µs|lost|× p50 without|behind s")
     for name in found[0]:
         loads = [one[name].load for one in found]
         behind = [one[name].recording for one in found]
@@ -173,7 +168,3 @@ def _promise(report: Report, title: str, found: Sequence[dict[str, Measured[Load
             f"≤ {1 + noise:.2f}, the noise",
             ratio <= 1 + noise,
         )
-
-
-if __name__ == "__main__":
-    program(__doc__, compared)()

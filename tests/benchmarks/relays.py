@@ -28,11 +28,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import click
 import msgspec
-from report import Report
+from report import Report, new_table
 from rich.table import Table
 from running import KIEBITZ
 
 HOST = "127.0.0.1"
+SECONDS = 2.0
+"""How long each measurement takes."""
+
 START_SECONDS = 15.0
 BEHIND_SECONDS = 120.0
 """How long the recorder may need after the load before the benchmark gives up."""
@@ -411,10 +414,7 @@ def promises(report: Report, title: str, rounds: list[dict[str, Load]]) -> None:
 
 def speed(title: str, rounds: list[dict[str, Load]]) -> Table:
     """The medians, and the ratios that are promised: rate to mitmdump's, added median latency to socat's."""
-    result = Table(title=title, title_justify="left")
-    result.add_column("")
-    for heading in ("round trips/s", "p50 µs", "p99 µs", "lost", "× mitmdump's rate", "× socat's added p50"):
-        result.add_column(heading, justify="right")
+    result = new_table(title, "round trips/s|p50 µs|p99 µs|lost|× mitmdump's rate|× socat's added p50")
     for name in rounds[0]:
         mine = [loads[name] for loads in rounds]
         result.add_row(
@@ -431,9 +431,9 @@ def speed(title: str, rounds: list[dict[str, Load]]) -> Table:
 
 def recording(title: str, rounds: list[Measured[Load]]) -> Table:
     """What the two processes of our relay used, and how far the recorder was behind."""
-    result = Table(title=f"{title}: recording", title_justify="left")
-    for heading in ("messages", "forwarder µs each", "recorder µs each", "behind s", "at most s"):
-        result.add_column(heading, justify="right")
+    result = new_table(
+        f"{title}: recording", "messages|forwarder µs each|recorder µs each|behind s|at most s", None
+    )
     numbers = [measured.load.messages for measured in rounds]
     costs = [measured.recording for measured in rounds if measured.recording is not None]
     result.add_row(
@@ -446,25 +446,6 @@ def recording(title: str, rounds: list[Measured[Load]]) -> Table:
     return result
 
 
-class Comparison(Protocol):
-    """All loads of one transport on these relays; each measurement takes `seconds`."""
-
-    def __call__(self, report: Report, names: Sequence[str], rounds: int, seconds: float) -> None: ...
-
-
-def present(only: Sequence[str] = PEERS) -> list[str]:
+def present() -> list[str]:
     """Those of the relays that are installed."""
-    return [name for name in PEERS if name in only and installed(name)]
-
-
-def program(description: str | None, compared: Comparison) -> click.Command:
-    """A comparison as a program of its own."""
-
-    @click.command(help=description, context_settings={"help_option_names": ["-h", "--help"]})
-    @click.option("--rounds", default=5, show_default=True, help="How often each is measured.")
-    @click.option("--seconds", default=2.0, show_default=True, help="How long each measurement takes.")
-    @click.option("--only", multiple=True, type=click.Choice(PEERS), help="Only this one; may be repeated.")
-    def main(rounds: int, seconds: float, only: tuple[str, ...]) -> None:
-        compared(Report(), present(only or PEERS), rounds, seconds)
-
-    return main
+    return [name for name in PEERS if installed(name)]

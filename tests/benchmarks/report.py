@@ -60,10 +60,7 @@ class Report:
 
     def summary(self) -> Table:
         """What was promised, and what was measured."""
-        result = Table(title="Promised and measured", title_justify="left")
-        result.add_column("")
-        for heading in ("Kiebitz", "peer", "ratio", "aim"):
-            result.add_column(heading, justify="right")
+        result = new_table("Promised and measured", "Kiebitz|peer|ratio|aim")
         result.add_column("kept")
         kept = {True: "yes", False: "no", None: "–"}
         for one in self._promises:
@@ -74,6 +71,16 @@ class Report:
         """Write all of it as Markdown, replacing an earlier file."""
         parts = [*introduction, self.summary(), *self._parts]
         path.write_text("\n\n".join(map(_markdown, parts)) + "\n")
+
+
+def new_table(title: str, figures: str, texts: str | None = "") -> Table:
+    """Return an empty table with these headings, separated by bars: of texts, and of figures on the right."""
+    made = Table(title=title, title_justify="left")
+    for heading in texts.split("|") if texts is not None else ():
+        made.add_column(heading)
+    for heading in figures.split("|"):
+        made.add_column(heading, justify="right")
+    return made
 
 
 def _markdown(part: Part) -> str:

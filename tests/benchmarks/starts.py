@@ -1,7 +1,5 @@
 """What every command takes before it does anything, and what a short capture takes from start to end.
 
-    python tests/benchmarks/starts.py
-
 Start-up is that of `kiebitz COMMAND -h`, which loads what the command needs to be asked; and of `kiebitz
 events` of a session of two games, which loads what a question to a database needs. The short captures are the
 first thousand messages of those that `imports.py` imports. All figures are CPU seconds, the least of the
@@ -15,15 +13,12 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-import click
 from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, cut, repeat
-from report import Report
-from rich.table import Table
+from report import Report, new_table
 from running import KIEBITZ, run
 
 from kiebitz.cli.main import COMMANDS
 
-ROUNDS = 5
 MOST_START = 0.15
 MOST_SHORT = 0.35
 MESSAGES = 1000
@@ -51,9 +46,7 @@ def _started(report: Report, folder: Path, rounds: int) -> None:
     run([*KIEBITZ, "import", str(_TINY), "-w", database])
     commands = [[command, "-h"] for section in COMMANDS.values() for command in section]
     commands.append(["events", database])
-    table = Table(title="Start-up", title_justify="left")
-    table.add_column("kiebitz …")
-    table.add_column("CPU s", justify="right")
+    table = new_table("Start-up", "CPU s", "kiebitz …")
     found = {}
     for words in commands:
         told = " ".join(words).replace(database, "DB")
@@ -65,10 +58,7 @@ def _started(report: Report, folder: Path, rounds: int) -> None:
 
 
 def _imported(report: Report, folder: Path, rounds: int) -> None:
-    table = Table(title="Import of a short capture", title_justify="left")
-    table.add_column("")
-    for heading in ("messages", "packets", "CPU s"):
-        table.add_column(heading, justify="right")
+    table = new_table("Import of a short capture", "messages|packets|CPU s")
     for protocol, recording in _RECORDINGS.items():
         capture = folder / f"{protocol}.pcap"
         repeat(capture, -(-MESSAGES // recording.messages), recording)
@@ -92,16 +82,3 @@ def _least(command: list[str], rounds: int) -> float:
 
 def _promise(report: Report, subject: str, seconds: float, most: float) -> None:
     report.promise(subject, f"{seconds:.3f}", "–", "–", f"≤ {most}", seconds <= most)
-
-
-@click.command(help=__doc__, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rounds", default=ROUNDS, show_default=True, help="How often each is measured.")
-def main(rounds: int) -> None:
-    """The program."""
-    report = Report()
-    measured(report, rounds)
-    report.console.print(report.summary(), highlight=False)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """What taps and a collector cost beside a recording in one place, and how well they keep the order of a game.
 
-    python tests/benchmarks/taps.py
-
 A real nats-server on loopback. A long capture is sniffed with and without `--publish`, collected, and
 imported. Then numbered datagrams go through several relays in turn, each of which is a tap with a clock of
 its own: how long until each is in the databases, and in which order.
@@ -24,12 +22,10 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
 
-import click
 import msgspec
 from relays import HOST, free_port
 from repeating import MAEXCHEN, repeat
-from report import Report
-from rich.table import Table
+from report import Report, new_table
 from running import KIEBITZ, run
 
 REPETITIONS = 5
@@ -171,9 +167,7 @@ def collected(report: Report, nats: Nats, repetitions: int) -> None:
             time.sleep(0.1)
         wall = time.perf_counter() - begin
         cpu, peak = collector.end()
-    table = Table(title=f"{packets:,} packets of Mäxchen, recorded and collected", title_justify="left")
-    for heading in ("", "items/s", "CPU s", "wall s", "MiB"):
-        table.add_column(heading, justify="right" if heading else "left")
+    table = new_table(f"{packets:,} packets of Mäxchen, recorded and collected", "items/s|CPU s|wall s|MiB")
     rows = (
         ("kiebitz import", imported.cpu, imported.wall, imported.peak),
         ("kiebitz sniff", alone.cpu, alone.wall, alone.peak),
@@ -259,7 +253,7 @@ def passed(nats: Nats, shifts: Sequence[float], silent_s: float = 0.0) -> Passag
             ending.callback(relays[-1].kill)
             senders.append(ending.enter_context(udp_socket()))
             senders[-1].connect((HOST, port))
-        collector.until_says(*(f"the tap tap-{number} is heard" for number in range(len(shifts))))
+        collector.until_says(*(f"receiving from the tap tap-{number}" for number in range(len(shifts))))
         watchers = [Watcher(database) for database in (databases[0], collection)]
         sent_ns = send(senders, SECONDS + silent_s, relays[-1].pid, silent_s)
         local, collected = (watcher.seen_ns for watcher in watchers)
@@ -320,13 +314,11 @@ TOLD = "SELECT data, ts_ns FROM chunks ORDER BY id"
 
 def in_order(report: Report, nats: Nats) -> None:
     """Measure how soon datagrams are in the databases, and in which order."""
-    table = Table(
-        title=f"Datagrams through taps in turn, one each {PACE_S * 1e3:.0f} ms", title_justify="left"
+    table = new_table(
+        f"Datagrams through taps in turn, one each {PACE_S * 1e3:.0f} ms",
+        "row, local ms|collected ms|95 %|time off ms|at most|behind|late|of",
+        "clocks are wrong by",
     )
-    table.add_column("clocks are wrong by")
-    headings = ("row, local ms", "collected ms", "95 %", "time off ms", "at most", "behind", "late", "of")
-    for heading in headings:
-        table.add_column(heading, justify="right")
     cases = [(shifts, 0.0) for shifts in SHIFTS]
     cases += [(SHIFTS[1], silent_s) for silent_s in SILENCES_S]
     for shifts, silent_s in cases:
@@ -351,24 +343,11 @@ def in_order(report: Report, nats: Nats) -> None:
     report.show(table)
 
 
-def measured(report: Report, repetitions: int) -> None:
+def measured(report: Report, rounds: int) -> None:
     """Both, at one server."""
     if shutil.which("nats-server") is None:
         report.show("Without nats-server, taps are not measured.")
         return
     with tempfile.TemporaryDirectory() as name, nats_server(Path(name)) as nats:
-        collected(report, nats, repetitions)
+        collected(report, nats, rounds * REPETITIONS)
         in_order(report, nats)
-
-
-@click.command()
-@click.option("--repetitions", default=REPETITIONS, show_default=True, help="How long the capture is.")
-def main(repetitions: int) -> None:
-    """Measure taps and a collector."""
-    report = Report()
-    measured(report, repetitions)
-    report.console.print(report.summary(), highlight=False)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,96 +4,44 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from altered_sessions import Alter, Said, recorded
-from command import CAPTURES, Done, kiebitz
-from stored import stored
+from altered_captures import (
+    CATAN,
+    CGML,
+    MAEXCHEN,
+    OKEY,
+    alteration,
+    changed,
+    compared,
+    lost,
+    of_event,
+    replaced,
+    swapped,
+    unasked,
+)
+from altered_sessions import Alter, Said
+from command import CAPTURES, kiebitz
 from strength import a_few, few_captures
 
-MAEXCHEN = "maexchen-head-port4711.pcap"
 SCHAFKOPF = "schafkopf-1.3-2humans.pcap"
-CATAN = "catan-lurche-py-3p.pcap.gz"
-OKEY = "okey-head-game-win.pcap.gz"
-CGML = "cgml-tiny.pcap.gz"
 EACH = (MAEXCHEN, SCHAFKOPF, CATAN, OKEY, CGML)
 
 
-def of_event(said: Sequence[Said], kind: str, number: int) -> list[int]:
-    """Where the messages stand that tell of an event: of its kind the one with this number, from 0."""
-    events = list(dict.fromkeys(one.event for one in said if one.kind == kind))
-    return [place for place, one in enumerate(said) if one.event == events[number]]
-
-
-def lost(kind: str, number: int) -> Alter:
-    """All messages that tell of an event are missing."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        gone = of_event(said, kind, number)
-        return [one for place, one in enumerate(said) if place not in gone]
-
-    return alter
-
-
-def changed(kind: str, number: int, old: str, new: str) -> Alter:
-    """All messages that tell of an event have something else in them."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        other = list(said)
-        for place in of_event(said, kind, number):
-            assert old.encode() in said[place].data
-            data = said[place].data.replace(old.encode(), new.encode(), 1)
-            other[place] = dataclasses.replace(said[place], data=data)
-        return other
-
-    return alter
-
-
-def swapped(kind: str, number: int) -> Alter:
-    """The messages that tell of an event come after those of the next event of its kind."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        later = of_event(said, kind, number)
-        behind = max(of_event(said, kind, number + 1)) + 1
-        moved = [said[place] for place in later]
-        stay = [one for place, one in enumerate(said) if place not in later]
-        return [*stay[: behind - len(later)], *moved, *stay[behind - len(later) :]]
-
-    return alter
-
-
-def replaced(texts: dict[str, str]) -> Alter:
-    """Texts are other ones, all at once and wherever they stand."""
-    table = {old.encode(): new.encode() for old, new in texts.items()}
-    pattern = re.compile(b"|".join(map(re.escape, sorted(table, key=len, reverse=True))))
-    return lambda said: [
-        dataclasses.replace(one, data=pattern.sub(lambda found: table[found[0]], one.data)) for one in said
-    ]
-
-
-def compared(folder: Path, capture: str, alter: Alter, *options: str, **recording: Any) -> Done:
-    """The capture as A, and altered as B."""
-    known = recorded(capture)
-    altered = known.with_said(alter(list(known.said))).write(folder / "altered.db", **recording)
-    return kiebitz("diff", stored(capture), altered, *options)
-
-
-def heard_first_elsewhere(kind: str, number: int, before: str, number_before: int) -> Alter:
+@alteration
+def heard_first_elsewhere(
+    said: list[Said], kind: str, number: int, before: str, number_before: int
+) -> list[Said]:
     """Whoever was not told of the event before hears of the next one before it; each hears what he heard."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        first, later = of_event(said, before, number_before), of_event(said, kind, number)
-        streams = {said[place].stream for place in first}
-        early = [place for place in later if said[place].stream not in streams]
-        assert first[0] < early[0]
-        rest = [one for place, one in enumerate(said) if place not in early]
-        return [*rest[: first[0]], *(said[place] for place in early), *rest[first[0] :]]
-
-    return alter
+    first, later = of_event(said, before, number_before), of_event(said, kind, number)
+    streams = {said[place].stream for place in first}
+    early = [place for place in later if said[place].stream not in streams]
+    assert first[0] < early[0]
+    rest = [one for place, one in enumerate(said) if place not in early]
+    return [*rest[: first[0]], *(said[place] for place in early), *rest[first[0] :]]
 
 
 @dataclass(frozen=True)
@@ -106,39 +54,23 @@ class Case:
     messages: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = ()
 
 
-def unasked(name: str, number: int) -> Alter:
-    """One message that made no event is missing."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        places = [place for place, one in enumerate(said) if one.name == name and one.event is None]
-        return [one for place, one in enumerate(said) if place != places[number]]
-
-    return alter
-
-
-def asked_otherwise(name: str, old: str, new: str) -> Alter:
+@alteration
+def asked_otherwise(said: list[Said], name: str, old: str, new: str) -> list[Said]:
     """The first message of a name that made no event, and has this in it, has something else."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        place = next(
-            place
-            for place, one in enumerate(said)
-            if one.name == name and one.event is None and old.encode() in one.data
-        )
-        data = said[place].data.replace(old.encode(), new.encode(), 1)
-        return [*said[:place], dataclasses.replace(said[place], data=data), *said[place + 1 :]]
-
-    return alter
+    place = next(
+        place
+        for place, one in enumerate(said)
+        if one.name == name and one.event is None and old.encode() in one.data
+    )
+    data = said[place].data.replace(old.encode(), new.encode(), 1)
+    return [*said[:place], dataclasses.replace(said[place], data=data), *said[place + 1 :]]
 
 
-def one_copy_lost(name: str, number: int) -> Alter:
+@alteration
+def one_copy_lost(said: list[Said], name: str, number: int) -> list[Said]:
     """One client of several does not hear what the server tells all."""
-
-    def alter(said: list[Said]) -> list[Said]:
-        places = [place for place, one in enumerate(said) if one.name == name]
-        return [one for place, one in enumerate(said) if place != places[number]]
-
-    return alter
+    places = [place for place, one in enumerate(said) if one.name == name]
+    return [one for place, one in enumerate(said) if place != places[number]]
 
 
 CASES = {

@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from altered_captures import CATAN, CGML, MAEXCHEN, OKEY, changed, compared, lost, replaced, swapped, unasked
 from altered_sessions import recorded
 from command import CAPTURES, TINY, Done, kiebitz
 from made_sessions import Conversation, record
 from stored import stored
 from strength import a_few
-from test_diff import CATAN, CGML, MAEXCHEN, OKEY, changed, compared, lost, replaced, swapped, unasked
 
 
 def lines(done: Done) -> list[str]:

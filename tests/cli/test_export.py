@@ -144,7 +144,7 @@ def test_what_is_wrong_with_no_bytes_stands_with_the_packet_before(tmp_path: Pat
 
 
 @needs_tshark
-def test_bytes_that_fill_several_packets_have_their_comments_where_they_are(tmp_path: Path) -> None:
+def test_comments_stand_at_their_packet_where_bytes_fill_several(tmp_path: Path) -> None:
     stream = Stream(1, "tcp", "127.0.0.1:4000", "127.0.0.1:8090", START_NS)
     hello = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
     chat = [b'{"Chatnachricht":{"Absender":1,"Nachricht":"%04d"}}\n' % number for number in range(3000)]

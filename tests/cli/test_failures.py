@@ -8,100 +8,16 @@ import socket
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import chdir, closing, contextmanager, suppress
+from contextlib import chdir, closing
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
-from command import ROOT, kiebitz
+from command import kiebitz
 from descendants import ended
-from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, kill_all, until
+from processes_and_rows import KIEBITZ, free_port, until
+from recording_relays import CAPTURE, assert_sound, full, recorded, relaying, run, small_disk
 from strength import a_few
-from test_relay_udp import eventually
-
-CAPTURE = ROOT / "captures" / "maexchen-head-port4711.pcap"
-
-
-def run(*arguments: str, limit_s: float = 30) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*KIEBITZ, *arguments], capture_output=True, text=True, timeout=limit_s)
-
-
-def assert_sound(database: Path) -> None:
-    with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-class Echo:
-    """A server that sends back what it gets, and the relay in front of it, driven datagram by datagram."""
-
-    def __init__(self, database: Path, environment: Mapping[str, str], *options: str) -> None:
-        self.server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.server.bind(("127.0.0.1", 0))
-        self.server.settimeout(PATIENCE_S)
-        self.client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.client.settimeout(PATIENCE_S)
-        self.port = free_port("udp")
-        mode = f"reverse:udp://127.0.0.1:{self.server.getsockname()[1]}@{self.port}"
-        self.relay = subprocess.Popen(
-            [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options],
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, **environment},
-        )
-        self.said = ""
-        self.wait_for("listening on")
-
-    def wait_for(self, words: str) -> None:
-        """Read what the relay says until these words come."""
-        assert self.relay.stderr is not None
-        while words not in self.said:
-            line = self.relay.stderr.readline()
-            assert line, f"the relay ended and said only: {self.said}"
-            self.said += line
-
-    def round_trip(self, data: bytes) -> None:
-        self.client.sendto(data, ("127.0.0.1", self.port))
-        got, address = self.server.recvfrom(65_535)
-        assert got == data
-        self.server.sendto(data, address)
-        assert self.client.recv(65_535) == data
-
-    def recorder(self) -> int:
-        """The process id of the recorder."""
-        return child_of(self.relay.pid)
-
-    def kill_recorder(self) -> None:
-        """Kill it, and wait until another one is there."""
-        self.said = ""
-        os.kill(self.recorder(), signal.SIGKILL)
-        self.wait_for("the recorder has died and is started again")
-
-    def stop(self) -> int:
-        """Ctrl-C; the exit status."""
-        self.relay.send_signal(signal.SIGINT)
-        assert self.relay.stderr is not None
-        self.said += self.relay.stderr.read()
-        return self.relay.wait(30)
-
-
-@contextmanager
-def relaying(
-    database: Path, environment: Mapping[str, str] = MappingProxyType({}), *options: str
-) -> Iterator[Echo]:
-    echo = Echo(database, environment, *options)
-    try:
-        yield echo
-    finally:
-        kill_all(echo.relay)
-        echo.server.close()
-        echo.client.close()
-
-
-def recorded(database: Path) -> list[bytes]:
-    with closing(sqlite3.connect(database)) as connection:
-        return [data for (data,) in connection.execute("SELECT data FROM chunks ORDER BY id")]
+from udp_relays import eventually
 
 
 def wait_until_gone(process: int) -> None:
@@ -196,22 +112,6 @@ def test_another_program_locks_the_database_for_a_while(tmp_path: Path) -> None:
     assert recorded(database)[2:] == [b"%d" % (number // 2) for number in range(100)]
 
 
-@contextmanager
-def small_disk(path: Path, size: str) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("a small disk needs root, to mount it")
-    path.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True, text=True
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)
-
-
 def test_the_disk_is_full_on_import(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "400k") as disk:
         database = disk / "game.db"
@@ -220,19 +120,6 @@ def test_the_disk_is_full_on_import(tmp_path: Path) -> None:
         assert "disk is full" in done.stderr
         assert "Traceback" not in done.stderr
         assert_sound(database)
-
-
-@contextmanager
-def full(disk: Path) -> Iterator[None]:
-    """No room on it for a while."""
-    ballast = disk / "ballast"
-    with suppress(OSError), ballast.open("wb", buffering=0) as file:
-        while file.write(b"x" * 4096):
-            pass
-    try:
-        yield
-    finally:
-        ballast.unlink()
 
 
 def assert_whole_but_for_gaps(database: Path, sent: list[bytes], from_then_on: int) -> None:
@@ -285,7 +172,7 @@ def test_the_disk_is_full_while_relaying(tmp_path: Path, first: bytes, is_killed
                 echo.round_trip(sent[-1])
             assert echo.stop() == 0
         assert "Traceback" not in echo.said
-        assert "traffic is recorded from here on" in echo.said
+        assert "traffic is recorded from now on" in echo.said
         assert "nothing is missing" not in echo.said
         assert_sound(database)
         assert_whole_but_for_gaps(database, sent, freed)

@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from itertools import pairwise
 from random import Random
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored import stored
+from mitmproxy_live import CONVERSATIONS, Sent, sent_on
 from strength import times
 
 from kiebitz.cli.mitm.conversation import Conversation
-from kiebitz.cli.options.session import open_database
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Stream, Transport
 
 MILLISECOND = 1_000_000
 
 
-class Sent(NamedTuple):
-    """What was sent at once."""
-
-    direction: Direction
-    ts_ns: int
-    data: bytes
-
-
-def sent_on(name: str, stream: int) -> tuple[Transport, list[Sent], list[tuple[Direction, str, int, int]]]:
-    """What a stream of a capture carried, and its messages: direction, name, offset and length."""
-    connection = open_database(stored(name))
-    with closing(connection):
-        query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"
-        sent = [Sent(*row) for row in connection.execute(query, (stream,))]
-        query = "SELECT direction, name, offset, length FROM messages WHERE stream_id = ? ORDER BY id"
-        messages = connection.execute(query, (stream,)).fetchall()
-        query = "SELECT transport FROM streams WHERE id = ?"
-        return connection.execute(query, (stream,)).fetchone()[0], sent, messages
-
-
-CONVERSATIONS = {
-    name: sent_on(name, stream)
-    for name, stream in (
-        ("maexchen-head-tiny.pcap", 2),
-        ("schafkopf-1.3-badcard.pcap", 2),
-        ("catan-niedlichepixel-framing.pcap.gz", 1),
-        ("okey-head-malformed.pcap.gz", 1),
-        ("cgml-tiny.pcap.gz", 2),
-    )
-}
 OVER_TCP = [name for name, (transport, _, _) in CONVERSATIONS.items() if transport == "tcp"]
 
 

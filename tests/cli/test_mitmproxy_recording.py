@@ -20,7 +20,7 @@ from maexchen_programs import Player, Server, play
 from mitmproxy_live import assert_recorded, game, listening, relayed_plainly
 from processes_and_rows import PATIENCE_S, accept, child_of, free_port, receive, rows, speak, story
 from strength import a_few
-from test_relay_udp import eventually
+from udp_relays import eventually
 
 MITMDUMP = str(Path(sys.executable).with_name("mitmdump"))
 

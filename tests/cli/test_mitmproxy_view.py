@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mitmproxy import contentviews, http, tcp, udp
 from mitmproxy.test import tflow
+from mitmproxy_live import CONVERSATIONS
 from processes_and_rows import PATIENCE_S, free_port
 from strength import times
-from test_mitmproxy_conversation import CONVERSATIONS
 
 from kiebitz.cli.mitm import view as mitmproxy_view
 from kiebitz.cli.mitm.conversation import Conversation

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from browser import Eyes, file_address
 from command import CAPTURES, ROOT, kiebitz
+from hostile_text import is_harmless
+from probe_command import probed, server
 from processes_and_rows import free_port
 from screens import Filled
 from strength import a_few
 from terminals import OnTerminal
-from test_hostile_text import is_harmless
-from test_probe import probed, server
 
 import kiebitz as library
 from kiebitz.cli.probe.html_report import write_page

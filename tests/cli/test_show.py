@@ -84,7 +84,7 @@ def test_several_are_shown_in_the_order_asked_for() -> None:
     assert text.startswith(ANNOUNCED + "\n#31 ROLLED: ")
 
 
-def test_the_first_message_has_nothing_before_it_and_the_last_nothing_after() -> None:
+def test_the_first_and_the_last_message_have_no_neighbour_beyond() -> None:
     assert "before it" not in shown(TINY, "#1")
     assert "after it" not in shown(TINY, "#69")
 

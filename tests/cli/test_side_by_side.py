@@ -13,11 +13,11 @@ from itertools import zip_longest
 
 import pytest
 from command import ROOT, kiebitz
+from hostile_text import on_a_terminal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import a_few, times
 from terminals import unstyled
-from test_hostile_text import on_a_terminal
 
 from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.render.text import Scene, draw

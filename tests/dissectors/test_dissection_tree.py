@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import knobeln_cases
@@ -16,6 +17,7 @@ from inspected_captures import CAPTURES, messages_of
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
 from strength import few_captures
+from tables import rows_of
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import Codec
@@ -152,268 +154,94 @@ def taken(dissector: Dissector, frame: bytes, direction: Direction) -> list[Take
     ]
 
 
-_LINE = Taken("\r\n", "markup")
-_CONNECT = (
-    '<connect status="passive">\r\n  <player id="7"><name>K</name></player>\r\n'
-    "  <game>{}</game>{}</connect>\r\n\r\n"
+def anatomies(table: str) -> Iterator[tuple[str, Dissector, Direction, list[Taken]]]:
+    """Yield the rows of a table: protocol, direction, title, and the pieces: kind, bytes, and path=value."""
+    protocols = {dissector.protocol: dissector for dissector in ALL_CASES}
+    for row in rows_of(table, " | "):
+        head, *parts = row.replace(" | | ", " | ").split(" | ")
+        protocol, direction, title = head.split(" ", 2)
+        pieces = []
+        for part in parts:
+            found = re.fullmatch(r'(\w+) ("(?:[^"\\]|\\.)*")(?: ([^=]+))?(?:=(.+))?', part)
+            assert found is not None, part
+            kind, sent, path, value = found.groups(default="")
+            pieces.append(Taken(json.loads(sent), kind, path, json.loads(value) if value else msgspec.UNSET))
+        yield title, protocols[protocol], "c2s" if direction == "c2s" else "s2c", pieces
+
+
+ANATOMIES = [
+    *anatomies(r"""
+maexchen s2c Mäxchen: a name and fields
+    name "ANNOUNCED" | markup ";" | field "Jörg" name="Jörg" | markup ";" | field "5,3" dice="5,3"
+maexchen c2s Mäxchen: the field with the flaw, and what follows it
+    name "ANNOUNCE" | markup ";" | unread "7,7" dice | unread ";token"
+maexchen c2s Mäxchen: surplus fields
+    name "ROLL" | markup ";" | field "abc" token="abc" | ignored ";d;e"
+maexchen c2s Mäxchen: no message
+    unread "ROL;abc"
+maexchen c2s Mäxchen: nothing
+okey c2s Okey: an argument in quotation marks
+    name "CATC" | markup " " | field "b" messagetype="b" | markup " " | markup "\"" |
+    field "a \\\"b\\\"" msg="a \"b\"" | markup " \"" | markup "\r\n"
+okey s2c Okey: a list, and in it a name with a blank and nobody
+    name "+LPLA" | markup " " | markup "\"" | field "Jörg " playerlist.0="Jörg" |
+    field "\\\"bo b \\\" " playerlist.1="bo b" | field "\\\" \\\"" playerlist.2=null | markup " \"" |
+    markup "\r\n"
+okey c2s Okey: a tile that there is not
+    name "PUTT" | markup " " | field "1:RED" tile="1:RED" | markup " " | unread "4:BLEU" deck |
+    markup "\r\n"
+schafkopf s2c Schafkopf: lines
+    name "!SPIELT\n" | field "1\n" spieler=1 | field "4\n" mitspieler=4 | markup "!END\n"
+schafkopf c2s Schafkopf: a card takes two lines, and one of them is wrong
+    name "!HOCHZEIT\n" | field "JA\n" nimmt="JA" | field "HERZ\n" | unread "SUA\n" karte |
+    markup "!END\n"
+schafkopf s2c Schafkopf: an end that is none
+    name "!DRAN\n" | field "1\n" dran=1 | unread "!EDN\n"
+schafkopf s2c Schafkopf: a line between two Pakete
+    ignored "\n"
+catan s2c Catan: members, a list, and a member that nobody knows
+    markup "{" | name "\"Würfelwurf\": {" | field "\"Spieler\":3," Spieler=3 |
+    ignored "\"foo\":{\"a\":[1]}, " | markup "\"Wurf\":[" | field "3, " Wurf.0=3 | field "4" Wurf.1=4 |
+    markup "]" | markup "}}" | markup "\n"
+catan s2c Catan: of two members with one name the last counts
+    markup "{" | name "\"Würfelwurf\":{" | markup "\"Wurf\":[" | field "1," Wurf.0=1 |
+    field "2" Wurf.1=2 | markup "]," | field "\"Spieler\":3," Spieler | field "\"Spieler\":4" Spieler=4
+    | markup "}}" | markup "\n"
+catan s2c Catan: a value that is wrong
+    markup "{" | name "\"Würfelwurf\":{" | unread "\"Spieler\":\"x\"," Spieler | markup "\"Wurf\":[" |
+    field "3," Wurf.0 | field "4" Wurf.1 | markup "]" | markup "}}" | markup "\n"
+catan s2c Catan: no JSON from there on
+    markup "{" | name "\"Würfelwurf\":{" | field "\"Spieler\":3," Spieler | markup "\"Wurf\":[" |
+    field "3," Wurf.0 | unread "}}\n"
+cgml c2s CGML: attributes, and elements in elements
+    name "<connect " | field "status=\"passive\"" status="passive" | markup ">\r\n  " |
+    markup "<player " | field "id=\"7\"" player.id=7 | markup ">" |
+    field "<name>K</name>" player.name="K" | markup "</player>\r\n  " |
+    field "<game>licitovany_marias</game>\r\n" game="licitovany_marias" | markup "</connect>" |
+    markup "\r\n\r\n"
+cgml c2s CGML: a text that is wrong, and an element that nobody knows
+    name "<connect " | field "status=\"passive\"" status | markup ">\r\n  " | markup "<player " |
+    field "id=\"7\"" player.id | markup ">" | field "<name>K</name>" player.name |
+    markup "</player>\r\n  " | unread "<game>skat</game>" game | unread "<foo><a/></foo>" |
+    markup "</connect>" | markup "\r\n\r\n"
+cgml s2c CGML: no XML from there on
+    name "<newgroup " | field "status=\"init\"" status | markup ">\r\n" |
+    unread "<game>x</gmae></newgroup>\r\n\r\n"
+knobeln s2c Knobeln, which says nothing of it
+    name "WURF" | markup " " | field "alice" name="alice" | markup " " | unread "sechs" zahl
+noughts s2c noughts and crosses, which says nothing of it
+    name "MARK" | markup " " | field "bob" name="bob" | markup " " | field "5" square="5" |
+    markup "\r\n"
+    """)
+]
+
+
+@pytest.mark.parametrize(
+    ("dissector", "direction", "pieces"), [row[1:] for row in ANATOMIES], ids=[row[0] for row in ANATOMIES]
 )
-_MARIAS = "licitovany_marias"
-
-
-ANATOMIES: Mapping[str, tuple[Dissector, str, Direction, list[Taken]]] = {
-    "Mäxchen: a name and fields": (
-        MAEXCHEN,
-        "ANNOUNCED;Jörg;5,3",
-        "s2c",
-        [
-            Taken("ANNOUNCED", "name"),
-            Taken(";", "markup"),
-            Taken("Jörg", "field", "name", "Jörg"),
-            Taken(";", "markup"),
-            Taken("5,3", "field", "dice", "5,3"),
-        ],
-    ),
-    "Mäxchen: the field with the flaw, and what follows it": (
-        MAEXCHEN,
-        "ANNOUNCE;7,7;token",
-        "c2s",
-        [
-            Taken("ANNOUNCE", "name"),
-            Taken(";", "markup"),
-            Taken("7,7", "unread", "dice"),
-            Taken(";token", "unread"),
-        ],
-    ),
-    "Mäxchen: surplus fields": (
-        MAEXCHEN,
-        "ROLL;abc;d;e",
-        "c2s",
-        [
-            Taken("ROLL", "name"),
-            Taken(";", "markup"),
-            Taken("abc", "field", "token", "abc"),
-            Taken(";d;e", "ignored"),
-        ],
-    ),
-    "Mäxchen: no message": (MAEXCHEN, "ROL;abc", "c2s", [Taken("ROL;abc", "unread")]),
-    "Mäxchen: nothing": (MAEXCHEN, "", "c2s", []),
-    "Okey: an argument in quotation marks": (
-        OKEY,
-        'CATC b "a \\"b\\" "\r\n',
-        "c2s",
-        [
-            Taken("CATC", "name"),
-            Taken(" ", "markup"),
-            Taken("b", "field", "messagetype", "b"),
-            Taken(" ", "markup"),
-            Taken('"', "markup"),
-            Taken('a \\"b\\"', "field", "msg", 'a "b"'),
-            Taken(' "', "markup"),
-            _LINE,
-        ],
-    ),
-    "Okey: a list, and in it a name with a blank and nobody": (
-        OKEY,
-        '+LPLA "Jörg \\"bo b \\" \\" \\" "\r\n',
-        "s2c",
-        [
-            Taken("+LPLA", "name"),
-            Taken(" ", "markup"),
-            Taken('"', "markup"),
-            Taken("Jörg ", "field", "playerlist.0", "Jörg"),
-            Taken('\\"bo b \\" ', "field", "playerlist.1", "bo b"),
-            Taken('\\" \\"', "field", "playerlist.2", None),
-            Taken(' "', "markup"),
-            _LINE,
-        ],
-    ),
-    "Okey: a tile that there is not": (
-        OKEY,
-        "PUTT 1:RED 4:BLEU\r\n",
-        "c2s",
-        [
-            Taken("PUTT", "name"),
-            Taken(" ", "markup"),
-            Taken("1:RED", "field", "tile", "1:RED"),
-            Taken(" ", "markup"),
-            Taken("4:BLEU", "unread", "deck"),
-            _LINE,
-        ],
-    ),
-    "Schafkopf: lines": (
-        SCHAFKOPF,
-        "!SPIELT\n1\n4\n!END\n",
-        "s2c",
-        [
-            Taken("!SPIELT\n", "name"),
-            Taken("1\n", "field", "spieler", 1),
-            Taken("4\n", "field", "mitspieler", 4),
-            Taken("!END\n", "markup"),
-        ],
-    ),
-    "Schafkopf: a card takes two lines, and one of them is wrong": (
-        SCHAFKOPF,
-        "!HOCHZEIT\nJA\nHERZ\nSUA\n!END\n",
-        "c2s",
-        [
-            Taken("!HOCHZEIT\n", "name"),
-            Taken("JA\n", "field", "nimmt", "JA"),
-            Taken("HERZ\n", "field"),
-            Taken("SUA\n", "unread", "karte"),
-            Taken("!END\n", "markup"),
-        ],
-    ),
-    "Schafkopf: an end that is none": (
-        SCHAFKOPF,
-        "!DRAN\n1\n!EDN\n",
-        "s2c",
-        [Taken("!DRAN\n", "name"), Taken("1\n", "field", "dran", 1), Taken("!EDN\n", "unread")],
-    ),
-    "Schafkopf: a line between two Pakete": (SCHAFKOPF, "\n", "s2c", [Taken("\n", "ignored")]),
-    "Catan: members, a list, and a member that nobody knows": (
-        CATAN,
-        '{"Würfelwurf": {"Spieler":3,"foo":{"a":[1]}, "Wurf":[3, 4]}}\n',
-        "s2c",
-        [
-            Taken("{", "markup"),
-            Taken('"Würfelwurf": {', "name"),
-            Taken('"Spieler":3,', "field", "Spieler", 3),
-            Taken('"foo":{"a":[1]}, ', "ignored"),
-            Taken('"Wurf":[', "markup"),
-            Taken("3, ", "field", "Wurf.0", 3),
-            Taken("4", "field", "Wurf.1", 4),
-            Taken("]", "markup"),
-            Taken("}}", "markup"),
-            Taken("\n", "markup"),
-        ],
-    ),
-    "Catan: of two members with one name the last counts": (
-        CATAN,
-        '{"Würfelwurf":{"Wurf":[1,2],"Spieler":3,"Spieler":4}}\n',
-        "s2c",
-        [
-            Taken("{", "markup"),
-            Taken('"Würfelwurf":{', "name"),
-            Taken('"Wurf":[', "markup"),
-            Taken("1,", "field", "Wurf.0", 1),
-            Taken("2", "field", "Wurf.1", 2),
-            Taken("],", "markup"),
-            Taken('"Spieler":3,', "field", "Spieler"),
-            Taken('"Spieler":4', "field", "Spieler", 4),
-            Taken("}}", "markup"),
-            Taken("\n", "markup"),
-        ],
-    ),
-    "Catan: a value that is wrong": (
-        CATAN,
-        '{"Würfelwurf":{"Spieler":"x","Wurf":[3,4]}}\n',
-        "s2c",
-        [
-            Taken("{", "markup"),
-            Taken('"Würfelwurf":{', "name"),
-            Taken('"Spieler":"x",', "unread", "Spieler"),
-            Taken('"Wurf":[', "markup"),
-            Taken("3,", "field", "Wurf.0"),
-            Taken("4", "field", "Wurf.1"),
-            Taken("]", "markup"),
-            Taken("}}", "markup"),
-            Taken("\n", "markup"),
-        ],
-    ),
-    "Catan: no JSON from there on": (
-        CATAN,
-        '{"Würfelwurf":{"Spieler":3,"Wurf":[3,}}\n',
-        "s2c",
-        [
-            Taken("{", "markup"),
-            Taken('"Würfelwurf":{', "name"),
-            Taken('"Spieler":3,', "field", "Spieler"),
-            Taken('"Wurf":[', "markup"),
-            Taken("3,", "field", "Wurf.0"),
-            Taken("}}\n", "unread"),
-        ],
-    ),
-    "CGML: attributes, and elements in elements": (
-        CGML,
-        _CONNECT.format(_MARIAS, "\r\n"),
-        "c2s",
-        [
-            Taken("<connect ", "name"),
-            Taken('status="passive"', "field", "status", "passive"),
-            Taken(">\r\n  ", "markup"),
-            Taken("<player ", "markup"),
-            Taken('id="7"', "field", "player.id", 7),
-            Taken(">", "markup"),
-            Taken("<name>K</name>", "field", "player.name", "K"),
-            Taken("</player>\r\n  ", "markup"),
-            Taken(f"<game>{_MARIAS}</game>\r\n", "field", "game", _MARIAS),
-            Taken("</connect>", "markup"),
-            Taken("\r\n\r\n", "markup"),
-        ],
-    ),
-    "CGML: a text that is wrong, and an element that nobody knows": (
-        CGML,
-        _CONNECT.format("skat", "<foo><a/></foo>"),
-        "c2s",
-        [
-            Taken("<connect ", "name"),
-            Taken('status="passive"', "field", "status"),
-            Taken(">\r\n  ", "markup"),
-            Taken("<player ", "markup"),
-            Taken('id="7"', "field", "player.id"),
-            Taken(">", "markup"),
-            Taken("<name>K</name>", "field", "player.name"),
-            Taken("</player>\r\n  ", "markup"),
-            Taken("<game>skat</game>", "unread", "game"),
-            Taken("<foo><a/></foo>", "unread"),
-            Taken("</connect>", "markup"),
-            Taken("\r\n\r\n", "markup"),
-        ],
-    ),
-    "CGML: no XML from there on": (
-        CGML,
-        '<newgroup status="init">\r\n<game>x</gmae></newgroup>\r\n\r\n',
-        "s2c",
-        [
-            Taken("<newgroup ", "name"),
-            Taken('status="init"', "field", "status"),
-            Taken(">\r\n", "markup"),
-            Taken("<game>x</gmae></newgroup>\r\n\r\n", "unread"),
-        ],
-    ),
-    "Knobeln, which says nothing of it": (
-        KNOBELN,
-        "WURF alice sechs",
-        "s2c",
-        [
-            Taken("WURF", "name"),
-            Taken(" ", "markup"),
-            Taken("alice", "field", "name", "alice"),
-            Taken(" ", "markup"),
-            Taken("sechs", "unread", "zahl"),
-        ],
-    ),
-    "noughts and crosses, which says nothing of it": (
-        NOUGHTS,
-        "MARK bob 5\r\n",
-        "s2c",
-        [
-            Taken("MARK", "name"),
-            Taken(" ", "markup"),
-            Taken("bob", "field", "name", "bob"),
-            Taken(" ", "markup"),
-            Taken("5", "field", "square", "5"),
-            _LINE,
-        ],
-    ),
-}
-
-
-@pytest.mark.parametrize(("dissector", "text", "direction", "pieces"), ANATOMIES.values(), ids=ANATOMIES)
-def test_what_took_which_bytes(
-    dissector: Dissector, text: str, direction: Direction, pieces: list[Taken]
-) -> None:
-    assert taken(dissector, text.encode(), direction) == pieces
+def test_what_took_which_bytes(dissector: Dissector, direction: Direction, pieces: list[Taken]) -> None:
+    frame = "".join(piece.sent for piece in pieces).encode()
+    assert taken(dissector, frame, direction) == pieces
 
 
 def test_a_piece_says_its_production() -> None:

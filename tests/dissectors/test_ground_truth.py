@@ -5,21 +5,15 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from difflib import SequenceMatcher
 from typing import Any
 
 import pytest
-from closing import closed_afterwards
-from command import ROOT
+from maexchen_logs import CAPTURES, packets, record
 
-from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, endpoints
-from kiebitz.services.importing.packets import PacketRecording
-from kiebitz.storage.database.schema import MEMORY
-from kiebitz.storage.recording.recorder import Recorder
 
-CAPTURES = ROOT / "captures"
 TRUTHS = sorted(CAPTURES.glob("maexchen-*.truth.json"))
 NAMES = [path.name.removesuffix(".truth.json") for path in TRUTHS]
 
@@ -35,19 +29,6 @@ BROADCAST = ("rolls", "announced", "sees")
 
 STRANGERS = "not-registered"
 """The one error that the odd capture's strangers earn without sending anything malformed."""
-
-
-def packets(name: str) -> list[RawPacket]:
-    with open_capture(str(CAPTURES / f"{name}.pcap")) as capture:
-        return list(capture)
-
-
-def record(traffic: Iterable[RawPacket]) -> sqlite3.Connection:
-    recorder = Recorder(MEMORY, "import", "traffic")
-    recording = PacketRecording(recorder, {})
-    recording.take(traffic)
-    recording.close()
-    return closed_afterwards(recorder.connection)
 
 
 def told_rounds(name: str) -> list[Round]:

@@ -9,14 +9,9 @@ import tracemalloc
 from collections.abc import Iterable
 from itertools import count
 
-import catan_cases
-import cgml_broken
-import cgml_cases
-import maexchen_cases
 import msgspec
-import okey_cases
 import pytest
-import schafkopf_cases
+from all_cases import CASES
 from strength import times
 from table_driver import Play
 
@@ -34,30 +29,8 @@ from kiebitz.dissectors.model import (
     Stream,
     Transport,
 )
-from kiebitz.dissectors.protocols.catan.dissector import CATAN
-from kiebitz.dissectors.protocols.cgml.dissector import CGML
-from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.protocols.okey.dissector import OKEY
-from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
-
-SAID = {
-    MAEXCHEN: [case.data for case in (*maexchen_cases.SOUND, *maexchen_cases.LOOSE, *maexchen_cases.FLAWED)],
-    SCHAFKOPF: [
-        case.data for case in (*schafkopf_cases.SOUND, *schafkopf_cases.LOOSE, *schafkopf_cases.FLAWED)
-    ],
-    CATAN: [
-        case.data
-        for case in (
-            *(*catan_cases.SOUND, *catan_cases.DIALECTS, *catan_cases.LOOSE),
-            *(*catan_cases.FLAWED, *catan_cases.NO_MESSAGE),
-        )
-    ],
-    OKEY: [case.data for case in (*okey_cases.SEED, *okey_cases.HEAD, *okey_cases.LOOSE, *okey_cases.FLAWED)],
-    CGML: [case.data for case in (*cgml_cases.SOUND, *cgml_cases.LOOSE, *cgml_broken.BROKEN)],
-}
-"""What peers of a protocol say; a protocol without an entry here gets any bytes."""
 
 each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 
@@ -74,7 +47,7 @@ def inspect(items: Iterable[Item]) -> Findings:
 @each_protocol
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_what_holds_of_any_protocol(dissector: Dissector, check: Check) -> None:
-    check(dissector, SAID.get(dissector, []), times(EXAMPLES, quick=5))
+    check(dissector, [case.data for case in CASES[dissector]], times(EXAMPLES, quick=5))
 
 
 def test_what_came_before_the_protocol_was_recognised_is_not_lost() -> None:

@@ -36,27 +36,6 @@ def told(found: Findings) -> list[str]:
     return [KNOBELN.presentation.describe(event) for event in found.events]
 
 
-@each_case
-def test_a_datagram_decodes_to_what_it_says(case: Case) -> None:
-    decoded = KNOBELN.codec.decode(case.data, case.direction)
-    assert (decoded.row.name if decoded.row else None) == case.name
-    assert decoded.fields == case.fields
-    assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
-    assert decoded.valid == (case in SOUND)
-    assert all(flaw.expected and flaw.clause for flaw in decoded.flaws)
-
-
-@pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data))
-def test_what_conforming_peers_send_encodes_to_the_same_bytes(case: Case) -> None:
-    assert case.name is not None
-    assert KNOBELN.codec.encode(case.name, case.direction, case.fields) == case.data
-
-
-def test_fields_that_no_row_has_cannot_be_encoded() -> None:
-    with pytest.raises(ValueError, match="WURF has no row with the fields name"):
-        KNOBELN.codec.encode("WURF", "s2c", {"name": "alice"})
-
-
 def test_decode_after_encode_is_the_identity() -> None:
     decode_after_encode_is_the_identity(KNOBELN, examples=times(EXAMPLES))
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from cases import Case
 from kiebitz_noughts.dissector import NOUGHTS
 from noughts_cases import FLAWED, SOUND
 from strength import times
@@ -85,16 +84,6 @@ def test_its_rows_of_statistics_count_what_players_did() -> None:
     read = row.reads()
     samples = Counter(sample[:2] for event in talk.found().events for sample in read(event, {}))
     assert samples == {("alice", "squares"): 3, ("bob", "squares"): 2, ("alice", "games"): 1}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data))
-def test_a_line_decodes_to_what_it_says(case: Case) -> None:
-    decoded = NOUGHTS.codec.decode(case.data, case.direction)
-    assert (decoded.row.name if decoded.row else None) == case.name
-    assert decoded.fields == case.fields
-    assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
-    assert decoded.valid == (case in SOUND)
-    assert all(flaw.expected and flaw.clause for flaw in decoded.flaws)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

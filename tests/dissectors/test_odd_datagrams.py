@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-from test_ground_truth import CAPTURES, packets, record
+from maexchen_logs import CAPTURES, packets, record
 
 MANIFEST: dict[str, Any] = json.loads((CAPTURES / "maexchen-head-odd.manifest.json").read_text())
 

@@ -7,13 +7,12 @@ import re
 import socket
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from command import ROOT, kiebitz
+from command import ROOT, kiebitz, peer_command
 from games_in_memory import GAMES, NAMES, SEATS, flaws, played
 from peers.bench import Bench, Seat
 from peers.catan_player import CatanPlayer
@@ -24,7 +23,7 @@ from strength import a_few, times
 
 from kiebitz.dissectors.model import Transport
 
-PROGRAMS = ROOT / "tests" / "peers"
+PROGRAMS = ROOT / "tests" / "support" / "peers"
 PLANTED = r'\.has\(\s*"([a-z0-9-]+)"'
 GAMES_LIVE = {"maexchen": 6, "schafkopf": 2, "catan": 1, "okey": 1, "cgml": 3}
 MOVES = {
@@ -180,10 +179,6 @@ def test_a_game_goes_on_whatever_a_stranger_says(protocol: str, seed: int) -> No
 # As programs.
 
 
-def program(peer: str, *options: str) -> list[str]:
-    return [sys.executable, str(PROGRAMS), peer, *options]
-
-
 @contextmanager
 def served(protocol: str, database: Path, *options: str) -> Iterator[list[int]]:
     """A server and a relay before it, with the ports of the relay."""
@@ -200,7 +195,7 @@ def served(protocol: str, database: Path, *options: str) -> Iterator[list[int]]:
     ]
     common = ("--port", str(first), "--players", str(SEATS[protocol]), "--points", "4")
     with ExitStack() as ending:
-        server = program(f"{protocol}-server", *common, "--url", f"127.0.0.1:{ports[-1]}", *options)
+        server = peer_command(f"{protocol}-server", *common, "--url", f"127.0.0.1:{ports[-1]}", *options)
         ending.enter_context(running(*server, ready="listening on"))
         ending.enter_context(running(*KIEBITZ, "relay", *modes, "-w", str(database), ready="listening on"))
         yield ports
@@ -227,7 +222,7 @@ def test_a_game_through_the_relay_is_checked(tmp_path: Path, protocol: str, faul
     with served(protocol, database, *(["--fault", fault] if fault else [])) as ports:
         players = [
             subprocess.Popen(
-                program(f"{protocol}-player", "--port", str(ports[0]), "--name", name, "--games", games),
+                peer_command(f"{protocol}-player", "--port", str(ports[0]), "--name", name, "--games", games),
                 stderr=subprocess.PIPE,
             )
             for name in NAMES[: SEATS[protocol]]
@@ -246,7 +241,7 @@ def test_a_game_through_the_relay_is_checked(tmp_path: Path, protocol: str, faul
     assert code in done.out
 
 
-def test_who_has_played_enough_is_refused_something_and_leaves_all_the_same() -> None:
+def test_a_player_that_has_played_enough_leaves_after_a_refusal() -> None:
     player = CatanPlayer(Setup(games=1))
     player.hear(b'{"Spiel beendet": {}}\n{"Fehler": {"Meldung": "Seehandel geht jetzt nicht"}}\n')
     assert player.over
@@ -254,7 +249,7 @@ def test_who_has_played_enough_is_refused_something_and_leaves_all_the_same() ->
 
 def test_the_command_line_refuses_what_there_is_not() -> None:
     done = subprocess.run(
-        program("okey-server", "--fault", "laughs"), capture_output=True, text=True, timeout=PATIENCE_S
+        peer_command("okey-server", "--fault", "laughs"), capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 2
     assert "okey-server has no fault laughs; --list shows all" in done.stderr
@@ -298,7 +293,7 @@ RUDE: tuple[Callable[[socket.socket], None], ...] = (
 )
 def test_a_program_survives_rude_connections(protocol: str) -> None:
     port = free_port("tcp")
-    with running(*program(f"{protocol}-server", "--port", str(port)), ready="listening on"):
+    with running(*peer_command(f"{protocol}-server", "--port", str(port)), ready="listening on"):
         for rude in RUDE:
             # A server may have closed already what is written to.
             with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
@@ -310,7 +305,7 @@ def test_a_program_survives_rude_connections(protocol: str) -> None:
 
 def test_a_program_that_dies_is_gone() -> None:
     port = free_port("tcp")
-    command = program("okey-server", "--port", str(port), "--fault", "dies-on-an-empty-line")
+    command = peer_command("okey-server", "--port", str(port), "--fault", "dies-on-an-empty-line")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None

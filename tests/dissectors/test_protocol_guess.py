@@ -100,7 +100,7 @@ def test_another_program_over_tcp_is_not_accused(word: bytes, line: bytes) -> No
     assert protocols(found) == {None}
 
 
-def test_a_program_that_has_several_words_in_common_and_means_something_else() -> None:
+def test_another_program_with_several_words_of_the_protocol() -> None:
     found = inspected(talk([JOINS, *[SCORES] * 1000]))
     assert errors(found) == []
     assert protocols(found) == {None}

@@ -47,7 +47,7 @@ def stand_ins() -> StandIns:
 # Words.
 
 
-def test_a_word_has_one_stand_in_wherever_it_stands_and_however_it_is_spelt() -> None:
+def test_a_word_has_one_pseudonym_in_all_places_and_spellings() -> None:
     found = stand_ins()
     alice = found.text("alice")
     assert found.text("Alice, alice and ALICE2!") == re.sub(

@@ -19,7 +19,7 @@ def test_no_part_imports_the_table(protocol: str) -> None:
     assert knowing == {"dissector.py"}
 
 
-def test_each_table_derives_from_what_the_inspector_calls_and_is_no_context() -> None:
+def test_each_table_derives_from_game_table_and_is_no_context() -> None:
     for dissector in BUILT_IN:
         table = dissector.table
         assert isinstance(table, type)

@@ -41,10 +41,12 @@ class Table:
             drops_held=drops_held,
         )
         for number in range(1, streams + 1):
-            self.engine.opened(number, transport, f"127.0.0.1:{4000 + number}", "127.0.0.1:9000", BEGAN)
+            self.engine.stream_opened(
+                number, transport, f"127.0.0.1:{4000 + number}", "127.0.0.1:9000", BEGAN
+            )
 
     def came(self, direction: Direction, *data: bytes, stream: int = 1) -> list[Delivery]:
-        return [one for part in data for one in self.engine.came(stream, direction, self.now, part)]
+        return [one for part in data for one in self.engine.data_received(stream, direction, self.now, part)]
 
     def later(self, nanoseconds: int) -> list[Delivery]:
         self.now += nanoseconds
@@ -329,7 +331,7 @@ def test_a_stream_is_cut_into_pieces_and_reset() -> None:
 def test_the_end_of_a_direction_comes_behind_what_waits() -> None:
     table = Table(impair("delay 100ms"), transport="tcp")
     assert table.came("c2s", b"bye") == []
-    assert list(table.engine.ended(1, "c2s", table.now)) == []
+    assert list(table.engine.eof_received(1, "c2s", table.now)) == []
     last = table.later(100 * MS)
     assert [(one.data, one.ends) for one in last] == [(b"bye", False), (None, True)]
 
@@ -359,7 +361,7 @@ def test_what_comes_while_the_relay_ends_does_not_wait(rule: Rule) -> None:
     assert passed(table.engine.finish(table.now)) == [TURN]
     assert passed(table.came("s2c", ROLLED, TURN)) == [ROLLED, TURN]
     assert passed(table.came("c2s", b"ROLL;x")) == [b"ROLL;x"]
-    assert passed(table.engine.closed(1, table.now)) == []
+    assert passed(table.engine.stream_closed(1, table.now)) == []
 
 
 def test_too_much_that_waits_is_lost_over_udp_and_said() -> None:
@@ -375,7 +377,7 @@ def test_too_much_that_waits_is_lost_over_udp_and_said() -> None:
 def test_a_stream_that_is_over_passes_nothing_on() -> None:
     table = Table(rules.delay("udp", "1s"))
     table.came("s2c", ROLLED)
-    (gone,) = table.engine.closed(1, table.now)
+    (gone,) = table.engine.stream_closed(1, table.now)
     assert gone.data is None
     assert gone.mark is not None
     assert (gone.mark.action, gone.mark.original) == ("drop", ROLLED)

@@ -22,12 +22,9 @@ from altering_relay import (
     rules_of,
 )
 from certificates import Authority
-from mitmproxy_live import by_socks
-from networks import GATEWAY_INSIDE, SERVER, Network, inside, network, skip_unless_possible
+from mitmproxy_live import by_socks, mitmproxys, tunnel, with_tls
+from networks import GATEWAY_INSIDE, SERVER, Network, inside, network, redirecting, skip_unless_possible
 from processes_and_rows import PATIENCE_S, free_port, until
-from test_mitmproxy_modes import mitmproxys, with_tls
-from test_mitmproxy_wireguard import tunnel
-from test_transparent import redirecting
 
 LGAM, LPLA = conversation("okey")[7].data, conversation("okey")[3].data
 

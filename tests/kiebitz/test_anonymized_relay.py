@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
+from load_on_relays import wait_until_all_are_gone
 from processes_and_rows import PATIENCE_S, rows, until
-from test_failures import recorded, relaying
-from test_killed_together import wait_until_all_are_gone
+from recording_relays import recorded, relaying
 
 
 def test_what_is_passed_on_stays_and_what_is_recorded_names_nobody(tmp_path: Path) -> None:

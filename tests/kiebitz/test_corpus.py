@@ -21,8 +21,8 @@ from corpora import add_here
 from processes_and_rows import until
 from pyarrow import parquet
 from pyarrow.dataset import dataset
+from recording_relays import small_disk
 from strength import GAMES, a_few
-from test_failures import small_disk
 from zstd_data import zstd_compressed
 
 from kiebitz.services.corpus import capture_task as adding

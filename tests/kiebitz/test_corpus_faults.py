@@ -20,8 +20,8 @@ from command import CAPTURES, kiebitz, spawn
 from corpora import add_here, cluster
 from descendants import children, command
 from processes_and_rows import until
+from recording_relays import small_disk
 from strength import GAMES, a_few
-from test_failures import small_disk
 
 from kiebitz.services.corpus.capture_task import Task, add
 from kiebitz.storage.corpus.layout import make
@@ -227,7 +227,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 
 ADDRESSES = {
     "nonsense": "nonsense is no scheduler's address: write it as in tls://HOST:8786",
-    "tcp://127.0.0.1:99999": "99999 is no port",
+    "tcp://127.0.0.1:99999": "99999 is not a port",
     "tcp://192.0.2.1:8786": "is another machine, and nothing protects what is sent there",
     "ws://lab1:8786": "is another machine, and nothing protects what is sent there",
     "tcp://127.0.0.1.evil.example:8786": "is another machine",

@@ -15,8 +15,7 @@ import pytest
 from held_messages import Follower
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from screens import Filled
-from served_pages import Serving, serving
-from test_serve_held_messages import post
+from served_pages import Serving, post, serving
 
 from kiebitz.services.alteration.control_server import ControlError
 

@@ -18,7 +18,7 @@ from command import ROOT, TINY
 from processes_and_rows import KIEBITZ, kill_all, rows, until
 from strength import a_few
 
-from kiebitz.proxy.system.deferred_signals import Interrupted, held_signals, interruptible, look
+from kiebitz.proxy.system.deferred_signals import Interrupted, check_signals, deferred_signals, interruptible
 
 SOON_S = 5.0
 
@@ -179,12 +179,12 @@ def test_a_signal_that_is_held_does_later_what_it_does() -> None:
     came = []
     before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
     try:
-        with held_signals():
-            look()
+        with deferred_signals():
+            check_signals()
             # To this thread: another one that whoever runs the tests has may let it through.
             signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
             with pytest.raises(Interrupted):
-                look()
+                check_signals()
             with pytest.raises(Interrupted):
                 interruptible(time.sleep, 60)
             assert came == []

@@ -8,13 +8,12 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from command import kiebitz as in_this_process
 from inspected_captures import CAPTURES
+from live_replays import ended, playing
 from maexchen_programs import Player, Server
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running
 from strength import a_few
@@ -33,28 +32,6 @@ def kiebitz(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str
     done = subprocess.run([*KIEBITZ, *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == status, (arguments, done.stdout[-2000:], done.stderr[-2000:])
     return done
-
-
-@contextmanager
-def playing(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A replay that serves; it is to end by itself in the block, or to be waited for."""
-    process = subprocess.Popen(
-        [*KIEBITZ, "replay", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    try:
-        line = process.stderr.readline()
-        assert line.startswith("playing "), line + process.stderr.read()
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """How a replay that serves has ended: its status, what it showed, and what it said."""
-    out, err = process.communicate(timeout=PATIENCE_S)
-    return process.returncode, out, err
 
 
 def servers_of(database: Path) -> list[tuple[Transport, str, str]]:
@@ -116,9 +93,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database
 
 
-def test_clients_played_to_another_server_with_the_same_dice_make_the_same_game(
-    played: Path, tmp_path: Path
-) -> None:
+def test_clients_replayed_to_another_server_make_the_same_game(played: Path, tmp_path: Path) -> None:
     today = tmp_path / "today.db"
     server = Server(expected=3, rounds=3)
     server.start()
@@ -300,8 +275,8 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
         (["--on-divergence", "skip"], 2, "--on-divergence is for a live peer: add --serve ADDR"),
         (["-w", "x.db"], 2, "-w is for a live peer"),
         (["--serve", "127.0.0.1:1", "--player", "bob"], 2, "--player goes with --connect"),
-        (["--serve", "nowhere"], 2, "'nowhere' is no address"),
-        (["--serve", "127.0.0.1:70000"], 2, "70000 is no port"),
+        (["--serve", "nowhere"], 2, "'nowhere' is not an address"),
+        (["--serve", "127.0.0.1:70000"], 2, "70000 is not a port"),
         (["--serve", "7=127.0.0.1:9000"], 2, "the record has no one server 7: it has 127.0.0.1:9000"),
         (["--serve", "127.0.0.1:9001", "--serve", "127.0.0.1:9002"], 2, "neither says whose"),
         (

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ROOT, kiebitz
+from command import kiebitz
+from probe_command import probed, server
 from processes_and_rows import KIEBITZ, free_port, until
 from strength import a_few
 
@@ -26,39 +27,6 @@ from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY
 from kiebitz.dissectors.protocols.schafkopf.legal import NICHTS
 from kiebitz.services.probing.program import Program, ProgramError
-
-WINDOW_S = 0.3
-"""So long the server of Mäxchen waits for an answer: a little longer than the specification says."""
-
-
-def server(port: int, fault: str = "", protocol: str = "maexchen") -> str:
-    """The shell command of a server with a planted fault."""
-    players = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}[protocol]
-    words = [sys.executable, str(ROOT / "tests" / "peers"), f"{protocol}-server", "--port", str(port)]
-    words += [
-        "--players",
-        str(players),
-        "--points",
-        "5",
-        "--window",
-        str(WINDOW_S),
-        *(["--fault", fault] if fault else []),
-    ]
-    return shlex.join(words)
-
-
-def probed(*only: str, fault: str = "", protocol: str = "maexchen", more: tuple[str, ...] = ()) -> Any:
-    """The results of cases at a server."""
-    port = free_port("udp" if protocol == "maexchen" else "tcp")
-    arguments = ["probe", "server", str(port), "-d", protocol, "--restart", server(port, fault, protocol)]
-    arguments += [word for pattern in only for word in ("--only", pattern)]
-    done = kiebitz(*arguments, "--json", *more)
-    assert "Traceback" not in done.err
-    found = done.json
-    assert done.status == (3 if any(each["verdict"] == "FAILED" for each in found["results"]) else 0), (
-        done.err
-    )
-    return found["results"]
 
 
 def verdicts(results: Any) -> dict[str, str]:

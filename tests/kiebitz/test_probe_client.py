@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ROOT, Done, kiebitz
+from command import Done, kiebitz, peer_command
 from processes_and_rows import KIEBITZ, free_port
 from strength import a_few
 
@@ -22,8 +22,7 @@ TRANSPORTS = {"maexchen": "udp", "schafkopf": "tcp", "catan": "tcp", "okey": "tc
 
 def player(protocol: str, port: int, fault: str = "", games: int = 0) -> list[str]:
     """A player of the tests' own; CGML's is sent from one port to the next."""
-    words = [sys.executable, str(ROOT / "tests" / "peers"), f"{protocol}-player", "--port", str(port)]
-    return [*words, "--games", str(games), *(["--fault", fault] if fault else [])]
+    return peer_command(f"{protocol}-player", "--port", str(port), "--games", str(games), fault=fault)
 
 
 def port_for(protocol: str) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from command import ROOT, kiebitz
+from command import kiebitz, peer_command
 from games_in_memory import SEATS
 from peers.planted import FAULTS, PEERS
 from probe_faults import CONTROLS, FOUND, NOT_FOUND, PLAYED, Found
@@ -43,13 +42,13 @@ UNSAID = {
 def started(peer: str, fault: str, port: int) -> str:
     """The command that starts a program."""
     protocol, role = peer.split("-")
-    words = [sys.executable, str(ROOT / "tests" / "peers"), peer, "--port", str(port)]
+    options = ["--port", str(port)]
     if role == "server":
         players = 2 if protocol == "maexchen" else SEATS[protocol]
-        words += ["--players", str(players), "--points", "5", "--window", str(WINDOW_S)]
+        options += ["--players", str(players), "--points", "5", "--window", str(WINDOW_S)]
     else:
-        words += ["--name", "Zoe"]
-    return shlex.join([*words, *(["--fault", fault] if fault else [])])
+        options += ["--name", "Zoe"]
+    return shlex.join(peer_command(peer, *options, fault=fault))
 
 
 def probed(peer: str, fault: str, cases: list[str], seconds: float = 600.0) -> list[dict[str, Any]]:

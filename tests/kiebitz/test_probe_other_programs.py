@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command import ROOT, Done, kiebitz
+from command import ROOT, Done, kiebitz, peer_command
 from maexchen_programs import Player, Server
 from processes_and_rows import free_port
 from strength import a_few
@@ -111,9 +111,9 @@ def test_a_server_that_ends_in_a_case_is_told(
 ) -> None:
     """Nobody has started it for the probe, so its end is only known by its address."""
     port = free_port(transport)
-    words = [sys.executable, str(ROOT / "tests" / "peers"), f"{protocol}-server", "--port", str(port)]
+    words = peer_command(f"{protocol}-server", "--port", str(port), fault=fault)
     # It says when it listens.
-    with subprocess.Popen([*words, "--fault", fault], stderr=subprocess.PIPE) as running:
+    with subprocess.Popen(words, stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         assert b"listening" in running.stderr.readline()
         done = kiebitz("probe", "server", str(port), "-d", protocol, "--only", case, "--json")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import ROOT, kiebitz
+from command import kiebitz, peer_command
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
 from peers.bench import Bench
@@ -82,9 +81,8 @@ def probed(
     """The results of cases at a program, by the cases' names without their protocol."""
     port = free_port(PLUGINS[protocol].transport)
     peer = f"{protocol}-{'server' if role == 'server' else 'player'}"
-    words = [sys.executable, str(ROOT / "tests" / "peers"), peer, "--port", str(port)]
-    words += ["--games", str(games)] if role == "client" else []
-    words += ["--fault", fault] if fault else []
+    own = ["--games", str(games)] if role == "client" else []
+    words = peer_command(peer, "--port", str(port), *own, fault=fault)
     options = ["--like", str(recorded(folder, protocol)), "--restart", shlex.join(words), "--wait", "0.3"]
     options += [word for pattern in only for word in ("--only", f"{protocol}/{pattern}")]
     done = kiebitz("probe", role, str(port), "-d", protocol, *options, "--json")

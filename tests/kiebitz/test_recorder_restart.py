@@ -23,7 +23,6 @@ from processes_and_rows import (
     KIEBITZ,
     PATIENCE_S,
     Said,
-    accept,
     child_of,
     free_port,
     receive,
@@ -32,9 +31,9 @@ from processes_and_rows import (
     speak,
     story,
 )
+from recording_relays import assert_sound, connected, recorded, relaying, round_trips
 from strength import a_few, times
-from test_failures import Echo, assert_sound, recorded, relaying
-from test_relay_udp import eventually
+from udp_relays import eventually
 
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 
@@ -54,14 +53,6 @@ def assert_as_if_undisturbed(database: Path) -> None:
     assert made["messages"]
     assert kiebitz("redissect", str(database)).status == 0
     assert all_rows(database) == made
-
-
-def round_trips(echo: Echo, first: int, count: int) -> list[bytes]:
-    """So many, numbered; what is to be recorded of them."""
-    said = [b"REGISTER;player%d" % number for number in range(first, first + count)]
-    for data in said:
-        echo.round_trip(data)
-    return [data for data in said for _ in range(2)]
 
 
 def bytes_in(database: Path) -> int:
@@ -115,7 +106,7 @@ def test_it_is_killed_when_there_is_nothing_yet(tmp_path: Path) -> None:
     assert recorded(database) == said
 
 
-def test_what_was_recorded_before_keeps_its_numbers_and_other_sessions_their_rows(tmp_path: Path) -> None:
+def test_rows_recorded_before_a_restart_keep_their_numbers(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     for first in (0, 10):
         with relaying(database) as echo:
@@ -313,12 +304,6 @@ def test_in_the_middle_of_a_message_over_tcp(tmp_path: Path, at: int) -> None:
     relayed_plainly(tmp_path / "plain.db", said)
     assert story(database) == story(tmp_path / "plain.db")
     assert_as_if_undisturbed(database)
-
-
-def connected(port: int, listener: socket.socket, opened: ExitStack) -> tuple[socket.socket, socket.socket]:
-    """Both ends of a connection through the relay."""
-    client = opened.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
-    return client, opened.enter_context(accept(listener))
 
 
 @pytest.mark.full

@@ -6,69 +6,24 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from command import kiebitz
 from inspected_captures import items_of
 from maexchen_programs import Player, Server, play
-from processes_and_rows import KIEBITZ, PATIENCE_S, Said, child_of, free_port, kill_all, rows, speak, until
+from processes_and_rows import PATIENCE_S, Said, child_of, rows, speak
+from recording_relays import small_disk
 from rotated_recording import assert_well_divided
-from test_failures import small_disk
+from rotating_relays import Relay, listening, relaying
 from watched import HAS_PROC
 
-from kiebitz.dissectors.model import DIRECTIONS, Chunk, Transport
-
-
-class Relay:
-    """A relay on `port`; what it says comes to `said`."""
-
-    def __init__(self, transport: Transport, server_port: int, database: Path, *options: str) -> None:
-        self.port = free_port(transport)
-        mode = f"reverse:{transport}://127.0.0.1:{server_port}@{self.port}"
-        self.process = subprocess.Popen(
-            [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options],
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self._lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self.wait_for("listening on")
-
-    @property
-    def said(self) -> str:
-        return "".join(self._lines)
-
-    def wait_for(self, words: str, times: int = 1) -> None:
-        until(lambda: self.said.count(words) >= times, f"the relay says {words!r}")
-
-    def stop(self) -> int:
-        """Ctrl-C; the exit status."""
-        self.process.send_signal(signal.SIGINT)
-        status = self.process.wait(30)
-        self._reader.join(PATIENCE_S)
-        return status
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        self._lines.extend(self.process.stderr)
-
-
-@contextmanager
-def relaying(transport: Transport, server_port: int, database: Path, *options: str) -> Iterator[Relay]:
-    relay = Relay(transport, server_port, database, *options)
-    try:
-        yield relay
-    finally:
-        kill_all(relay.process)
+from kiebitz.dissectors.model import DIRECTIONS, Chunk
 
 
 def databases(folder: Path) -> list[Path]:
@@ -133,15 +88,6 @@ def spoken(name: str) -> list[Said]:
         for item in items_of(name)
         if isinstance(item, Chunk)
     ]
-
-
-@contextmanager
-def listening() -> Iterator[socket.socket]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        listener.settimeout(PATIENCE_S)
-        yield listener
 
 
 def test_a_catan_game_goes_on_in_the_next_database_at_a_size(tmp_path: Path) -> None:

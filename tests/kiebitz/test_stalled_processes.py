@@ -11,8 +11,7 @@ from pathlib import Path
 
 from mitmproxy_live import listening
 from processes_and_rows import KIEBITZ, child_of, free_port, receive, rows, running
-from test_failures import recorded, relaying
-from test_recorder_restart import connected
+from recording_relays import connected, recorded, relaying
 
 STALL_S = 5.0
 

@@ -62,4 +62,4 @@ def test_the_terminal_follows(lab: Lab) -> None:
         terminal.read_until(lambda written: "Mäxchen".encode() in written)
         terminal.type(b"q")
         assert terminal.ended() == 0, terminal.lines
-    assert "the tap tap-0 is heard" in "\n".join(terminal.lines)
+    assert "receiving from the tap tap-0" in "\n".join(terminal.lines)

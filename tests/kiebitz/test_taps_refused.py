@@ -19,8 +19,8 @@ from processes_and_rows import PATIENCE_S, free_port
 from strength import a_few
 from taps_and_nats import SUBJECT, Program, needs_nats, place_at, server
 
-from kiebitz.proxy.taps.jetstream import Link, make_stream
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.jetstream import NatsConnection, ensure_stream
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import TapError
 
 SECRET = "s3cret-of-alice"
@@ -33,13 +33,13 @@ def _is_installed() -> None:
     needs_nats()
 
 
-def refusal(place: Place, credentials: Path | None = None) -> str:
+def refusal(place: NatsUrl, credentials: Path | None = None) -> str:
     """Why a server cannot be used."""
 
     async def reach() -> None:
-        link = Link(place, credentials)
+        link = NatsConnection(place, credentials)
         try:
-            await make_stream(await link.open(), place)
+            await ensure_stream(await link.open(), place)
         except Exception as error:
             raise link.failure(error) from error
         finally:
@@ -69,8 +69,8 @@ AUTHORIZATIONS = {
 def test_a_server_that_asks_who_one_is(authorization: str, tmp_path: Path) -> None:
     own = seed(tmp_path / "own.nk")
     with server(tmp_path, authorization) as nats:
-        place = Place("127.0.0.1", nats.port, SUBJECT, is_tls=False)
-        assert refusal(place) == "it lets nobody in without credentials: give --nats-creds FILE"
+        place = NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls=False)
+        assert refusal(place) == "it requires credentials: give --nats-creds FILE"
         assert refusal(place, own) == f"it does not accept the credentials in {own}"
 
 
@@ -80,20 +80,20 @@ JWT = (
 )
 CREDENTIALS: dict[str, tuple[Callable[[Path], object], str]] = {
     "nothing": (lambda path: None, "No such file"),
-    "empty": (Path.touch, "these are no credentials of NATS"),
+    "empty": (Path.touch, "these are not NATS credentials"),
     "a folder": (Path.mkdir, "is a directory"),
     "a pipe": (os.mkfifo, "it is a pipe or a device: name a file"),
     "a device": (lambda path: path.symlink_to("/dev/zero"), "it is a pipe or a device: name a file"),
-    "no text": (lambda path: path.write_bytes(b"\xff\xfe"), "it is no text"),
-    "a password": (lambda path: path.write_text(SECRET), "these are no credentials of NATS"),
-    "marks alone": (lambda path: path.write_text(JWT.format("", "")), "these are no credentials of NATS"),
+    "no text": (lambda path: path.write_bytes(b"\xff\xfe"), "it is not a text file"),
+    "a password": (lambda path: path.write_text(SECRET), "these are not NATS credentials"),
+    "marks alone": (lambda path: path.write_text(JWT.format("", "")), "these are not NATS credentials"),
     "half a seed": (
         lambda path: path.write_text(JWT.format("a.b.c", f"SU{SECRET}")),
-        "these are no credentials of NATS",
+        "these are not NATS credentials",
     ),
     "an escape": (
         lambda path: path.write_text(JWT.format("\x1b[2J", "SU" + "A" * 56)),
-        "these are no credentials of NATS",
+        "these are not NATS credentials",
     ),
 }
 
@@ -126,13 +126,13 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(address: str, tmp_
 CERTIFICATES: dict[str, tuple[Callable[[Authority, Authority], Path], str]] = {
     "of an unknown authority": (
         lambda ours, others: others.server(),
-        "SSL_CERT_FILE in the environment names",
+        "set SSL_CERT_FILE in the environment",
     ),
     "expired": (lambda ours, others: ours.server(days=-1), "expired (renew it, or set the clock"),
     "not valid yet": (lambda ours, others: ours.server(days=5), "not yet valid (set the clock"),
     "of another machine": (
         lambda ours, others: ours.server("127.0.0.9"),
-        "(name the server as its certificate does)",
+        "(use the name in the server's certificate)",
     ),
 }
 
@@ -155,7 +155,7 @@ def test_a_certificate_that_is_not_trusted(
     pem = make(*authorities)
     with server(tmp_path, f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}') as nats:
         for is_tls in (True, False):
-            said = refusal(Place("127.0.0.1", nats.port, SUBJECT, is_tls))
+            said = refusal(NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls))
             assert said.startswith("its certificate is not trusted: ")
             assert words in said
 
@@ -164,9 +164,9 @@ def test_a_server_that_asks_for_a_certificate(tmp_path: Path, authorities: list[
     pem = authorities[0].server()
     settings = f'cert_file: "{pem}", key_file: "{pem}", ca_file: "{authorities[0].path}", verify: true'
     with server(tmp_path, f"tls {{ {settings} }}") as nats:
-        said = refusal(Place("127.0.0.1", nats.port, SUBJECT, is_tls=True))
+        said = refusal(NatsUrl("127.0.0.1", nats.port, SUBJECT, is_tls=True))
     # Which comes first, the alert or the end of the connection, is chance.
-    assert said == "the connection has broken off" or "asks for a certificate of the client" in said
+    assert said == "the connection was lost" or "requires a client certificate" in said
 
 
 # What is no server of NATS.
@@ -213,7 +213,7 @@ def answering(answer: bytes) -> Iterator[int]:
             process.kill()
 
 
-SAYS = "it is no NATS server|it does not answer|the connection has broken off|it offers no TLS"
+SAYS = "it is not a NATS server|it does not answer|the connection was lost|it offers no TLS"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ SAYS = "it is no NATS server|it does not answer|the connection has broken off|it
 def test_what_is_no_server_of_nats(answer: str) -> None:
     with answering(ANSWERS[answer]) as port:
         for is_tls in (False, True):
-            said = refusal(Place("127.0.0.1", port, SUBJECT, is_tls))
+            said = refusal(NatsUrl("127.0.0.1", port, SUBJECT, is_tls))
             assert re.match(SAYS, said), said
 
 
@@ -251,7 +251,7 @@ def test_a_relay_forwards_while_it_may_not_publish(
             for one in (target, client):
                 one.settimeout(PATIENCE_S)
             client.sendto(b"hello", ("127.0.0.1", port))
-            relay.until_says("nothing can be published")
+            relay.until_says("cannot publish")
             client.sendto(b"hello again", ("127.0.0.1", port))
             assert [target.recv(99), target.recv(99)] == [b"hello", b"hello again"]
             assert relay.end() == 0

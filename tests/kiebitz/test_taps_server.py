@@ -21,10 +21,10 @@ from processes_and_rows import PATIENCE_S, free_port
 from taps_and_nats import SUBJECT, Network, Server, needs_nats, network, server
 
 from kiebitz.dissectors.model import Chunk, Stream
-from kiebitz.proxy.taps.consumer import NOWHERE, Arrived, Consumer
-from kiebitz.proxy.taps.jetstream import Link, make_stream
-from kiebitz.proxy.taps.nats_url import Place
-from kiebitz.proxy.taps.publisher import Batches, Publisher
+from kiebitz.proxy.taps.consumer import START_POSITION, Consumer, ReceivedMessage
+from kiebitz.proxy.taps.jetstream import NatsConnection, ensure_stream
+from kiebitz.proxy.taps.nats_url import NatsUrl
+from kiebitz.proxy.taps.publisher import BatchBuilder, Publisher
 from kiebitz.proxy.taps.wire_format import Batch, TapError, decode
 
 CUT_S = 2.0
@@ -36,17 +36,17 @@ def _is_installed() -> None:
     needs_nats()
 
 
-def at(port: int, is_tls: bool = False) -> Place:
-    return Place("127.0.0.1", port, SUBJECT, is_tls)
+def at(port: int, is_tls: bool = False) -> NatsUrl:
+    return NatsUrl("127.0.0.1", port, SUBJECT, is_tls)
 
 
-def refusal(place: Place, credentials: Path | None = None) -> str | None:
+def refusal(place: NatsUrl, credentials: Path | None = None) -> str | None:
     """Why a server cannot be used; None if it can."""
 
     async def reach() -> None:
-        link = Link(place, credentials)
+        link = NatsConnection(place, credentials)
         try:
-            await make_stream(await link.open(), place)
+            await ensure_stream(await link.open(), place)
         except Exception as error:
             raise link.failure(error) from error
         finally:
@@ -65,7 +65,7 @@ def test_a_server_that_is_not_there_or_is_none_of_ours_is_told_plainly(tmp_path:
     plain.start()
     try:
         assert refusal(at(plain.port)) == "it has no JetStream: start nats-server with -js"
-        assert refusal(at(plain.port, is_tls=True)) == "it offers no TLS, which tls:// asks for"
+        assert refusal(at(plain.port, is_tls=True)) == "it offers no TLS, which tls:// requires"
     finally:
         plain.kill()
 
@@ -80,7 +80,7 @@ def test_who_is_let_in_is_said_by_credentials(tmp_path: Path) -> None:
     with server(tmp_path, f"authorization {{ users = [ {{ nkey: {public} }} ] }}") as nats:
         assert refusal(at(nats.port), known) is None
         assert refusal(at(nats.port), stranger) == f"it does not accept the credentials in {stranger}"
-        without = "it lets nobody in without credentials: give --nats-creds FILE"
+        without = "it requires credentials: give --nats-creds FILE"
         assert refusal(at(nats.port)) == without
 
 
@@ -130,7 +130,7 @@ def test_a_jwt_with_its_seed_lets_in(tmp_path: Path) -> None:
     )
     with server(tmp_path, trusted) as nats:
         assert refusal(at(nats.port), file) is None
-        assert refusal(at(nats.port)) == "it lets nobody in without credentials: give --nats-creds FILE"
+        assert refusal(at(nats.port)) == "it requires credentials: give --nats-creds FILE"
 
 
 def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_with_tls_a_server_is_who_its_authority_says(tmp_path: Path, monkeypatch
     with server(tmp_path, f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}') as nats:
         monkeypatch.setenv("SSL_CERT_FILE", str(ours.path))
         assert refusal(at(nats.port, is_tls=True)) is None
-        elsewhere = Place("localhost", nats.port, SUBJECT, is_tls=True)
+        elsewhere = NatsUrl("localhost", nats.port, SUBJECT, is_tls=True)
         assert "is not valid for 'localhost'" in (refusal(elsewhere) or "")
         monkeypatch.setenv("SSL_CERT_FILE", str(strangers.path))
         said = refusal(at(nats.port, is_tls=True)) or ""
@@ -171,7 +171,7 @@ def test_nothing_is_proved_to_a_server_without_tls(tmp_path: Path) -> None:
 
     async def reach() -> None:
         async with await asyncio.start_server(ask, "127.0.0.1", 0) as listener:
-            link = Link(at(listener.sockets[0].getsockname()[1], is_tls=True), seed)
+            link = NatsConnection(at(listener.sockets[0].getsockname()[1], is_tls=True), seed)
             with pytest.raises(TapError, match="it offers no TLS"):
                 await link.open()
             await link.close()
@@ -191,22 +191,22 @@ def test_what_is_sent_while_the_way_is_cut_arrives_once_and_in_order(tmp_path: P
     assert sorted(set(numbers)) == [*range(60)]
     assert numbers == sorted(numbers)
     assert len(told) == 4, told
-    assert sum("is reached again" in sentence for sentence in told) == 2
+    assert sum("is reachable again" in sentence for sentence in told) == 2
 
 
 async def _cut(way: Network, tell: Callable[[str], None]) -> list[Batch]:
     """Publish batches one after another, and cut the way in the middle."""
     place = at(way.port)
     publisher = Publisher(
-        place, None, "lab", tell=tell, waits_in="a folder", may_wait=lambda lost_since: True
+        place, None, "lab", on_notice=tell, backlog_path="a folder", may_wait=lambda lost_since: True
     )
-    came: asyncio.Queue[list[Arrived]] = asyncio.Queue()
-    consuming = asyncio.create_task(Consumer(place, None, NOWHERE, tell).run(came))
-    batches = Batches("lab", "r1", 0)
+    came: asyncio.Queue[list[ReceivedMessage]] = asyncio.Queue()
+    consuming = asyncio.create_task(Consumer(place, None, START_POSITION, tell).run(came))
+    batches = BatchBuilder("lab", "r1", 0)
 
     async def send(number: int) -> None:
         items = [Chunk(STREAM, "c2s", time.time_ns(), offset, b"x") for offset in range(number, number + 20)]
-        await asyncio.wait_for(publisher.publish(batches.of(items)), PATIENCE_S)
+        await asyncio.wait_for(publisher.publish(batches.batches(items)), PATIENCE_S)
 
     found: list[Batch] = []
 

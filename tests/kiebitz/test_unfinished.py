@@ -15,9 +15,7 @@ from pathlib import Path
 
 import pytest
 from command import TINY, kiebitz
-from processes_and_rows import KIEBITZ, free_port, rows, running, until
-from test_failures import recorded, relaying
-from test_killed_together import (
+from load_on_relays import (
     Load,
     cost,
     group,
@@ -26,6 +24,8 @@ from test_killed_together import (
     recorded_numbers,
     wait_until_all_are_gone,
 )
+from processes_and_rows import KIEBITZ, free_port, rows, running, until
+from recording_relays import recorded, relaying
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 

@@ -24,9 +24,15 @@ from hypothesis import strategies as st
 from strength import times
 from zstd_data import zstd_compressed
 
-from kiebitz.proxy.capture import formats as capture_formats
+from kiebitz.proxy.capture import pcapng
 from kiebitz.proxy.capture.files import CaptureError, open_capture
-from kiebitz.proxy.capture.formats import BROKEN_INTERFACE, BROKEN_PACKET, TOO_LONG, UNDESCRIBED, Fault
+from kiebitz.proxy.capture.formats import (
+    BROKEN_INTERFACE,
+    BROKEN_PACKET,
+    OVERLONG_PACKET,
+    UNDESCRIBED_INTERFACE,
+    CaptureDefect,
+)
 from kiebitz.proxy.capture.packets import RawPacket
 
 CAPTURES = ROOT / "captures"
@@ -75,7 +81,7 @@ def enhanced(order: str, number: int, ticks: int, content: bytes, wirelen: int |
     return block(order, 6, head + content + bytes(-len(content) % 4) + option(order, 2, bytes(4)) + bytes(4))
 
 
-def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[Fault, int]]:
+def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[CaptureDefect, int]]:
     capture = open_capture(io.BytesIO(data))
     return list(capture), capture.truncated, dict(capture.faults)
 
@@ -153,15 +159,15 @@ def test_pcapng_simple_and_obsolete_packet_blocks() -> None:
 
 
 FAULTY_BLOCKS = {
-    UNDESCRIBED: enhanced("<", 1, 1, b"x"),
-    TOO_LONG: block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
+    UNDESCRIBED_INTERFACE: enhanced("<", 1, 1, b"x"),
+    OVERLONG_PACKET: block("<", 6, struct.pack("<IIIII", 0, 0, 0, 4000, 4000) + b"short"),
     BROKEN_PACKET: block("<", 6, b"tiny"),
     BROKEN_INTERFACE: block("<", 1, b"tiny"),
 }
 
 
 @pytest.mark.parametrize("reason", FAULTY_BLOCKS, ids=" ".join)
-def test_pcapng_goes_on_after_a_faulty_block(reason: Fault) -> None:
+def test_pcapng_goes_on_after_a_faulty_block(reason: CaptureDefect) -> None:
     start = section("<") + interface("<", 1)
     unknown = block("<", 10, b"secrets") + block("<", 0x0BAD, b"custom") + block("<", 4, b"")
     data = start + FAULTY_BLOCKS[reason] + unknown + enhanced("<", 0, 1, b"good")
@@ -172,7 +178,7 @@ def test_pcapng_goes_on_after_a_faulty_block(reason: Fault) -> None:
 
 
 def test_simple_packet_without_interface() -> None:
-    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {UNDESCRIBED: 1}
+    assert read(section("<") + block("<", 3, struct.pack("<I", 1) + b"x"))[2] == {UNDESCRIBED_INTERFACE: 1}
 
 
 PCAPNG = section("<") + interface("<", 1) + b"".join(enhanced("<", 0, 5, content) for _, content in PACKETS)
@@ -400,7 +406,7 @@ def test_damaged_interface_keeps_its_number() -> None:
     data = section("<") + broken + interface("<", 1) + enhanced("<", 0, 1, b"x") + enhanced("<", 1, 2, b"y")
     capture = open_capture(io.BytesIO(data))
     assert list(capture) == [(2000, 1, b"y", 1)]
-    assert dict(capture.faults) == {UNDESCRIBED: 1}
+    assert dict(capture.faults) == {UNDESCRIBED_INTERFACE: 1}
     assert len(capture.damages) == 1
 
 
@@ -415,7 +421,7 @@ def test_damages_are_bounded() -> None:
 
 def test_search_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes may unpack to gigabytes in which no block is."""
-    monkeypatch.setattr(capture_formats, "_MOST_SKIPPED", 3 << 20)
+    monkeypatch.setattr(pcapng, "MAX_SKIPPED", 3 << 20)
     for size, found in ((2 << 20, 2), (5 << 20, 1)):
         capture = open_capture(io.BytesIO(zstd_compressed(BEFORE + GOOD[0] + bytes(size) + GOOD[1])))
         assert len(list(capture)) == found
@@ -460,7 +466,7 @@ def test_compressed_and_cut_short(compress: type[bytes]) -> None:
     assert packets == whole[: len(packets)]
     assert 100 < len(packets) < 300
     assert truncated is not None
-    assert "data breaks off after" in truncated
+    assert "data is truncated after" in truncated
     # Only the checksum at the end is missing: all packets are there, and it is said nevertheless.
     packets, truncated, _ = read(packed[:-1])
     assert packets == whole
@@ -488,13 +494,13 @@ def test_a_small_file_cannot_fill_the_memory() -> None:
 
 NOT_CAPTURES = [
     (b"", "the stream is empty"),
-    (b"\xd4\xc3", "starts with d4 c3; pcap and pcapng are read"),
-    (b"Hello, world, how are you\n", "starts with 'Hello, world, ho'; pcap and pcapng are read"),
+    (b"\xd4\xc3", "starts with d4 c3; supported are pcap and pcapng"),
+    (b"Hello, world, how are you\n", "starts with 'Hello, world, ho'; supported are pcap and pcapng"),
     (b"SQLite format 3\0" + bytes(100), "starts with 53 51 4c"),
     (gzipped(b""), "the gzip content of the stream is empty"),
     (gzipped(b"text"), "the gzip content of the stream is not a capture: it starts with 'text'"),
     (zstd_compressed(b"text"), "the zstd content of the stream is not a capture"),
-    (gzipped(pcap())[:12], "cannot be read: the gzip data breaks off after 12 bytes"),
+    (gzipped(pcap())[:12], "cannot be read: the gzip data is truncated after 12 bytes"),
     (b"\x1f\x8bnonsense", "cannot be read: the gzip data is damaged"),
     (b"\x28\xb5\x2f\xfdnonsense", "cannot be read: the zstd data is damaged"),
     (pcap()[:23], "the stream cannot be read: its header is broken or incomplete"),

@@ -17,17 +17,16 @@ from disordered import Packets, write_packets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from tcp_segments import MILLISECOND, SECOND, Sent, handshake, sent, told
-from test_tcp_flows import by_word
+from tcp_segments import MILLISECOND, SECOND, Sent, by_word, handshake, sent, told
 
 from kiebitz.dissectors.model import Chunk, Item
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.flows import capture_order
-from kiebitz.proxy.flows.capture_order import LOOKAHEAD, CaptureOrder
-from kiebitz.proxy.flows.tcp import TcpConversations
-from kiebitz.proxy.flows.tcp_order import RESET_PATIENCE_NS, TcpOrder
-from kiebitz.proxy.flows.udp import UdpConversations
+from kiebitz.proxy.flows.capture_order import LOOKAHEAD, PacketReorderer
+from kiebitz.proxy.flows.tcp import TcpFlows
+from kiebitz.proxy.flows.tcp_order import RESET_TIMEOUT_NS, SegmentReorderer
+from kiebitz.proxy.flows.udp import UdpFlows
 from kiebitz.services.importing.packets import import_capture
 from kiebitz.storage.database.schema import MEMORY
 
@@ -152,7 +151,7 @@ def test_what_cannot_be_put_in_order_is_reported(tmp_path: Path) -> None:
 
 
 def test_the_queue_is_bounded() -> None:
-    order = CaptureOrder()
+    order = PacketReorderer()
     batch: list[capture_order.Sent]
     number = 0
     for size in (100, 100, 1 << 20):
@@ -183,10 +182,10 @@ def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
 
 def items_of(segments: list[Sent], in_order: bool = False) -> list[Item]:
     """The items of segments from a file, up to the end of its connections."""
-    tcp = TcpOrder(TcpConversations(itertools.count(1), by_word, frozenset({9000})), RESET_PATIENCE_NS)
+    tcp = SegmentReorderer(TcpFlows(itertools.count(1), by_word, frozenset({9000})), RESET_TIMEOUT_NS)
     items: list[Item] = []
     if not in_order:
-        order = CaptureOrder()
+        order = PacketReorderer()
         segments = [*order.add(segments, 0), *order.close()]  # type: ignore[arg-type, list-item]
     for ts_ns, segment in segments:
         tcp.feed(segment, ts_ns, items)
@@ -392,12 +391,12 @@ def test_a_capture_and_its_skewed_copy_are_one(count: int, step_ms: int, skew_ms
         received = decode(linktype, data, wirelen, ts_ns)
         assert isinstance(received, tuple)
         decoded.append((ts_ns, received))
-    order = CaptureOrder()
+    order = PacketReorderer()
     assert order.add(list(decoded), 0) == []
     assert order.close() == decoded
     (skew_ns,) = order.skews_ns
     assert 0 <= skew_ns - skew_ms * MILLISECOND < MILLISECOND
-    udp = UdpConversations(itertools.count(1), lambda *_: None, frozenset())
+    udp = UdpFlows(itertools.count(1), lambda *_: None, frozenset())
     udp.expect_copies(skew_ns)
     items: list[Item] = []
     for ts_ns, received in decoded:

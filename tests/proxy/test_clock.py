@@ -20,13 +20,12 @@ from command import TINY, kiebitz
 from maexchen_programs import Player, Server, play
 from mitmproxy_live import assert_recorded
 from processes_and_rows import free_port, rows, running
+from recording_relays import recorded, relaying, round_trips
 from strength import a_few
-from test_failures import recorded, relaying
-from test_recorder_restart import round_trips
-from test_relay_udp import eventually
+from udp_relays import eventually
 
 from kiebitz.proxy.capture.files import open_capture
-from kiebitz.proxy.journal.follower import start_child, start_copy
+from kiebitz.proxy.journal.follower import start_child, start_fork
 from kiebitz.proxy.system.clock import adopt, now_ns, origin_ns
 
 HOUR_NS = 3600 * 10**9
@@ -81,7 +80,7 @@ def report_time(to: Connection) -> None:
     to.send(now_ns())
 
 
-@pytest.mark.parametrize("start", [start_child, start_copy])
+@pytest.mark.parametrize("start", [start_child, start_fork])
 def test_a_child_goes_by_its_parents_clock(start: Callable[..., BaseProcess]) -> None:
     """The time of day was set between the two starts."""
     before = origin_ns()

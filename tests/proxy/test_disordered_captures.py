@@ -18,10 +18,10 @@ from disordered import (
     with_late_acknowledgements,
     write_packets,
 )
+from followed_streams import NAMES, followed, talks
 from inspected_captures import CAPTURES, inspected
 from strength import few_captures, times
 from tcp_segments import items_of_packets
-from test_tcp_follow import NAMES, followed, talks
 
 from kiebitz.dissectors.model import Chunk, Findings, Item
 from kiebitz.proxy.capture.files import open_capture

@@ -12,15 +12,15 @@ import pytest
 from closing import closed_afterwards
 from command import kiebitz
 from disordered import Packets, doubled, write_packets
+from followed_streams import CAPTURES
 from strength import a_few
-from test_tcp_follow import CAPTURES
 
 from kiebitz.proxy.capture.duplicate_packets import (
-    ALIKE_NS,
-    MOST_REMEMBERED,
-    OFTEN_ALIKE_NS,
-    REPEATED_NS,
-    Repeats,
+    DUPLICATE_NS,
+    FREQUENT_DUPLICATE_NS,
+    MAX_REMEMBERED,
+    UNIDENTIFIED_DUPLICATE_NS,
+    DuplicateDetector,
 )
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import RawPacket
@@ -140,55 +140,55 @@ def test_what_was_really_sent_twice_is_judged(tmp_path: Path) -> None:
     ("identification", "later_ns", "payload", "is_repeated"),
     [
         (7, 0, b"a", True),
-        (7, REPEATED_NS - 1, b"a", True),
-        (7, REPEATED_NS, b"a", False),
+        (7, DUPLICATE_NS - 1, b"a", True),
+        (7, DUPLICATE_NS, b"a", False),
         (7, -1_000_000, b"a", True),
         (7, 0, b"b", False),
         (8, 0, b"a", False),
     ],
 )
 def test_what_is_the_same(identification: int, later_ns: int, payload: bytes, is_repeated: bool) -> None:
-    repeats = Repeats()
-    assert not repeats.is_repeated((b"flow", b"a", 0, 7), 10**12)
-    assert repeats.is_repeated((b"flow", payload, 0, identification), 10**12 + later_ns) == is_repeated
-    assert not repeats.is_repeated((b"other flow", b"a", 0, 7), 10**12)
+    repeats = DuplicateDetector()
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 7), 10**12)
+    assert repeats.is_duplicate((b"flow", payload, 0, identification), 10**12 + later_ns) == is_repeated
+    assert not repeats.is_duplicate((b"other flow", b"a", 0, 7), 10**12)
 
 
 def test_without_identification_what_comes_right_after_is_the_same() -> None:
-    repeats = Repeats()
-    assert not repeats.is_repeated((b"flow", b"a", 0, 0), 0)
-    assert repeats.is_repeated((b"flow", b"a", 0, 0), REPEATED_NS - 1)
+    repeats = DuplicateDetector()
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 0), 0)
+    assert repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS - 1)
     # It counts from the first, or who says the same again and again would be heard once.
-    assert not repeats.is_repeated((b"flow", b"a", 0, 0), REPEATED_NS)
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS)
 
 
 @pytest.mark.parametrize(
     ("told", "limit_ns"),
     [
         # When each was told: nothing else came between; something did; and it is said again and again.
-        ([(b"a", 0)], REPEATED_NS),
-        ([(b"a", 0), (b"b", 1)], ALIKE_NS),
-        ([(b"a", -REPEATED_NS), (b"a", 0), (b"b", 1)], OFTEN_ALIKE_NS),
+        ([(b"a", 0)], DUPLICATE_NS),
+        ([(b"a", 0), (b"b", 1)], UNIDENTIFIED_DUPLICATE_NS),
+        ([(b"a", -DUPLICATE_NS), (b"a", 0), (b"b", 1)], FREQUENT_DUPLICATE_NS),
     ],
 )
 def test_without_identification_news_may_be_the_same_words(
     told: list[tuple[bytes, int]], limit_ns: int
 ) -> None:
     for later_ns, is_repeated in ((limit_ns - 1, True), (limit_ns, False)):
-        repeats = Repeats()
+        repeats = DuplicateDetector()
         for payload, ts_ns in told:
-            assert not repeats.is_repeated((b"flow", payload, 0, 0), ts_ns)
-        assert repeats.is_repeated((b"flow", b"a", 0, 0), later_ns) == is_repeated
+            assert not repeats.is_duplicate((b"flow", payload, 0, 0), ts_ns)
+        assert repeats.is_duplicate((b"flow", b"a", 0, 0), later_ns) == is_repeated
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    repeats = Repeats()
-    for number in range(3 * MOST_REMEMBERED):
-        for ts_ns in (0, REPEATED_NS):
-            repeats.is_repeated((b"flow %d" % number, b"", 0, number % 2), ts_ns)
-        assert len(repeats._first_ns) <= MOST_REMEMBERED
-        assert len(repeats._latest) <= MOST_REMEMBERED
-        assert len(repeats._sent_often) <= MOST_REMEMBERED
+    repeats = DuplicateDetector()
+    for number in range(3 * MAX_REMEMBERED):
+        for ts_ns in (0, DUPLICATE_NS):
+            repeats.is_duplicate((b"flow %d" % number, b"", 0, number % 2), ts_ns)
+        assert len(repeats._first_ns) <= MAX_REMEMBERED
+        assert len(repeats._latest) <= MAX_REMEMBERED
+        assert len(repeats._frequent) <= MAX_REMEMBERED
 
 
 def test_the_note_lasts(tmp_path: Path) -> None:

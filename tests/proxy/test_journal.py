@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
+from tcp_segments import plain
 
 from kiebitz.dissectors.model import Altered, Chunk, Direction, End, Fault, Gap, Item, Stream
 from kiebitz.proxy.alterer import Mark
@@ -40,12 +41,6 @@ def read_all(reader: JournalReader) -> list[Item]:
     while batch := reader.read():
         items += batch
     return items
-
-
-def plain(item: Item) -> tuple[object, ...]:
-    """An item as a value: its kind, its stream's id and all its fields."""
-    fields = (getattr(item, name) for name in item.__struct_fields__ if name != "stream")
-    return type(item).__name__, item.stream.id, *fields
 
 
 @contextmanager
@@ -141,7 +136,7 @@ def test_an_alteration_that_no_writer_wrote_is_damage(tmp_path: Path, payload: b
         file.seek(-HEAD.size, os.SEEK_END)
         file.write(HEAD.pack(ALTERED, 0, number, len(payload), 1, 0) + payload)
     reader = JournalReader(tmp_path / "journal")
-    with pytest.raises(JournalError, match="holds no record"):
+    with pytest.raises(JournalError, match="no valid record"):
         read_all(reader)
 
 
@@ -419,7 +414,7 @@ def test_a_damaged_journal_is_said_to_be_one(tmp_path: Path, spoil: Callable[[by
     segment = tmp_path / "00000001.journal"
     segment.write_bytes(spoil(segment.read_bytes()))
     reader = JournalReader(tmp_path)
-    with pytest.raises(JournalError, match=r"00000001\.journal, byte \d+, holds no record"):
+    with pytest.raises(JournalError, match=r"00000001\.journal, byte \d+: no valid record"):
         read_all(reader)
     reader.close()
 

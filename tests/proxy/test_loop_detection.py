@@ -15,17 +15,17 @@ from types import SimpleNamespace
 import pytest
 from command import kiebitz
 from processes_and_rows import KIEBITZ, OWN_PORTS, PATIENCE_S, free_port, rows, until
-from test_failures import run
-from test_relay_tcp import MOSTLY_UVLOOP, NewLoop, connect, receive, serving
-from test_relay_tcp import to as to_tcp
-from test_relay_udp import V4, Echo, Running, ask, client_of, eventually, relaying, to
+from recording_relays import run
+from tcp_relays import MOSTLY_UVLOOP, NewLoop, connect, receive, serving
+from tcp_relays import to as to_tcp
+from udp_relays import V4, Echo, Running, ask, client_of, eventually, relaying, to
 
 from kiebitz.dissectors.model import Chunk, End, Transport
 from kiebitz.proxy.forwarder import Forwarder
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay import endpoints
 from kiebitz.proxy.relay.endpoints import RelayError
-from kiebitz.proxy.relay.loop_detection import ROUNDS, LoopFound, LoopWatch
+from kiebitz.proxy.relay.loop_detection import ROUNDS, LoopDetector, LoopFound
 from kiebitz.proxy.relay.modes import Reverse, parse_mode
 
 # Refused at the start.
@@ -65,7 +65,7 @@ def test_a_circle_is_refused_and_leaves_nothing_behind(tmp_path: Path, modes: Se
             "relay", *(part for mode in modes for part in ("-m", mode)), "-w", str(tmp_path / "game.db")
         )
         assert done.status == 1
-        assert "would be its own server" in done.err or "pass on to itself for ever" in done.err
+        assert "would be its own server" in done.err or "traffic to itself in a loop" in done.err
         assert list(tmp_path.iterdir()) == []
 
 
@@ -157,7 +157,7 @@ def test_a_datagram_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLoop
         assert len(first.notices) + len(second.notices) == quiet
     chunks = [item for relay in (first, second) for item in relay.items if isinstance(item, Chunk)]
     assert len(chunks) < 2000
-    assert "comes back to it, again and again: it was stopped" in dict(first.notices + second.notices)["loop"]
+    assert "repeatedly returns to it: it was stopped" in dict(first.notices + second.notices)["loop"]
     assert "loop" in {
         item.reason for relay in (first, second) for item in relay.items if isinstance(item, End)
     }
@@ -264,12 +264,12 @@ class Clock:
 
 @pytest.mark.parametrize("gap_s", [0.0001, 0.003, 0.05, 0.09])
 def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
-    clock, watch = Clock(), LoopWatch[Somebody](8, lambda _: False)
+    clock, watch = Clock(), LoopDetector[Somebody](8, lambda _: False)
 
     def go_round() -> None:
         for number in range(8 + 8 * ROUNDS):
-            held = watch.came("x", clock(gap_s))
-            watch.passed_on("x", Somebody(number), clock(held), was_held=held > 0)
+            held = watch.check("x", clock(gap_s))
+            watch.forwarded("x", Somebody(number), clock(held), was_held=held > 0)
 
     with pytest.raises(LoopFound) as found:
         go_round()
@@ -282,26 +282,26 @@ def test_a_loop_is_found_however_quick_it_is(gap_s: float) -> None:
 @pytest.mark.parametrize("size", [9, 20, 1000])
 def test_newcomers_who_come_anyway_are_no_loop(gap_s: float, size: int) -> None:
     """Those who come do so at times of their own, whether others were passed on or not."""
-    clock, watch = Clock(), LoopWatch[Somebody](8, lambda _: False)
+    clock, watch = Clock(), LoopDetector[Somebody](8, lambda _: False)
     held_until: list[float] = []
     for number in range(size):
         now = clock(gap_s)
         for until_ in [when for when in held_until if when <= now]:
-            watch.passed_on("x", Somebody(number), until_, was_held=True)
+            watch.forwarded("x", Somebody(number), until_, was_held=True)
             held_until.remove(until_)
-        held = watch.came("x", now)
+        held = watch.check("x", now)
         if held:
             held_until.append(now + held)
         else:
-            watch.passed_on("x", Somebody(number), now)
+            watch.forwarded("x", Somebody(number), now)
 
 
 def test_what_is_answered_or_differs_is_never_held() -> None:
-    clock, watch = Clock(), LoopWatch[Somebody](8, lambda newcomer: newcomer.number % 7 == 6)
+    clock, watch = Clock(), LoopDetector[Somebody](8, lambda newcomer: newcomer.number % 7 == 6)
     for number in range(1000):
-        assert not watch.came("x", clock(0.001))
-        watch.passed_on("x", Somebody(number), clock.now)
-    watch = LoopWatch[Somebody](8, lambda _: False)
+        assert not watch.check("x", clock(0.001))
+        watch.forwarded("x", Somebody(number), clock.now)
+    watch = LoopDetector[Somebody](8, lambda _: False)
     for number in range(1000):
-        assert not watch.came(number, clock(0.001))
-        watch.passed_on(number, Somebody(number), clock.now)
+        assert not watch.check(number, clock(0.001))
+        watch.forwarded(number, Somebody(number), clock.now)

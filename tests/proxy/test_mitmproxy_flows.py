@@ -14,7 +14,7 @@ from kiebitz.dissectors.model import Chunk, End, Fault, Item
 from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.journal.writer import MAX_PAYLOAD, JournalWriter
 from kiebitz.proxy.mitmproxy.flows import FlowJournal
-from kiebitz.proxy.mitmproxy.streams import Streams
+from kiebitz.proxy.mitmproxy.streams import StreamJournal
 
 
 class Journaled:
@@ -24,7 +24,7 @@ class Journaled:
         self._folder = folder
         self._writer = JournalWriter(folder, on_trouble=print)
         self.notices: list[tuple[str, str]] = []
-        self.streams = Streams(self._writer, lambda code, text: self.notices.append((code, text)))
+        self.streams = StreamJournal(self._writer, lambda code, text: self.notices.append((code, text)))
         self.addon = FlowJournal(self.streams)
 
     def items(self) -> list[Item]:
@@ -119,7 +119,7 @@ def test_an_empty_datagram_is_one_and_an_empty_piece_is_none(journaled: Journale
         (
             f"[Errno {errno.ECONNREFUSED}] Connect call failed ('198.51.100.7', 9000)",
             "refused",
-            "nobody listens on that port",
+            "no program listens on that port",
         ),
         (
             f"Multiple exceptions: [Errno {errno.EHOSTUNREACH}] no, [Errno 2] no",
@@ -147,7 +147,7 @@ def test_a_server_that_cannot_be_reached(
     assert says in told
 
 
-def test_a_server_of_which_only_the_name_is_known_is_told_and_not_journaled(journaled: Journaled) -> None:
+def test_a_server_known_by_name_only_is_reported_and_not_journaled(journaled: Journaled) -> None:
     flow = tcp_flow(server=None)
     journaled.addon.tcp_error(flow)
     say_tcp(journaled, flow, True, b"said to nobody knows whom")

@@ -130,7 +130,7 @@ def test_a_folder_that_is_not_mitmproxys_alone_keeps_its_rights(tmp_path: Path) 
     folder.chmod(0o1777)
     status, said = relay(tmp_path, wireguard(), f"confdir={folder}")
     assert status == 1
-    assert "is open to all" in said
+    assert "is writable by all users" in said
     assert mode_of(folder) == 0o1777
 
 
@@ -155,16 +155,16 @@ def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str, monkeypatch: p
     ours.chmod(0o644)
     planted(path, PLANTED[kind])
     before = path.lstat()
-    assert "is another user's" in refused(tmp_path, monkeypatch, wireguard(path))
+    assert "belongs to another user" in refused(tmp_path, monkeypatch, wireguard(path))
     assert os.path.samestat(path.lstat(), before)
     assert mode_of(ours) == 0o644
 
 
 NO_KEYS: dict[str, tuple[Make, str]] = {
-    "a pipe": (os.mkfifo, "is no file"),
-    "a folder": (Path.mkdir, "is no file"),
+    "a pipe": (os.mkfifo, "is not a regular file"),
+    "a folder": (Path.mkdir, "is not a regular file"),
     "a dangling link": (lambda path: path.symlink_to("nowhere"), "No such file"),
-    "a link to a device": (lambda path: path.symlink_to("/dev/zero"), "is no file"),
+    "a link to a device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
 }
 
 
@@ -189,5 +189,5 @@ def test_what_is_another_users_in_mitmproxys_folder_is_refused(tmp_path: Path, m
     strange(folder / name)
     status, said = relay(tmp_path, wireguard())
     assert status == 1
-    assert "is another user's" in said
+    assert "belongs to another user" in said
     assert list(tmp_path.glob(".*spool*")) == []

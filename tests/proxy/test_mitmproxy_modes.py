@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from certificates import Authority
 from command import ROOT, kiebitz
-from mitmproxy_live import by_socks, game, listening, relayed_plainly
+from mitmproxy_live import by_socks, game, listening, mitmproxys, relayed_plainly, with_tls
 from mitmproxy_rs.local import LocalRedirector
 from processes_and_rows import KIEBITZ, PATIENCE_S, accept, free_port, receive, rows, running, speak, story
 from python_socks import ProxyConnectionError, ProxyError
 from strength import a_few
-from test_relay_udp import eventually
+from udp_relays import eventually
 
 
 def options(folder: Path, mode: str, *settings: str) -> list[str]:
@@ -157,15 +157,6 @@ def test_a_game_behind_tls_in_which_the_server_speaks_first(tmp_path: Path, clie
     assert story(relay.database) == story(tmp_path / "plain.db")
 
 
-def with_tls(client: socket.socket, trusted: Path) -> socket.socket:
-    return ssl.create_default_context(cafile=trusted).wrap_socket(client, server_hostname="127.0.0.1")
-
-
-def mitmproxys(folder: Path) -> Path:
-    """The certificate that clients of mitmproxy trust."""
-    return folder / "keys" / "mitmproxy-ca-cert.pem"
-
-
 def test_a_server_whose_certificate_nobody_trusts(shared: Shared) -> None:
     with (
         ThreadPoolExecutor(1) as beside,
@@ -181,7 +172,7 @@ def test_a_server_whose_certificate_nobody_trusts(shared: Shared) -> None:
     of_it = f"FROM streams WHERE id = {stream}"
     assert rows(shared.database, f"SELECT close_reason {of_it}") == [("refused",)]
     ((text,),) = rows(shared.database, f"SELECT text FROM diagnostics WHERE stream_id = {stream}")
-    assert text.startswith("no TLS with the server: Certificate verify failed")
+    assert text.startswith("TLS with the server failed: Certificate verify failed")
 
 
 @pytest.mark.full
@@ -262,13 +253,15 @@ def test_a_server_that_cannot_be_reached(shared: Shared) -> None:
     before = rows(shared.database, "SELECT count(*) FROM streams")[0][0]
     with pytest.raises(ProxyError):
         by_socks(shared.port, ("127.0.0.1", nobody))
-    told = shared.relay.says("nobody listens")
+    told = shared.relay.says("no program listens")
     # Of a name that leads nowhere there is no stream: a stream is between two addresses.
     with pytest.raises(ProxyError):
         by_socks(shared.port, ("no.such.host.invalid", 9))
     of_name = shared.relay.says("no.such.host.invalid")
     (stream,) = streams_to(shared, ("127.0.0.1", nobody))
-    assert told.endswith(f" to 127.0.0.1:{nobody}: nobody listens on that port. The connection was closed.\n")
+    assert told.endswith(
+        f" to 127.0.0.1:{nobody}: no program listens on that port. The connection was closed.\n"
+    )
     assert " to no.such.host.invalid:9: " in of_name
     assert rows(shared.database, "SELECT transport, close_reason, id FROM streams ORDER BY id")[before:] == [
         ("tcp", "refused", stream)
@@ -288,9 +281,11 @@ def test_clients_beyond_the_limit_are_turned_away(tmp_path: Path) -> None:
         with by_socks(port, server), by_socks(port, server):
             with pytest.raises((ProxyError, ProxyConnectionError, ConnectionError)):
                 by_socks(port, server)
-            told = relay.says("turned away")
+            told = relay.says("was rejected")
         eventually(lambda: is_let_in(port, server))
-    assert "was turned away: mitmproxy's modes have 2 connections. Allow more with --max-connections." in told
+    assert (
+        "was rejected: mitmproxy's modes have 2 connections. Raise the limit with --max-connections." in told
+    )
 
 
 def is_let_in(port: int, server: tuple[str, int]) -> bool:
@@ -316,7 +311,7 @@ def test_what_is_open_at_the_end_ends_with_the_recording(tmp_path: Path) -> None
 
 BAD_CALLS = [
     (("socks5@0", "confdri=x"), 2, "mitmproxy's modes have no option confdri; did you mean confdir?"),
-    (("socks5@0", "mode=regular"), 2, "mode is said with -m"),
+    (("socks5@0", "mode=regular"), 2, "mode is set with -m"),
     (("socks5@0", "key_size=big"), 2, "ot an integer: big"),
     (("socks5@0", "connection_strategy=slow"), 2, "connection_strategy is one of eager, lazy"),
     (("socks5@0", "certs=no/such.pem"), 2, "Certificate file does not exist: no/such.pem"),
@@ -354,7 +349,7 @@ def test_where_there_is_no_local_mode(tmp_path: Path) -> None:
         pytest.skip("this mitmproxy has a local mode")
     done = kiebitz(*options(tmp_path, "local"))
     assert done.status == 1
-    assert "local: on Linux this takes mitmproxy 11.1, and so Python 3.12" in done.err
+    assert "local: on Linux this needs mitmproxy 11.1, and so Python 3.12" in done.err
 
 
 def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:

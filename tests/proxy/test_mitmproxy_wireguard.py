@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 from maexchen_programs import Player, Server, play
-from mitmproxy_live import assert_recorded, game, relayed_plainly
+from mitmproxy_live import assert_recorded, game, relayed_plainly, tunnel
 from networks import GATEWAY_INSIDE, SERVER, at, inside, network, skip_unless_possible
 from processes_and_rows import KIEBITZ, PATIENCE_S, rows, running, speak
 
@@ -21,8 +17,6 @@ UDP_PORT, TCP_PORT = 9000, 35555
 NAMES = ("alice", "bob", "carl")
 ADDRESS_OF_LOCALHOST = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x09localhost\x00\x00\x01\x00\x01"
 """A question for a name server (RFC 1035, 4)."""
-
-DEVICE = f"kiebitz{os.getpid()}"
 
 
 def read_configuration(relay: subprocess.Popen[str]) -> dict[str, str]:
@@ -36,35 +30,6 @@ def read_configuration(relay: subprocess.Popen[str]) -> dict[str, str]:
         if name == "Endpoint":
             return values
     raise AssertionError("the relay has ended")
-
-
-@contextmanager
-def tunnel(machine: str, folder: Path, configuration: dict[str, str]) -> Iterator[str]:
-    """All that the machine sends to the server goes to the relay through WireGuard; its address inside."""
-    peer = "".join(f"{name} = {configuration[name]}\n" for name in ("PublicKey", "AllowedIPs", "Endpoint"))
-    path = folder / "peer.conf"
-    path.write_text(f"[Interface]\nPrivateKey = {configuration['PrivateKey']}\n[Peer]\n{peer}")
-    process = subprocess.Popen(
-        at(machine, "wireguard-go", "-f", DEVICE), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        end = time.monotonic() + PATIENCE_S
-        # Once it can be asked, it is there.
-        while subprocess.run(at(machine, "wg", "show", DEVICE), capture_output=True, check=False).returncode:
-            assert time.monotonic() < end, "wireguard-go does not start"
-            time.sleep(0.05)
-        for command in (
-            f"wg setconf {DEVICE} {path}",
-            f"ip address add {configuration['Address']} dev {DEVICE}",
-            f"ip link set {DEVICE} mtu 1400 up",
-            f"ip route add {SERVER[4]}/32 dev {DEVICE}",
-            f"ip route add {configuration['DNS']}/32 dev {DEVICE}",
-        ):
-            subprocess.run(at(machine, *command.split()), check=True)
-        yield configuration["Address"].partition("/")[0]
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
 
 
 def test_games_through_the_tunnel(tmp_path: Path) -> None:

@@ -412,7 +412,7 @@ def test_fragments_are_bounded(size: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(fragments, "MAX_PACKETS", 100)
     monkeypatch.setattr(fragments, "MAX_BYTES", 100_000)
     malformed = PacketDecoder().malformed
-    assembly = fragments.Reassembly(malformed)
+    assembly = fragments.FragmentReassembler(malformed)
     for number in range(1000):
         assembly.add(number % 300, 0, number * 8 % 60_000, True, size, bytes(size), 17)
         assert len(assembly) <= 100

@@ -13,7 +13,15 @@ import pytest
 from kiebitz.dissectors.model import Chunk, Direction, End, Item
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
-from kiebitz.proxy.peers.connections import RESET, Came, Gone, Happening, PeerError, Peers, Said
+from kiebitz.proxy.peers.connections import (
+    RESET,
+    Connected,
+    DataReceived,
+    Disconnected,
+    PeerError,
+    PeerEvent,
+    Peers,
+)
 
 PATIENCE_S = 30.0
 
@@ -33,9 +41,9 @@ class Recorded:
     def ends(self) -> list[str]:
         return [item.reason for item in self.items if isinstance(item, End)]
 
-    async def happens(self) -> Happening:
+    async def happens(self) -> PeerEvent:
         async with asyncio.timeout(PATIENCE_S):
-            return await self.peers.happened.get()
+            return await self.peers.events.get()
 
 
 def run(trial: Callable[[], Awaitable[None]]) -> None:
@@ -51,23 +59,23 @@ def test_a_server_and_a_client_hear_each_other(transport: ModuleType) -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await transport.listen(server.peers, "127.0.0.1", 0, "the game")
-        number = await transport.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
-        client.peers.say(number, b"hello")
+        number = await transport.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        client.peers.send(number, b"hello")
         came = await server.happens()
-        assert isinstance(came, Came)
+        assert isinstance(came, Connected)
         assert came.server == "the game"
-        assert await server.happens() == Said(came.connection, b"hello")
-        server.peers.say(came.connection, b"who")
-        assert await client.happens() == Said(number, b"who")
-        client.peers.say(number, b" it is me")
-        assert await server.happens() == Said(came.connection, b" it is me")
+        assert await server.happens() == DataReceived(came.connection, b"hello")
+        server.peers.send(came.connection, b"who")
+        assert await client.happens() == DataReceived(number, b"who")
+        client.peers.send(number, b" it is me")
+        assert await server.happens() == DataReceived(came.connection, b" it is me")
         expected = [("c2s", 0, b"hello"), ("s2c", 0, b"who"), ("c2s", 5, b" it is me")]
         assert server.said == client.said == expected
         server.peers.close()
         client.peers.close()
         assert server.ends == client.ends == ["end"]
         # Whose connection is over, is not spoken to.
-        assert client.peers.say(number, b"late")
+        assert client.peers.send(number, b"late")
         assert client.said == expected
 
     run(trial)
@@ -77,15 +85,15 @@ def test_both_hang_up() -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
-        number = await peers_tcp.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        number = await peers_tcp.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
         came = await server.happens()
-        hanging = asyncio.create_task(client.peers.hang(number))
-        assert await server.happens() == Gone(came.connection, "has hung up")
+        hanging = asyncio.create_task(client.peers.hang_up(number))
+        assert await server.happens() == Disconnected(came.connection, "has hung up")
         # The other direction goes on until this side hangs up, too.
-        server.peers.say(came.connection, b"bye")
-        await server.peers.hang(came.connection)
+        server.peers.send(came.connection, b"bye")
+        await server.peers.hang_up(came.connection)
         await hanging
-        assert await client.happens() == Said(number, b"bye")
+        assert await client.happens() == DataReceived(number, b"bye")
         assert server.ends == client.ends == ["closed"]
         server.peers.close()
         client.peers.close()
@@ -99,19 +107,19 @@ def test_who_never_reads_is_given_up() -> None:
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
         with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))):
             came = await server.happens()
-            assert isinstance(came, Came)
-            assert server.peers.say(came.connection, b"short")
-            assert not server.peers.say(came.connection, bytes(64 << 20))
+            assert isinstance(came, Connected)
+            assert server.peers.send(came.connection, b"short")
+            assert not server.peers.send(came.connection, bytes(64 << 20))
             with pytest.raises(PeerError, match=r"has read nothing for 0\.2 s"):
-                await server.peers.flushed(came.connection, 0.2)
+                await server.peers.drain(came.connection, 0.2)
             server.peers.close()
 
     run(trial)
 
 
 def test_no_more_clients_than_can_be_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers_tcp, "_MOST_CLIENTS", 2)
-    monkeypatch.setattr(peers_udp, "_MOST_CLIENTS", 2)
+    monkeypatch.setattr(peers_tcp, "_MAX_CLIENTS", 2)
+    monkeypatch.setattr(peers_udp, "_MAX_CLIENTS", 2)
 
     async def trial() -> None:
         server = Recorded("s2c")
@@ -133,9 +141,9 @@ def test_no_more_clients_than_can_be_looked_after(monkeypatch: pytest.MonkeyPatc
         for sock in sockets:
             sock.sendto(b"me", ("127.0.0.1", int(address.rpartition(":")[2])))
         heard = [await server.happens() for _ in range(4)]
-        assert [type(one) for one in heard] == [Came, Said, Came, Said]
+        assert [type(one) for one in heard] == [Connected, DataReceived, Connected, DataReceived]
         await asyncio.sleep(0.05)
-        assert server.peers.happened.empty()
+        assert server.peers.events.empty()
         for sock in sockets:
             sock.close()
         server.peers.close()
@@ -160,9 +168,9 @@ def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPa
                     sock.connect_ex(full.getsockname())
                     waiting.append(sock)
             client = Recorded("c2s")
-            says = "Connection refused" if kind == "nobody" else "no answer came"
+            says = "Connection refused" if kind == "nobody" else "the server did not answer"
             with pytest.raises(PeerError, match=f"Cannot connect to tcp .*: {says}"):
-                await peers_tcp.call(client.peers, *full.getsockname())
+                await peers_tcp.connect(client.peers, *full.getsockname())
             assert not client.items
             for sock in waiting:
                 sock.close()
@@ -174,12 +182,12 @@ def test_a_half_closed_connection_still_hears() -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
-        number = await peers_tcp.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        number = await peers_tcp.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
         came = await server.happens()
         client.peers.half_close(number)
-        assert await server.happens() == Gone(came.connection, "has hung up")
-        server.peers.say(came.connection, b"still here")
-        assert await client.happens() == Said(number, b"still here")
+        assert await server.happens() == Disconnected(came.connection, "has hung up")
+        server.peers.send(came.connection, b"still here")
+        assert await client.happens() == DataReceived(number, b"still here")
         server.peers.close()
         client.peers.close()
 
@@ -190,10 +198,10 @@ def test_a_reset_is_told_from_an_end() -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
         address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
-        number = await peers_tcp.call(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        number = await peers_tcp.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
         came = await server.happens()
         client.peers.reset(number)
-        assert await server.happens() == Gone(came.connection, RESET)
+        assert await server.happens() == Disconnected(came.connection, RESET)
         assert client.ends == ["reset"]
         server.peers.close()
         client.peers.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import resource
@@ -10,17 +9,17 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-import uvloop
 from processes_and_rows import KIEBITZ, free_port, rows, running
-from test_relay_udp import HOSTS, SECONDS, V4, V6, Echo, Running, eventually, mode_problem, relaying
-from test_relay_udp import ask as ask_udp
-from test_relay_udp import client_of as udp_client_of
-from test_relay_udp import to as to_udp
+from tcp_relays import LOOPS, NewLoop, connect, connected, receive, resident_bytes, serving, to
+from udp_relays import HOSTS, SECONDS, V4, V6, Echo, Running, eventually, mode_problem, relaying
+from udp_relays import ask as ask_udp
+from udp_relays import client_of as udp_client_of
+from udp_relays import to as to_udp
 
 from kiebitz.dissectors.model import Chunk, End, Fault, Transport
 from kiebitz.proxy.forwarder import Forwarder
@@ -28,29 +27,6 @@ from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay import tcp as relay_tcp
 from kiebitz.proxy.relay.endpoints import endpoint_text
 from kiebitz.proxy.relay.modes import Reverse
-
-LOOPS = pytest.mark.parametrize(
-    "new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"]
-)
-MOSTLY_UVLOOP = pytest.mark.parametrize(
-    "new_loop",
-    [uvloop.new_event_loop, pytest.param(asyncio.new_event_loop, marks=pytest.mark.full)],
-    ids=["uvloop", "asyncio"],
-)
-"""For what takes its time, and does not depend on the loop but by mistake."""
-
-NewLoop = Callable[[], asyncio.AbstractEventLoop]
-
-
-@contextmanager
-def serving(family: socket.AddressFamily = V4, port: int = 0) -> Iterator[socket.socket]:
-    """A listening socket; the tests play the server themselves."""
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.settimeout(SECONDS)
-        listener.bind((HOSTS[family], port))
-        listener.listen(4096)
-        yield listener
 
 
 @contextmanager
@@ -64,38 +40,6 @@ def deaf() -> Iterator[socket.socket]:
             waiting.setblocking(False)
             waiting.connect_ex(listener.getsockname())
         yield listener
-
-
-def to(server: socket.socket, family: socket.AddressFamily = V4) -> Reverse:
-    host, port = server.getsockname()[:2]
-    return Reverse("tcp", host, port, HOSTS[family], 0)
-
-
-def connect(relay: Running, family: socket.AddressFamily = V4) -> socket.socket:
-    client = socket.socket(family, socket.SOCK_STREAM)
-    client.settimeout(SECONDS)
-    client.connect(relay.address())
-    return client
-
-
-@contextmanager
-def connected(
-    relay: Running, server: socket.socket, family: socket.AddressFamily = V4
-) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A client's socket and the server's, with the relay between them."""
-    with connect(relay, family) as client:
-        there, _ = server.accept()
-        with there:
-            there.settimeout(SECONDS)
-            yield client, there
-
-
-def receive(sock: socket.socket, count: int) -> bytes:
-    """So many bytes, or what came before the end."""
-    data = b""
-    while len(data) < count and (piece := sock.recv(count - len(data))):
-        data += piece
-    return data
 
 
 def until_end(sock: socket.socket) -> bytes:
@@ -321,7 +265,7 @@ def test_a_slow_reader_slows_its_peer_and_fills_no_memory(
     ):
         reader, writer = (client, there) if slow == "client" else (there, client)
         block = b"x" * (1 << 20)
-        before = _resident_bytes()
+        before = resident_bytes()
         writer.setblocking(False)
         sent, stuck_since = 0, time.monotonic()
         while time.monotonic() - stuck_since < 0.5:
@@ -331,7 +275,7 @@ def test_a_slow_reader_slows_its_peer_and_fills_no_memory(
                 stuck_since = time.monotonic()
             except BlockingIOError:
                 time.sleep(0.005)
-        assert _resident_bytes() - before < 4 << 20
+        assert resident_bytes() - before < 4 << 20
         # The other direction is not slowed by it.
         for _ in range(20):
             reader.sendall(b"!DRAN\n0\n!END\n")
@@ -343,10 +287,6 @@ def test_a_slow_reader_slows_its_peer_and_fills_no_memory(
         assert writer.recv(1) == b""
     assert len(journaled(relay, "c2s" if slow == "server" else "s2c")) == sent
     assert ends(relay) == ["closed"]
-
-
-def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 @LOOPS
@@ -364,7 +304,7 @@ def test_a_target_that_refuses(tmp_path: Path, new_loop: NewLoop) -> None:
             assert there.recv(100) == b""
     assert {code for code, _ in relay.notices} == {"refused"}
     assert relay.notices[0][1].endswith(
-        f" to 127.0.0.1:{mode.port}: nobody listens on that port. The connection was closed."
+        f" to 127.0.0.1:{mode.port}: no program listens on that port. The connection was closed."
     )
     assert [(fault.direction, fault.offset, fault.code) for fault in faults(relay)] == [
         ("c2s", 0, "refused")
@@ -397,7 +337,7 @@ def test_a_target_that_does_not_answer(
         client.sendall(b"unheard")
         with pytest.raises(ConnectionResetError):
             client.recv(100)
-    assert [(fault.code, fault.text) for fault in faults(relay)] == [("timeout", "no answer came")]
+    assert [(fault.code, fault.text) for fault in faults(relay)] == [("timeout", "the server did not answer")]
     assert ends(relay) == ["refused"]
     assert journaled(relay, "c2s") == b""
 
@@ -452,7 +392,7 @@ def test_clients_beyond_the_limit_are_turned_away(tmp_path: Path) -> None:
             assert there_c.recv(100) == b"a place is free"
     assert {code for code, _ in relay.notices} == {"max-connections"}
     assert len(relay.notices) == 3
-    assert "it has 2 connections. Allow more with --max-connections." in relay.notices[0][1]
+    assert "it has 2 connections. Raise the limit with --max-connections." in relay.notices[0][1]
     assert len(ends(relay)) == 3
 
 
@@ -473,7 +413,7 @@ def test_a_low_limit_of_open_files_lowers_the_limit_of_connections(
     first, last = relay.notices
     assert first[0] == "open-files"
     assert "allows this process 74 open files" in first[1]
-    assert "4 connections at once instead of 1000" in first[1]
+    assert "4 connections at most, not 1000" in first[1]
     assert last[0] == "max-connections"
 
 

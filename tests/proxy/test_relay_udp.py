@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,146 +17,14 @@ from typing import ClassVar
 
 import pytest
 import uvloop
+from udp_relays import SECONDS, V4, V6, Echo, ask, client_of, eventually, mode_problem, name, relaying, to
 
-from kiebitz.dissectors.model import Chunk, End, Fault, Item
+from kiebitz.dissectors.model import Chunk, End, Fault
 from kiebitz.proxy.forwarder import Forwarder
-from kiebitz.proxy.journal.follower import follow
 from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.relay.endpoints import RelayError, endpoint_text, resolve
-from kiebitz.proxy.relay.modes import Mode, Reverse, parse_mode
-from kiebitz.proxy.relay.tcp import TcpRelay
-from kiebitz.proxy.relay.udp import UdpRelay
-
-SECONDS = 60.0
-"""How long anything may take before a test fails."""
-
-V4, V6 = socket.AF_INET, socket.AF_INET6
-HOSTS = {V4: "127.0.0.1", V6: "::1"}
-
-
-def eventually(true: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
-
-
-class Echo:
-    """A server that sends everything back, and remembers from where it came."""
-
-    def __init__(self, family: socket.AddressFamily = V4, port: int = 0) -> None:
-        self.socket = socket.socket(family, socket.SOCK_DGRAM)
-        self.socket.bind((HOSTS[family], port))
-        self.port: int = self.socket.getsockname()[1]
-        self.name = endpoint_text(self.socket.getsockname())
-        self.came: list[tuple[bytes, tuple[str, int]]] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while True:
-            data, address = self.socket.recvfrom(65_535)
-            if data == b"stop the server":
-                return
-            self.came.append((data, address))
-            self.socket.sendto(data, address)
-
-    def __enter__(self) -> Echo:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with socket.socket(self.socket.family, socket.SOCK_DGRAM) as own:
-            own.sendto(b"stop the server", self.socket.getsockname())
-        self._thread.join(SECONDS)
-        self.socket.close()
-
-
-class Running:
-    """A forwarder in a thread. After `stop`, `items` is what its journal holds."""
-
-    def __init__(self, directory: Path, loop: asyncio.AbstractEventLoop, forwarder: Forwarder) -> None:
-        self.notices: list[tuple[str, str]] = []
-        self.directory = directory
-        self.forwarder = forwarder
-        self.items: list[Item] = []
-        self.loop = loop
-        self.thread = threading.Thread(target=loop.run_until_complete, args=(forwarder.run(),), daemon=True)
-        self.thread.start()
-
-    def address(self, relay: int = 0) -> tuple[str, int]:
-        running = self.forwarder.relays[relay]
-        assert isinstance(running, TcpRelay | UdpRelay)
-        host, _, port = running.address.rpartition(":")
-        return host.strip("[]"), int(port)
-
-    def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.forwarder.stop)
-        self.thread.join(SECONDS)
-        assert not self.thread.is_alive()
-        self.loop.close()
-        reader = JournalReader(self.directory)
-        while batch := reader.read():
-            self.items += batch
-        reader.close()
-
-    def chunks(self, direction: str, client: str) -> list[Chunk]:
-        return [
-            item
-            for item in self.items
-            if isinstance(item, Chunk) and item.direction == direction and item.stream.client == client
-        ]
-
-
-@contextmanager
-def relaying(
-    directory: Path,
-    *modes: Mode,
-    new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
-    idle_seconds: float = 600.0,
-    max_clients: int = 4096,
-    max_connections: int = 4096,
-    keep_source: bool = False,
-) -> Iterator[Running]:
-    notices: list[tuple[str, str]] = []
-    forwarder = Forwarder(
-        modes,
-        JournalWriter(directory / "journal", on_trouble=lambda text: notices.append(("journal", text))),
-        on_notice=lambda code, text: notices.append((code, text)),
-        idle_seconds=idle_seconds,
-        max_clients=max_clients,
-        max_connections=max_connections,
-        keep_source=keep_source,
-    )
-    running = Running(directory / "journal", new_loop(), forwarder)
-    running.notices = notices
-    try:
-        yield running
-    finally:
-        running.stop()
-
-
-def to(server: Echo, family: socket.AddressFamily = V4) -> Reverse:
-    """A mode that relays to `server` and listens on any port of `family`."""
-    return Reverse("udp", HOSTS[server.socket.family], server.port, HOSTS[family], 0)
-
-
-@contextmanager
-def client_of(relay: tuple[str, int], family: socket.AddressFamily = V4) -> Iterator[socket.socket]:
-    with socket.socket(family, socket.SOCK_DGRAM) as client:
-        client.settimeout(SECONDS)
-        client.bind((HOSTS[family], 0))
-        client.connect(relay)
-        yield client
-
-
-def ask(client: socket.socket, data: bytes) -> bytes:
-    client.send(data)
-    return client.recv(65_535)
-
-
-def name(client: socket.socket) -> str:
-    return endpoint_text(client.getsockname())
+from kiebitz.proxy.relay.endpoints import RelayError, resolve
+from kiebitz.proxy.relay.modes import parse_mode
 
 
 @pytest.mark.parametrize(
@@ -290,7 +157,7 @@ def test_a_server_that_is_not_there_yet(
             for _ in range(3):
                 assert ask(client, b"still") == b"still"
     assert {code for code, _ in relay.notices} == {"port-unreachable"}
-    assert "nobody listens on that port" in relay.notices[0][1]
+    assert "no program listens on that port" in relay.notices[0][1]
     faults = [item for item in relay.items if isinstance(item, Fault)]
     assert [(fault.direction, fault.code, fault.offset) for fault in faults] == [
         ("c2s", "port-unreachable", 8),
@@ -393,16 +260,6 @@ def test_no_more_sockets_is_said_and_survived(tmp_path: Path, monkeypatch: pytes
     assert "Too many open files" in relay.notices[0][1]
 
 
-def mode_problem(spec: str, directory: Path) -> str:
-    with pytest.raises(RelayError) as refusal:
-        Forwarder(
-            [parse_mode(spec)],
-            JournalWriter(directory, on_trouble=print),
-            on_notice=lambda code, text: None,
-        )
-    return str(refusal.value)
-
-
 def test_why_it_cannot_start(tmp_path: Path) -> None:
     with Echo() as other:
         taken = f"reverse:udp://127.0.0.1:9@{other.port}"
@@ -465,7 +322,7 @@ from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay.modes import parse_mode
 from kiebitz.proxy.journal.follower import start_child
 from kiebitz.proxy.forwarder import Forwarder, run_relay
-from test_relay_udp import keep_chunks
+from udp_relays import keep_chunks
 
 def main():
     directory, spec, recorder = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -480,15 +337,6 @@ def main():
 if __name__ == "__main__":
     main()
 """
-
-
-def keep_chunks(journal: Path, kept: Path) -> None:
-    """A recorder: writes all data to one file, and at the end how the journal ended."""
-    reader = JournalReader(journal)
-    with kept.open("wb", buffering=0) as file:
-        for items in follow(reader):
-            file.write(b"".join(item.data for item in items if isinstance(item, Chunk)))
-        file.write(b" stopped" if reader.stopped else b" killed")
 
 
 @contextmanager

@@ -13,19 +13,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from networks import may_capture
 
 from kiebitz.proxy.capture import live as sniff
 from kiebitz.proxy.capture.live import Sniffer, SniffError
 from kiebitz.proxy.capture.packets import PacketDecoder, endpoints
-
-
-def may_capture() -> bool:
-    try:
-        socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
-    except (AttributeError, OSError):
-        return False
-    return True
-
 
 needs_rights = pytest.mark.skipif(
     not may_capture(), reason="capturing needs Linux and the right to it (CAP_NET_RAW)"
@@ -103,7 +95,8 @@ def test_interface_that_is_not_there() -> None:
     with pytest.raises(SniffError) as caught:
         Sniffer(names[0] + "x")
     assert str(caught.value) == (
-        f"there is no network interface {names[0]}x; did you mean {names[0]}? There are: {', '.join(names)}"
+        f"there is no network interface {names[0]}x; did you mean {names[0]}? "
+        f"Available are: {', '.join(names)}"
     )
 
 

@@ -19,11 +19,10 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
-from maexchen_programs import Server, play
+from maexchen_programs import NAMES, Server, play, players_of
 from processes_and_rows import KIEBITZ, PATIENCE_S, rows, story, until
 from strength import a_few
 from tcp_segments import handshake, sent, write_pcap
-from test_live import NAMES, players_of
 
 from kiebitz.proxy.capture.files import CaptureError
 from kiebitz.proxy.capture.pipe import CapturePipe

@@ -12,12 +12,12 @@ from command import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from test_journal import plain
+from tcp_segments import plain
 
 from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
-from kiebitz.proxy.taps.consumer import Arrived, Position
+from kiebitz.proxy.taps.consumer import MessagePosition, ReceivedMessage
 from kiebitz.proxy.taps.merger import LOST_NS, MAX_HELD, WAIT_NS, Merger
-from kiebitz.proxy.taps.publisher import Batches
+from kiebitz.proxy.taps.publisher import BatchBuilder
 from kiebitz.proxy.taps.wire_format import (
     VERSION,
     Batch,
@@ -25,8 +25,8 @@ from kiebitz.proxy.taps.wire_format import (
     TapError,
     decode,
     encode,
-    item_of,
-    seen_from_afar,
+    rewrite_loopback,
+    to_item,
 )
 
 NOON_NS = 1_795_000_000_000_000_000
@@ -74,20 +74,20 @@ def _items(stream: Stream) -> st.SearchStrategy[Item]:
 @settings(max_examples=times(1000, quick=25))
 @given(STREAMS.flatmap(lambda stream: st.lists(_items(stream), min_size=1, max_size=8)))
 def test_each_item_comes_out_as_it_went_in(items: list[Item]) -> None:
-    (batch,) = Batches("lab", "r1", 5).of(items)
+    (batch,) = BatchBuilder("lab", "r1", 5).batches(items)
     read = decode(encode(batch))
     assert read == batch
     assert read.first == 5
     stream = items[0].stream
-    assert [plain(item_of(record, stream, 0)) for record in read.items] == [plain(item) for item in items]
+    assert [plain(to_item(record, stream, 0)) for record in read.items] == [plain(item) for item in items]
 
 
 def test_a_text_of_any_length_is_taken_as_far_as_it_is_published() -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9", NOON_NS)
     fault = Fault(stream, "c2s", NOON_NS, 0, "odd", "t" * 5000, expected="e" * 5000)
-    (batch,) = Batches("lab", "r1", 0).of([fault])
+    (batch,) = BatchBuilder("lab", "r1", 0).batches([fault])
     (record,) = decode(encode(batch)).items
-    assert plain(item_of(record, stream, 0)) == plain(
+    assert plain(to_item(record, stream, 0)) == plain(
         Fault(stream, "c2s", NOON_NS, 0, "odd", "t" * 4096, expected="e" * 4096)
     )
 
@@ -136,22 +136,22 @@ def test_the_form_is_what_is_documented() -> None:
     ("data", "words"),
     [
         (changed(0, 2), "version 2 of the form"),
-        (changed(1, "lab.other"), "no batch"),
-        (changed(1, "\x1b[2J"), "no batch"),
-        (changed(3, -1), "no batch"),
-        (changed(3, 1 << 63), "no batch"),
-        (changed(6, 0, 2, "localhost:5"), "an address is none"),
-        (changed(6, 0, 2, "999.0.0.1:5"), "no batch"),
-        (changed(6, 0, 3, "127.0.0.1:99999"), "a port is none"),
-        (changed(6, []), "of stream 1 nothing is said"),
-        (changed(6, [SOUND[6][0]] * 513), "no batch"),
-        (changed(7, SOUND[7] * 513), "no batch"),
-        (changed(7, 0, 0, 9), "no batch"),
-        (changed(7, 0, 5, b"x" * ((256 << 10) + 1)), "no batch"),
-        (changed(7, 0, [5, 1, NOON_NS, "bored"]), "a stream ends for no known reason"),
-        (changed(7, 0, [3, 1, 0, 1, 0, "NO CODE", "", 0, "network", "network", None, "note"]), "no batch"),
-        (changed(7, 0, [4, 1, 0, 1, 0, 0, "drop", "r", None, None, None, "[1]"]), "no batch"),
-        (b"\x91" * 100_000, "no batch"),
+        (changed(1, "lab.other"), "not a batch"),
+        (changed(1, "\x1b[2J"), "not a batch"),
+        (changed(3, -1), "not a batch"),
+        (changed(3, 1 << 63), "not a batch"),
+        (changed(6, 0, 2, "localhost:5"), "an address is invalid"),
+        (changed(6, 0, 2, "999.0.0.1:5"), "not a batch"),
+        (changed(6, 0, 3, "127.0.0.1:99999"), "a port is invalid"),
+        (changed(6, []), "stream 1 is not described"),
+        (changed(6, [SOUND[6][0]] * 513), "not a batch"),
+        (changed(7, SOUND[7] * 513), "not a batch"),
+        (changed(7, 0, 0, 9), "not a batch"),
+        (changed(7, 0, 5, b"x" * ((256 << 10) + 1)), "not a batch"),
+        (changed(7, 0, [5, 1, NOON_NS, "bored"]), "a stream ends for an unknown reason"),
+        (changed(7, 0, [3, 1, 0, 1, 0, "NO CODE", "", 0, "network", "network", None, "note"]), "not a batch"),
+        (changed(7, 0, [4, 1, 0, 1, 0, 0, "drop", "r", None, None, None, "[1]"]), "not a batch"),
+        (b"\x91" * 100_000, "not a batch"),
     ],
 )
 def test_what_no_tap_writes_is_refused(data: bytes, words: str) -> None:
@@ -160,10 +160,10 @@ def test_what_no_tap_writes_is_refused(data: bytes, words: str) -> None:
 
 
 def test_loopback_is_another_one_on_each_machine() -> None:
-    assert seen_from_afar("127.0.0.1:9000", 0) == "127.0.0.1:9000"
-    assert seen_from_afar("127.0.0.1:9000", 3) == "127.0.3.1:9000"
-    assert seen_from_afar("[::1]:9000", 300) == "127.1.44.6:9000"
-    assert seen_from_afar("192.168.1.5:9000", 3) == "192.168.1.5:9000"
+    assert rewrite_loopback("127.0.0.1:9000", 0) == "127.0.0.1:9000"
+    assert rewrite_loopback("127.0.0.1:9000", 3) == "127.0.3.1:9000"
+    assert rewrite_loopback("[::1]:9000", 300) == "127.1.44.6:9000"
+    assert rewrite_loopback("192.168.1.5:9000", 3) == "192.168.1.5:9000"
 
 
 # Putting together.
@@ -182,8 +182,8 @@ class Desk:
         self.sequence += 1
         stored_ns = NOON_NS + round(at_ms * 1e6)
         sent = msgspec.structs.replace(batch, sent_ns=stored_ns + round(ahead_ms * 1e6))
-        position = Position(1, self.sequence)
-        self.merger.take(Arrived(position, tap or batch.tap, encode(sent), stored_ns, 0))
+        position = MessagePosition(1, self.sequence)
+        self.merger.feed(ReceivedMessage(position, tap or batch.tap, encode(sent), stored_ns, 0))
 
     def ready(self, at_ms: float) -> list[str]:
         """What is given out by then, as text."""
@@ -202,7 +202,7 @@ def said(tap: str, first: int, *words: tuple[float, str], until_ms: float = 0, o
         items.append(Chunk(stream, "c2s", NOON_NS + round(at_ms * 1e6), offset, word.encode()))
         offset += len(word)
     until_ns = NOON_NS + round(until_ms * 1e6) if until_ms else 0
-    (batch,) = Batches(tap, "r1", first).of(items, until_ns)
+    (batch,) = BatchBuilder(tap, "r1", first).batches(items, until_ns)
     return batch
 
 
@@ -240,9 +240,7 @@ def test_clocks_that_differ_are_set_right() -> None:
     desk.take(said("b", 0, (15, "two"), until_ms=100), 25)
     items = desk.merger.ready(NOON_NS + 30_000_000)
     assert shown(items) == ["one", "two"]
-    assert (
-        "the clock of the tap a is 5.0 s ahead of the server's; its times are corrected by that" in desk.told
-    )
+    assert "the clock of the tap a is 5.0 s ahead of the server's; its times are corrected" in desk.told
     # By the message that was quickest.
     assert items[0].ts_ns == NOON_NS + 12_000_000
 
@@ -259,10 +257,10 @@ def test_what_comes_too_early_waits_for_what_is_before_it() -> None:
     desk = Desk()
     desk.take(said("a", 1, (2, "two"), offset=3), 10)
     assert desk.ready(20) == []
-    assert desk.merger.recorded_to() == Position(1, 0)
+    assert desk.merger.recorded_to() == MessagePosition(1, 0)
     desk.take(said("a", 0, (1, "one")), 30)
     assert desk.ready(40) == ["one", "two"]
-    assert desk.merger.recorded_to() == Position(1, 2)
+    assert desk.merger.recorded_to() == MessagePosition(1, 2)
 
 
 def test_what_never_comes_is_a_gap_of_known_length() -> None:
@@ -273,7 +271,7 @@ def test_what_never_comes_is_a_gap_of_known_length() -> None:
     assert shown(items) == ["one", "gap", "three"]
     assert isinstance(items[1], Gap)
     assert (items[1].offset, items[1].length) == (3, 3)
-    assert "of the tap a items 2 to 2 are lost: JetStream does not have them" in desk.told
+    assert "items 2 to 2 of the tap a are lost: JetStream does not have them" in desk.told
 
 
 def test_little_waits_for_what_never_comes() -> None:
@@ -285,7 +283,7 @@ def test_little_waits_for_what_never_comes() -> None:
 
 def test_nobody_speaks_for_another_tap() -> None:
     desk = Desk()
-    with pytest.raises(TapError, match="it says that it is of the tap a"):
+    with pytest.raises(TapError, match="it names another tap, a"):
         desk.take(said("a", 0, (1, "one")), 10, tap="mallory")
 
 

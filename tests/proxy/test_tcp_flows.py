@@ -9,13 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from tcp_segments import CLIENT, MILLISECOND, SECOND, SERVER, Sent, check_order, flow, handshake, sent, told
+from tcp_segments import (
+    CLIENT,
+    MILLISECOND,
+    RUBBISH,
+    SECOND,
+    SERVER,
+    TIMES,
+    Sent,
+    by_word,
+    cases,
+    check_order,
+    handshake,
+    sent,
+    told,
+)
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Item
 from kiebitz.proxy.capture.packets import Segment, endpoints
 from kiebitz.proxy.flows import tcp as tcp_conversations
-from kiebitz.proxy.flows.server_detection import Orient
-from kiebitz.proxy.flows.tcp import TcpConversations
+from kiebitz.proxy.flows.server_detection import DirectionDetector
+from kiebitz.proxy.flows.tcp import TcpFlows
 
 END_MS = 10_000_000
 
@@ -24,19 +38,17 @@ def cannot_tell(data: bytes, source: str, destination: str) -> Direction | None:
     return None
 
 
-def by_word(data: bytes, source: str, destination: str) -> Direction | None:
-    words: dict[bytes, Direction] = {b"HELLO": "c2s", b"WELCOME": "s2c"}
-    return next((direction for word, direction in words.items() if word in data), None)
-
-
 def conversations(
-    orient: Orient = cannot_tell, ports: Iterable[int] = (), streams: int = 100
-) -> TcpConversations:
-    return TcpConversations(itertools.count(1), orient, frozenset(ports), max_streams=streams)
+    orient: DirectionDetector = cannot_tell, ports: Iterable[int] = (), streams: int = 100
+) -> TcpFlows:
+    return TcpFlows(itertools.count(1), orient, frozenset(ports), max_streams=streams)
 
 
 def items_of(
-    segments: Iterable[Sent], orient: Orient = cannot_tell, ports: Iterable[int] = (), streams: int = 100
+    segments: Iterable[Sent],
+    orient: DirectionDetector = cannot_tell,
+    ports: Iterable[int] = (),
+    streams: int = 100,
 ) -> list[Item]:
     """What comes of segments, up to an end at END_MS."""
     sorter = conversations(orient, ports, streams)
@@ -48,348 +60,142 @@ def items_of(
     return items
 
 
-c, s = "c", "s"
 HELLO = sent(1, "c", "PA", b"hello")
-CASES: list[tuple[str, list[Sent], list[str]]] = [
-    (
-        "a whole connection",
-        [
-            *handshake(),
-            sent(1, "s", "PA", b"welcome"),
-            sent(2, "c", "A", ack=7),
-            sent(3, "c", "PA", b"hi", ack=7),
-            sent(4, "s", "A", at=7, ack=2),
-            sent(5, "c", "FA", at=2, ack=7),
-            sent(6, "s", "FA", at=7, ack=3),
-            sent(7, "c", "A", at=3, ack=8),
-        ],
-        ["1 s2c @0 welcome", "1 c2s @0 hi", "1 closed 6"],
-    ),
-    (
-        "an answer to what is missing comes after the gap",
-        [
-            *handshake(),
-            sent(1, "s", "PA", b"he"),
-            sent(2, "s", "PA", b"e?", at=7),
-            sent(3, "c", "A", ack=9),
-            sent(4, "c", "PA", b"I am", ack=9),
-            sent(5, "s", "PA", b"!", at=9, ack=4),
-        ],
-        [
-            "1 s2c @0 he",
-            "1 s2c @2 gap 5",
-            "1 s2c @7 e?",
-            "1 c2s @0 I am",
-            "1 s2c @9 !",
-            f"1 end {END_MS}",
-        ],
-    ),
-    (
-        "FIN with data, half-close",
-        [
-            *handshake(),
-            sent(1, "c", "FPA", b"bye"),
-            sent(2, "s", "A", ack=4),
-            sent(60_000, "s", "PA", b"still here", ack=4),
-            sent(60_001, "s", "FA", at=10, ack=4),
-        ],
-        ["1 c2s @0 bye", "1 s2c @0 still here", "1 closed 60001"],
-    ),
-    (
-        "both FINs at once",
-        [*handshake(), sent(1, "c", "FA"), sent(1, "s", "FA"), sent(2, "c", "A", at=1, ack=1)],
-        ["1 closed 1"],
-    ),
-    (
-        "FIN before the data it follows",
-        [*handshake(), sent(1, "s", "FA"), sent(2, "c", "FA", at=5), HELLO],
-        ["1 c2s @0 hello", "1 closed 1"],
-    ),
-    (
-        "FIN sent again, late data and a RST after the end",
-        [
-            *handshake(),
-            sent(1, "c", "FPA", b"a"),
-            sent(2, "s", "FA", ack=2),
-            sent(3, "c", "FPA", b"a"),
-            sent(4, "s", "PA", b"late", at=1),
-            sent(5, "c", "R", at=2),
-        ],
-        ["1 c2s @0 a", "1 closed 2"],
-    ),
-    ("reset", [*handshake(), HELLO, sent(2, "s", "RA", ack=5)], ["1 c2s @0 hello", "1 reset 2"]),
-    (
-        "reset by who has been acknowledged",
-        [*handshake(), HELLO, sent(2, "s", "A", ack=5), sent(3, "c", "R", at=5)],
-        ["1 c2s @0 hello", "1 reset 3"],
-    ),
-    (
-        "a RST out of the window",
-        [
-            *handshake(),
-            HELLO,
-            sent(2, "s", "A", ack=5, window=100),
-            sent(3, "c", "R", at=106),
-            sent(3, "c", "R", at=3),
-            sent(4, "c", "PA", b"!", at=5),
-        ],
-        ["1 c2s @0 hello", "1 c2s @5 !", f"1 end {END_MS}"],
-    ),
-    (
-        "a RST in a scaled window",
-        [
-            sent(0, "c", "S", scale=7),
-            sent(0, "s", "SA", scale=2),
-            HELLO,
-            sent(2, "s", "A", ack=5, window=100),
-            sent(3, "c", "R", at=5 + 401),
-            sent(4, "c", "R", at=5 + 400),
-        ],
-        ["1 c2s @0 hello", "1 reset 4"],
-    ),
-    ("refused", [sent(0, "c", "S"), sent(1, "s", "RA")], ["1 c2s @0 refused 0", "1 refused 1"]),
-    (
-        "refused again and again, then taken",
-        [
-            sent(0, "c", "S"),
-            sent(1, "s", "RA"),
-            sent(2, "c", "S"),
-            sent(3, "s", "RA"),
-            sent(4, "c", "S"),
-            sent(5, "s", "SA"),
-            sent(6, "c", "PA", b"in"),
-        ],
-        ["1 c2s @0 refused 0", "1 refused 1", "2 c2s @0 in", f"2 end {END_MS}"],
-    ),
-    ("a refusal of something else", [sent(0, "c", "S"), sent(1, "s", "RA", ack=70_000)], []),
-    ("half open", [sent(0, "c", "S"), sent(1000, "c", "S"), sent(3000, "s", "SA")], []),
-    ("half open, taken back", [sent(0, "c", "S"), sent(1, "s", "SA"), sent(2, "c", "R")], []),
-    ("nothing said", handshake(), [f"1 end {END_MS}"]),
-    (
-        "data with the SYN",
-        [
-            sent(0, "c", "S", b"early"),
-            sent(1, "s", "SA", ack=5),
-            sent(2, "c", "A", at=5),
-            sent(3, "c", "PA", b"later", at=5),
-        ],
-        ["1 c2s @0 early", "1 c2s @5 later", f"1 end {END_MS}"],
-    ),
-    (
-        "data with the SYN, sent again",
-        [sent(0, "c", "S", b"early"), sent(1, "s", "SA"), sent(2, "c", "PA", b"early")],
-        ["1 c2s @0 early", f"1 end {END_MS}"],
-    ),
-    (
-        "SYN and SYN-ACK sent again",
-        [
-            sent(0, "c", "S"),
-            sent(1, "c", "S"),
-            sent(2, "s", "SA"),
-            sent(3, "s", "SA"),
-            HELLO,
-            sent(4, "s", "SA"),
-        ],
-        ["1 c2s @0 hello", f"1 end {END_MS}"],
-    ),
-    (
-        "the SYN comes late",
-        [sent(0, "s", "SA"), HELLO, sent(2, "c", "S"), sent(3, "s", "PA", b"hi", ack=5)],
-        ["1 c2s @0 hello", "1 s2c @0 hi", f"1 end {END_MS}"],
-    ),
-    (
-        "the SYN-ACK tells where the client began",
-        [sent(0, "s", "SA"), sent(1, "c", "PA", b"lo", at=3), sent(2, "s", "A", ack=5)],
-        ["1 c2s @0 gap 3", "1 c2s @3 lo", f"1 end {END_MS}"],
-    ),
-    (
-        "without the SYN-ACK",
-        [sent(0, "c", "S"), sent(1, "c", "A"), sent(2, "s", "PA", b"hi"), HELLO],
-        ["1 s2c @0 gap ?", "1 s2c @0 hi", "1 c2s @0 hello", f"1 end {END_MS}"],
-    ),
-    (
-        "from the middle",
-        [sent(0, "c", "PA", b"lo", at=3), sent(1, "s", "PA", b"me", at=5), sent(9000, "s", "A", at=7)],
-        ["1 c2s @0 gap ?", "1 c2s @0 lo", "1 s2c @0 gap ?", "1 s2c @0 me", f"1 end {END_MS}"],
-    ),
-    ("from after the end", [sent(0, "c", "A", at=3), sent(1, "s", "FA"), sent(2, "c", "R")], []),
-    (
-        "keep-alives",
-        [
-            *handshake(),
-            HELLO,
-            sent(2, "s", "A", ack=5),
-            sent(75_000, "c", "A", at=4, ack=0),
-            sent(75_001, "c", "A", b"\0", at=4),
-            sent(75_002, "s", "A", b"\0", at=-1, ack=5),
-            sent(75_003, "c", "PA", b"!", at=5),
-        ],
-        ["1 c2s @0 hello", "1 c2s @5 !", f"1 end {END_MS}"],
-    ),
-    (
-        "zero-window probes",
-        [
-            *handshake(),
-            HELLO,
-            sent(2, "s", "A", ack=5, window=0),
-            sent(3, "c", "A", b"w", at=5),
-            sent(4, "s", "A", ack=5, window=0),
-            sent(5, "c", "A", b"w", at=5),
-            sent(6, "s", "A", ack=5, window=500),
-            sent(7, "c", "PA", b"world", at=5),
-        ],
-        ["1 c2s @0 hello", "1 c2s @5 w", "1 c2s @6 orld", f"1 end {END_MS}"],
-    ),
-    (
-        "reordered",
-        [
-            *handshake(),
-            sent(1, "c", "PA", b"c", at=2),
-            sent(2, "c", "PA", b"b", at=1),
-            sent(3, "c", "A", b"a"),
-        ],
-        ["1 c2s @0 a", "1 c2s @1 b", "1 c2s @2 c", f"1 end {END_MS}"],
-    ),
-    (
-        "sent again with other content",
-        [*handshake(), HELLO, sent(2, "c", "PA", b"heLLo"), sent(3, "c", "PA", b"!", at=5)],
-        ["1 c2s @0 hello", "1 c2s @2 retransmission-differs 2", "1 c2s @5 !", f"1 end {END_MS}"],
-    ),
-    (
-        "lost, and sent again much later",
-        [
-            *handshake(),
-            sent(1, "c", "PA", b"world", at=5),
-            sent(2, "s", "A"),
-            sent(9000, "s", "A"),
-            sent(20_000, "c", "PA", b"hello"),
-        ],
-        ["1 c2s @0 hello", "1 c2s @5 world", f"1 end {END_MS}"],
-    ),
-    (
-        "lost by the capture",
-        [
-            *handshake(),
-            sent(1, "c", "PA", b"world", at=5),
-            sent(2, "s", "A", ack=10),
-            sent(100, "c", "PA", b"!", at=10),
-            sent(203, "s", "PA", b"ok", ack=11),
-            sent(300, "c", "PA", b"hello"),
-        ],
-        ["1 c2s @0 gap 5", "1 c2s @5 world", "1 c2s @10 !", "1 s2c @0 ok", f"1 end {END_MS}"],
-    ),
-    (
-        "merely captured late",
-        [
-            *handshake(),
-            sent(1, "c", "PA", b"world", at=5),
-            sent(2, "s", "A", ack=10),
-            sent(200, "c", "PA", b"hello"),
-        ],
-        ["1 c2s @0 hello", "1 c2s @5 world", f"1 end {END_MS}"],
-    ),
-    (
-        "lost in a one-sided capture",
-        [
-            sent(0, "c", "S"),
-            sent(1, "c", "PA", b"a"),
-            sent(2, "c", "PA", b"c", at=2),
-            sent(5001, "c", "PA", b"d", at=3),
-            sent(5002, "c", "PA", b"e", at=4),
-        ],
-        ["1 c2s @0 a", "1 c2s @1 gap 1", "1 c2s @2 c", "1 c2s @3 d", "1 c2s @4 e", f"1 end {END_MS}"],
-    ),
-    (
-        "lost at the end",
-        [*handshake(), HELLO, sent(2, "s", "A", ack=25), sent(3, "s", "R", ack=25)],
-        ["1 c2s @0 hello", "1 c2s @5 gap 20", "1 reset 3"],
-    ),
-    (
-        "lost before the FIN",
-        [*handshake(), sent(1, "c", "FA", at=5), sent(2, "s", "FA", ack=6), sent(300, "c", "A", at=6, ack=1)],
-        ["1 c2s @0 gap 5", "1 closed 300"],
-    ),
-    (
-        "a one-sided end",
-        [
-            sent(0, "c", "S"),
-            sent(1, "c", "FPA", b"bye"),
-            sent(5000, "c", "S", client="10.0.0.2:1"),
-            sent(5051, "c", "S", client="10.0.0.3:1"),
-        ],
-        ["1 c2s @0 bye", "1 closed 5051"],
-    ),
-    (
-        "one side cut by the snap length",
-        [
-            *handshake(),
-            sent(1, "c", "PA", b"he", missing=3),
-            sent(2, "c", "PA", b"", at=5, missing=9),
-            sent(3, "c", "FA", at=14),
-        ],
-        ["1 c2s @0 he", "1 c2s @2 gap 3", "1 c2s @5 gap 9", f"1 end {END_MS}"],
-    ),
-    (
-        "the same ports again",
-        [
-            *handshake(),
-            HELLO,
-            sent(2, "c", "FA", at=5),
-            sent(3, "s", "FA", ack=6),
-            sent(4, "c", "S", isn=3_000_000),
-            sent(5, "s", "SA", isn=7, peer_isn=3_000_000),
-            sent(6, "c", "PA", b"again", isn=3_000_000, peer_isn=7),
-        ],
-        ["1 c2s @0 hello", "1 closed 3", "2 c2s @0 again", f"2 end {END_MS}"],
-    ),
-    (
-        "the same ports again without an end",
-        [
-            *handshake(),
-            HELLO,
-            sent(4, "c", "S", isn=3_000_000),
-            sent(5, "s", "SA", isn=7, peer_isn=3_000_000),
-            sent(6, "c", "PA", b"again", isn=3_000_000, peer_isn=7),
-        ],
-        ["1 c2s @0 hello", "1 reused 4", "2 c2s @0 again", f"2 end {END_MS}"],
-    ),
-    (
-        "the same ports again, of which only the answer is seen",
-        [
-            *handshake(),
-            HELLO,
-            sent(5, "s", "SA", isn=7, peer_isn=3_000_000),
-            sent(6, "c", "PA", b"again", isn=3_000_000, peer_isn=7),
-        ],
-        ["1 c2s @0 hello", "1 reused 5", "2 c2s @0 again", f"2 end {END_MS}"],
-    ),
-    (
-        "the client has forgotten, the server has not (RFC 9293, 3.5.1)",
-        [
-            *handshake(),
-            HELLO,
-            sent(3000, "c", "S", isn=3_000_000),
-            sent(3001, "s", "A", ack=5),
-            sent(3002, "c", "R", at=5),
-            sent(4000, "c", "S", isn=3_000_000),
-            sent(4001, "s", "SA", isn=7, peer_isn=3_000_000),
-            sent(4002, "c", "PA", b"again", isn=3_000_000, peer_isn=7),
-        ],
-        ["1 c2s @0 hello", "1 reused 3000", "2 c2s @0 again", f"2 end {END_MS}"],
-    ),
-    (
-        "flags that nobody sends",
-        [
-            sent(0, "c", "SF"),
-            sent(0, "c", "SR"),
-            *handshake(),
-            sent(1, "c", "SFA", isn=9),
-            sent(1, "c", ""),
-            HELLO,
-        ],
-        ["1 c2s @0 hello", f"1 end {END_MS}"],
-    ),
-]
+CASES: list[tuple[str, list[Sent], list[str]]] = cases(
+    r"""
+a whole connection
+    handshake; 1 s PA 'welcome'; 2 c A ack=7; 3 c PA ack=7 'hi'; 4 s A at=7 ack=2; 5 c FA at=2 ack=7;
+    6 s FA at=7 ack=3; 7 c A at=3 ack=8
+    => 1 s2c @0 welcome | 1 c2s @0 hi | 1 closed 6
+an answer to what is missing comes after the gap
+    handshake; 1 s PA 'he'; 2 s PA at=7 'e?'; 3 c A ack=9; 4 c PA ack=9 'I am'; 5 s PA at=9 ack=4 '!'
+    => 1 s2c @0 he | 1 s2c @2 gap 5 | 1 s2c @7 e? | 1 c2s @0 I am | 1 s2c @9 ! | 1 end END
+FIN with data, half-close
+    handshake; 1 c FPA 'bye'; 2 s A ack=4; 60000 s PA ack=4 'still here'; 60001 s FA at=10 ack=4
+    => 1 c2s @0 bye | 1 s2c @0 still here | 1 closed 60001
+both FINs at once
+    handshake; 1 c FA; 1 s FA; 2 c A at=1 ack=1
+    => 1 closed 1
+FIN before the data it follows
+    handshake; 1 s FA; 2 c FA at=5; 1 c PA 'hello'
+    => 1 c2s @0 hello | 1 closed 1
+FIN sent again, late data and a RST after the end
+    handshake; 1 c FPA 'a'; 2 s FA ack=2; 3 c FPA 'a'; 4 s PA at=1 'late'; 5 c R at=2
+    => 1 c2s @0 a | 1 closed 2
+reset
+    handshake; 1 c PA 'hello'; 2 s RA ack=5
+    => 1 c2s @0 hello | 1 reset 2
+reset by who has been acknowledged
+    handshake; 1 c PA 'hello'; 2 s A ack=5; 3 c R at=5
+    => 1 c2s @0 hello | 1 reset 3
+a RST out of the window
+    handshake; 1 c PA 'hello'; 2 s A ack=5 window=100; 3 c R at=106; 3 c R at=3; 4 c PA at=5 '!'
+    => 1 c2s @0 hello | 1 c2s @5 ! | 1 end END
+a RST in a scaled window
+    0 c S scale=7; 0 s SA scale=2; 1 c PA 'hello'; 2 s A ack=5 window=100; 3 c R at=406; 4 c R at=405
+    => 1 c2s @0 hello | 1 reset 4
+refused
+    0 c S; 1 s RA
+    => 1 c2s @0 refused 0 | 1 refused 1
+refused again and again, then taken
+    0 c S; 1 s RA; 2 c S; 3 s RA; 4 c S; 5 s SA; 6 c PA 'in'
+    => 1 c2s @0 refused 0 | 1 refused 1 | 2 c2s @0 in | 2 end END
+a refusal of something else
+    0 c S; 1 s RA ack=70000
+    =>
+half open
+    0 c S; 1000 c S; 3000 s SA
+    =>
+half open, taken back
+    0 c S; 1 s SA; 2 c R
+    =>
+nothing said
+    handshake
+    => 1 end END
+data with the SYN
+    0 c S 'early'; 1 s SA ack=5; 2 c A at=5; 3 c PA at=5 'later'
+    => 1 c2s @0 early | 1 c2s @5 later | 1 end END
+data with the SYN, sent again
+    0 c S 'early'; 1 s SA; 2 c PA 'early'
+    => 1 c2s @0 early | 1 end END
+SYN and SYN-ACK sent again
+    0 c S; 1 c S; 2 s SA; 3 s SA; 1 c PA 'hello'; 4 s SA
+    => 1 c2s @0 hello | 1 end END
+the SYN comes late
+    0 s SA; 1 c PA 'hello'; 2 c S; 3 s PA ack=5 'hi'
+    => 1 c2s @0 hello | 1 s2c @0 hi | 1 end END
+the SYN-ACK tells where the client began
+    0 s SA; 1 c PA at=3 'lo'; 2 s A ack=5
+    => 1 c2s @0 gap 3 | 1 c2s @3 lo | 1 end END
+without the SYN-ACK
+    0 c S; 1 c A; 2 s PA 'hi'; 1 c PA 'hello'
+    => 1 s2c @0 gap ? | 1 s2c @0 hi | 1 c2s @0 hello | 1 end END
+from the middle
+    0 c PA at=3 'lo'; 1 s PA at=5 'me'; 9000 s A at=7
+    => 1 c2s @0 gap ? | 1 c2s @0 lo | 1 s2c @0 gap ? | 1 s2c @0 me | 1 end END
+from after the end
+    0 c A at=3; 1 s FA; 2 c R
+    =>
+keep-alives
+    handshake; 1 c PA 'hello'; 2 s A ack=5; 75000 c A at=4 ack=0; 75001 c A at=4 '\x00';
+    75002 s A at=-1 ack=5 '\x00'; 75003 c PA at=5 '!'
+    => 1 c2s @0 hello | 1 c2s @5 ! | 1 end END
+zero-window probes
+    handshake; 1 c PA 'hello'; 2 s A ack=5 window=0; 3 c A at=5 'w'; 4 s A ack=5 window=0;
+    5 c A at=5 'w'; 6 s A ack=5 window=500; 7 c PA at=5 'world'
+    => 1 c2s @0 hello | 1 c2s @5 w | 1 c2s @6 orld | 1 end END
+reordered
+    handshake; 1 c PA at=2 'c'; 2 c PA at=1 'b'; 3 c A 'a'
+    => 1 c2s @0 a | 1 c2s @1 b | 1 c2s @2 c | 1 end END
+sent again with other content
+    handshake; 1 c PA 'hello'; 2 c PA 'heLLo'; 3 c PA at=5 '!'
+    => 1 c2s @0 hello | 1 c2s @2 retransmission-differs 2 | 1 c2s @5 ! | 1 end END
+lost, and sent again much later
+    handshake; 1 c PA at=5 'world'; 2 s A; 9000 s A; 20000 c PA 'hello'
+    => 1 c2s @0 hello | 1 c2s @5 world | 1 end END
+lost by the capture
+    handshake; 1 c PA at=5 'world'; 2 s A ack=10; 100 c PA at=10 '!'; 203 s PA ack=11 'ok';
+    300 c PA 'hello'
+    => 1 c2s @0 gap 5 | 1 c2s @5 world | 1 c2s @10 ! | 1 s2c @0 ok | 1 end END
+merely captured late
+    handshake; 1 c PA at=5 'world'; 2 s A ack=10; 200 c PA 'hello'
+    => 1 c2s @0 hello | 1 c2s @5 world | 1 end END
+lost in a one-sided capture
+    0 c S; 1 c PA 'a'; 2 c PA at=2 'c'; 5001 c PA at=3 'd'; 5002 c PA at=4 'e'
+    => 1 c2s @0 a | 1 c2s @1 gap 1 | 1 c2s @2 c | 1 c2s @3 d | 1 c2s @4 e | 1 end END
+lost at the end
+    handshake; 1 c PA 'hello'; 2 s A ack=25; 3 s R ack=25
+    => 1 c2s @0 hello | 1 c2s @5 gap 20 | 1 reset 3
+lost before the FIN
+    handshake; 1 c FA at=5; 2 s FA ack=6; 300 c A at=6 ack=1
+    => 1 c2s @0 gap 5 | 1 closed 300
+a one-sided end
+    0 c S; 1 c FPA 'bye'; 5000 c S client=10.0.0.2:1; 5051 c S client=10.0.0.3:1
+    => 1 c2s @0 bye | 1 closed 5051
+one side cut by the snap length
+    handshake; 1 c PA missing=3 'he'; 2 c PA at=5 missing=9; 3 c FA at=14
+    => 1 c2s @0 he | 1 c2s @2 gap 3 | 1 c2s @5 gap 9 | 1 end END
+the same ports again
+    handshake; 1 c PA 'hello'; 2 c FA at=5; 3 s FA ack=6; 4 c S isn=3000000;
+    5 s SA isn=7 peer_isn=3000000; 6 c PA isn=3000000 peer_isn=7 'again'
+    => 1 c2s @0 hello | 1 closed 3 | 2 c2s @0 again | 2 end END
+the same ports again without an end
+    handshake; 1 c PA 'hello'; 4 c S isn=3000000; 5 s SA isn=7 peer_isn=3000000;
+    6 c PA isn=3000000 peer_isn=7 'again'
+    => 1 c2s @0 hello | 1 reused 4 | 2 c2s @0 again | 2 end END
+the same ports again, of which only the answer is seen
+    handshake; 1 c PA 'hello'; 5 s SA isn=7 peer_isn=3000000; 6 c PA isn=3000000 peer_isn=7 'again'
+    => 1 c2s @0 hello | 1 reused 5 | 2 c2s @0 again | 2 end END
+the client has forgotten, the server has not (RFC 9293, 3.5.1)
+    handshake; 1 c PA 'hello'; 3000 c S isn=3000000; 3001 s A ack=5; 3002 c R at=5;
+    4000 c S isn=3000000; 4001 s SA isn=7 peer_isn=3000000; 4002 c PA isn=3000000 peer_isn=7 'again'
+    => 1 c2s @0 hello | 1 reused 3000 | 2 c2s @0 again | 2 end END
+flags that nobody sends
+    0 c SF; 0 c SR; handshake; 1 c SFA isn=9; 1 c -; 1 c PA 'hello'
+    => 1 c2s @0 hello | 1 end END
+""",
+    END_MS,
+)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +212,7 @@ def test_cases(segments: list[Sent], expected: list[str]) -> None:
 
 LOW, HIGH = "10.0.0.1:700", "10.0.0.9:9000"
 WORDS = b"...HELLO..."
-ORIENTATIONS: list[tuple[str, list[Sent], Orient, tuple[int, ...], list[tuple[str, str]]]] = [
+ORIENTATIONS: list[tuple[str, list[Sent], DirectionDetector, tuple[int, ...], list[tuple[str, str]]]] = [
     # The client's port is lower here, so that nothing but evidence makes the higher one the server's.
     ("the lower port", [sent(0, "c", "A", b"x", client=LOW)], cannot_tell, (), [(HIGH, LOW)]),
     (
@@ -496,7 +302,7 @@ ORIENTATIONS: list[tuple[str, list[Sent], Orient, tuple[int, ...], list[tuple[st
     ids=[case[0] for case in ORIENTATIONS],
 )
 def test_orientation(
-    segments: list[Sent], orient: Orient, ports: tuple[int, ...], expected: list[tuple[str, str]]
+    segments: list[Sent], orient: DirectionDetector, ports: tuple[int, ...], expected: list[tuple[str, str]]
 ) -> None:
     items = items_of(segments, orient, ports)
     streams = {item.stream.id: (item.stream.client, item.stream.server) for item in items}
@@ -657,24 +463,6 @@ def test_what_waits_is_bounded_over_all_connections(monkeypatch: pytest.MonkeyPa
     assert "10.0.0.1:2000" in (items[0].stream.client, items[0].stream.server)
     sorter.close(2 * MILLISECOND, items)
     assert sum(check_order(items).values()) == 500 * 1000 + 250
-
-
-FLOWS = [flow(*ends) for ends in ((CLIENT, SERVER), (SERVER, CLIENT), (CLIENT, CLIENT))]
-NUMBERS = st.one_of(
-    st.integers(0, 12), st.integers((1 << 32) - 6, (1 << 32) - 1), st.integers(0, (1 << 32) - 1)
-)
-RUBBISH = st.builds(
-    Segment,
-    flow=st.sampled_from(FLOWS),
-    payload=st.one_of(st.just(b""), st.binary(max_size=6)),
-    missing=st.sampled_from([0, 0, 0, 1, 5]),
-    seq=NUMBERS,
-    ack=NUMBERS,
-    flags=st.one_of(st.sampled_from([0x10, 0x18, 0x02, 0x12, 0x11, 0x04]), st.integers(0, 255)),
-    window=st.sampled_from([0, 5, 65_535]),
-    scale=st.sampled_from([None, None, 0, 14]),
-)
-TIMES = st.one_of(st.integers(0, 400), st.integers(0, 8_000), st.integers(0, 20_000_000))
 
 
 @given(st.lists(st.tuples(TIMES, RUBBISH), max_size=40), st.sampled_from([1, 3, 100]))

@@ -10,21 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
-from tcp_segments import MILLISECOND, Sent, check_order, handshake, sent, told
-from test_tcp_flows import RUBBISH, TIMES, by_word
+from tcp_segments import MILLISECOND, RUBBISH, TIMES, Sent, by_word, check_order, handshake, sent, told
 
 from kiebitz.dissectors.model import Item
 from kiebitz.proxy.capture.packets import Segment
 from kiebitz.proxy.flows import tcp_order
-from kiebitz.proxy.flows.tcp import TcpConversations
-from kiebitz.proxy.flows.tcp_order import PATIENCE_NS, TcpOrder
+from kiebitz.proxy.flows.tcp import TcpFlows
+from kiebitz.proxy.flows.tcp_order import REORDER_TIMEOUT_NS, SegmentReorderer
 
 END_MS = 10_000_000
 OTHER = "10.0.0.2:40000"
 
 
-def order(streams: int = 100) -> TcpOrder:
-    return TcpOrder(TcpConversations(itertools.count(1), by_word, frozenset({9000}), max_streams=streams))
+def order(streams: int = 100) -> SegmentReorderer:
+    return SegmentReorderer(TcpFlows(itertools.count(1), by_word, frozenset({9000}), max_streams=streams))
 
 
 def items_of(segments: Iterable[Sent], streams: int = 100) -> list[Item]:
@@ -186,7 +185,7 @@ def test_cases(segments: list[Sent], expected: list[str]) -> None:
     check_order(items)
 
 
-def fed(segments: Iterable[Sent]) -> tuple[TcpOrder, list[Item]]:
+def fed(segments: Iterable[Sent]) -> tuple[SegmentReorderer, list[Item]]:
     sorter, items = order(), list[Item]()
     for ts_ns, segment in segments:
         sorter.feed(segment, ts_ns, items)
@@ -200,9 +199,9 @@ def test_nothing_waits_where_nothing_is_lacking() -> None:
 
 def test_what_never_comes_is_waited_for_so_long_and_once() -> None:
     sorter, items = fed([*handshake(), A1])
-    sorter.expire(A1[0] + PATIENCE_NS - 1, items)
+    sorter.expire(A1[0] + REORDER_TIMEOUT_NS - 1, items)
     assert items == []
-    sorter.expire(A1[0] + PATIENCE_NS, items)
+    sorter.expire(A1[0] + REORDER_TIMEOUT_NS, items)
     assert told(items) == ["1 c2s @0 gap 2", "1 s2c @0 a1"]
     items.clear()
     for ts_ns, segment in (
@@ -224,17 +223,17 @@ def test_a_one_sided_capture_waits_once() -> None:
 
 def test_the_end_by_a_rst_is_told_after_the_patience() -> None:
     sorter, items = fed([*handshake(), Q1, sent(2, "c", "R", at=2)])
-    sorter.expire(2 * MILLISECOND + PATIENCE_NS, items)
+    sorter.expire(2 * MILLISECOND + REORDER_TIMEOUT_NS, items)
     assert told(items) == ["1 c2s @0 q1", "1 reset 2"]
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp_order, "MOST_WAITING", 20)
+    monkeypatch.setattr(tcp_order, "MAX_WAITING", 20)
     sorter, items = fed([*handshake(), A1])
     for number in range(100):
         # Without a hole, and at the same time.
         sorter.feed(sent(1, "s", "PA", b"x", at=2 + number, ack=2)[1], MILLISECOND, items)
-        assert len(sorter._line) <= 20
+        assert len(sorter._queue) <= 20
     assert told(items)[:2] == ["1 c2s @0 gap 2", "1 s2c @0 a1"]
 
 

@@ -13,21 +13,21 @@ from tcp_segments import check_order, told
 
 from kiebitz.dissectors.model import Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.proxy.flows import tcp_reassembly
-from kiebitz.proxy.flows.tcp_reassembly import Assembly, Recent, unwrap
+from kiebitz.proxy.flows.tcp_reassembly import Reassembler, RecentBytes, unwrap
 
 TEXT = bytes(range(65, 91)) + bytes(range(97, 123))
 
 
-def assembly(seq: int | None = 0) -> Assembly:
-    made = Assembly(Stream(1, "tcp", "c", "s", 0), "c2s", Recent())
+def assembly(seq: int | None = 0) -> Reassembler:
+    made = Reassembler(Stream(1, "tcp", "c", "s", 0), "c2s", RecentBytes())
     if seq is not None:
         made.begin(seq)
     return made
 
 
-def put(direction: Assembly, seq: int, data: bytes, items: list[Item], missing: int = 0) -> None:
+def put(direction: Reassembler, seq: int, data: bytes, items: list[Item], missing: int = 0) -> None:
     """Bytes go the quick way if they can, as in a capture."""
-    if missing or not direction.take(seq % (1 << 32), data, 0, items):
+    if missing or not direction.take_next(seq % (1 << 32), data, 0, items):
         direction.add(seq % (1 << 32), data, missing, 0, items)
 
 
@@ -166,18 +166,18 @@ def test_the_fault_says_how_many_bytes_differ_and_where() -> None:
     put(direction, 0, b"aXcYef", items)
     fault = items[-1]
     assert isinstance(fault, Fault)
-    assert fault.text == "2 bytes from offset 1 on came again with other content; what came first is kept"
+    assert fault.text == "2 bytes from offset 1 retransmitted with other content; the first version is kept"
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_reassembly, "MAX_RECENT_BYTES", 10_000)
-    recent, items = Recent(), list[Item]()
-    directions = [Assembly(Stream(n, "tcp", "c", "s", 0), "c2s", recent) for n in range(30)]
+    recent, items = RecentBytes(), list[Item]()
+    directions = [Reassembler(Stream(n, "tcp", "c", "s", 0), "c2s", recent) for n in range(30)]
     for direction in directions:
         direction.begin(0)
         for seq in range(0, 100, 10):
             put(direction, seq, bytes(10), items)
-    assert sum(len(direction._given or ()) for direction in directions) < 10
+    assert sum(len(direction._delivered or ()) for direction in directions) < 10
     items.clear()
     put(directions[0], 0, b"other", items)
     assert items == []

@@ -23,59 +23,30 @@ from networks import (
     CLIENT,
     GATEWAY,
     GATEWAY_INSIDE,
+    PORT,
     SERVER,
     Network,
     at,
     inside,
     network,
+    redirecting,
     skip_unless_possible,
 )
 from processes_and_rows import KIEBITZ, PATIENCE_S, Said, rows, running, speak, story
 from schafkopf_script import Script
 from strength import a_few
-from test_relay_udp import mode_problem
-from test_relay_udp import relaying as forwarding
+from udp_relays import mode_problem
+from udp_relays import relaying as forwarding
 
 from kiebitz.dissectors.model import Chunk
 from kiebitz.proxy.relay import tcp as relay_tcp
 from kiebitz.proxy.relay.modes import Transparent
 
-PORT = 9001
 UDP_PORT, TCP_PORT = 9000, 35555
 NOBODY = 65_534
 NAMES = ("alice", "bluff", "carl")
 TOOLS = ("nft", "iptables", "tcpdump", "setpriv")
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
-
-
-def printed_rules(*options: str) -> dict[str, str]:
-    """The pieces of shell script that --print-rules prints, by their titles."""
-    pieces = kiebitz("relay", "--print-rules", *options).out.split("\n\n# ")[1:]
-    return {title: script for title, _, script in (piece.partition("\n") for piece in pieces)}
-
-
-def firewall(machine: str) -> str:
-    """All rules of a machine, and how it finds its way."""
-    commands = ("nft list ruleset", "ip -4 rule", "ip -6 rule", "ip -4 route show table all")
-    return "".join(
-        subprocess.run(at(machine, *command.split()), capture_output=True, text=True, check=True).stdout
-        for command in commands
-    )
-
-
-@contextmanager
-def redirecting(machine: str, way: str, *options: str, spoilt: tuple[str, str] = ("", "")) -> Iterator[None]:
-    """The printed rules hold on a machine; afterwards their undoing leaves nothing of them."""
-    scripts = printed_rules(*options)
-    subprocess.run(at(machine, "sh", "-e", "-c", scripts[way].replace(*spoilt)), check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(at(machine, "sh", "-e", "-c", scripts[f"{way}: undo"].replace(*spoilt)), check=True)
-        left = firewall(machine)
-        assert "kiebitz" not in left
-        assert str(PORT) not in left
-        assert "fwmark" not in left
 
 
 @contextmanager
@@ -438,7 +409,7 @@ def test_a_loop_is_noticed_and_goes_no_further(tmp_path: Path, kind: socket.Sock
         relaying(net.client, tmp_path / "relay.db", "-m", mode) as relay,
     ):
         assert ask(net.client, kind, SERVER[4], 9000, patience_s=1) == [b""]
-        said = hears(relay, "led back to it, and refused")
+        said = hears(relay, "redirected to it, and rejected")
     assert f"traffic to {KINDS[kind]} {endpoint(4, 9000)}" in said
     assert len(rows(tmp_path / "relay.db", "SELECT id FROM streams")) == 1
     assert len(rows(tmp_path / "relay.db", "SELECT id FROM chunks WHERE direction = 'c2s'")) <= 1
@@ -465,7 +436,7 @@ def test_a_loop_with_a_kept_source(
     else:
         # The kernel takes it for a packet of the client's own connection: nothing comes back.
         assert code == "timeout"
-        assert "With --keep-source the server's answers must come by way of this machine" in sentence
+        assert "With --keep-source the server's answers must be routed through this machine" in sentence
     assert sum(isinstance(item, Chunk) for item in relay.items) == (kind == socket.SOCK_DGRAM)
 
 
@@ -475,7 +446,7 @@ def test_who_was_not_redirected_is_turned_away(tmp_path: Path, kind: socket.Sock
     mode = f"transparent@0.0.0.0:{PORT}"
     with network() as net, relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay:
         assert ask(net.client, kind, GATEWAY_INSIDE[4], PORT, patience_s=1) == [b""]
-        assert f"own address, {GATEWAY_INSIDE[4]}:{PORT}" in hears(relay, "only what is redirected")
+        assert f"own address, {GATEWAY_INSIDE[4]}:{PORT}" in hears(relay, "only redirected traffic")
     assert rows(tmp_path / "relay.db", "SELECT id FROM streams") == []
 
 
@@ -490,9 +461,9 @@ def test_a_server_on_the_gateway_itself(tmp_path: Path) -> None:
         relaying(net.gateway, tmp_path / "relay.db", "-m", mode, "--keep-source") as relay,
     ):
         assert ask(net.client, socket.SOCK_STREAM, GATEWAY_INSIDE[4], 9000) == [b"hello 9000"]
-        assert "here --keep-source does not hold" in hears(relay, "is on this machine")
+        assert "--keep-source has no effect here" in hears(relay, "is on this machine")
         assert ask(net.client, socket.SOCK_DGRAM, GATEWAY_INSIDE[4], 9000, patience_s=1) == [b""]
-        assert "with -m reverse:udp://" in hears(relay, "only the server can answer")
+        assert "with -m reverse:udp://" in hears(relay, "only the server can send")
 
 
 def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> None:
@@ -505,7 +476,7 @@ def test_a_server_that_is_not_there_is_told_as_by_any_relay(tmp_path: Path) -> N
         relaying(net.gateway, tmp_path / "relay.db", "-m", mode) as relay,
     ):
         assert ask(net.client, socket.SOCK_STREAM, SERVER[4], 9000, patience_s=1) == [b""]
-        assert endpoint(4, 9000) in hears(relay, "nobody listens on that port")
+        assert endpoint(4, 9000) in hears(relay, "no program listens on that port")
         assert ask(net.client, socket.SOCK_DGRAM, SERVER[4], 9000, patience_s=1) == [b""]
     codes = rows(tmp_path / "relay.db", "SELECT code, blame FROM diagnostics ORDER BY id")
     assert codes == [("refused", "network"), ("port-unreachable", "network")]
@@ -520,9 +491,9 @@ def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
             [*less, *command, "--keep-source"], capture_output=True, text=True, timeout=20, check=False
         )
         assert refused.returncode == 1
-        assert refused.stderr.startswith("kiebitz: --keep-source needs the right to send")
+        assert refused.stderr.startswith("kiebitz: --keep-source needs the privilege to send")
         with running(*less, *command, ready="there is no UDP and no TPROXY") as relay:
-            hears(relay, f"listening on tcp [::1]:{PORT}, for what is redirected to it")
+            hears(relay, f"listening on tcp [::1]:{PORT}, for redirected traffic")
 
 
 @pytest.mark.parametrize(
@@ -560,9 +531,9 @@ def test_elsewhere_than_on_linux_a_sentence_points_to_other_modes(
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     problem = mode_problem(f"transparent@{PORT}", tmp_path / "journal")
-    assert "needs Linux. Here mitmproxy's modes serve: -m transparent, -m local or -m wireguard" in problem
+    assert "needs Linux. Use one of mitmproxy's modes: -m transparent, -m local or -m wireguard" in problem
 
 
 def test_a_name_is_no_listening_address(tmp_path: Path) -> None:
     problem = mode_problem(f"transparent@localhost:{PORT}", tmp_path / "journal")
-    assert "it takes an address, not a name, as in transparent@0.0.0.0:9001" in problem
+    assert "an address is required, not a name, as in transparent@0.0.0.0:9001" in problem

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 import pytest
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Item
-from kiebitz.proxy.flows.server_detection import Orient
-from kiebitz.proxy.flows.udp import UdpConversations
+from kiebitz.proxy.flows.server_detection import DirectionDetector
+from kiebitz.proxy.flows.udp import UdpFlows
 
 SECOND = 1_000_000_000
 
@@ -46,12 +46,12 @@ Sent = tuple[int, str, str, bytes]
 
 def conversation(
     sent: Iterable[Sent],
-    orient: Orient = cannot_tell,
+    orient: DirectionDetector = cannot_tell,
     ports: frozenset[int] = frozenset(),
     streams: int = 100,
 ) -> list[Item]:
     """What comes of datagrams (second, source, destination, payload), up to an end at second 10,000."""
-    conversations = UdpConversations(itertools.count(1), orient, ports, max_streams=streams)
+    conversations = UdpFlows(itertools.count(1), orient, ports, max_streams=streams)
     items: list[Item] = []
     for second, source, destination, payload in sent:
         conversations.feed((flow(source, destination), payload, 0, 0), second * SECOND, items)
@@ -94,7 +94,7 @@ def test_both_ways_are_one_stream_and_offsets_count_per_direction() -> None:
 
 
 def test_missing_bytes_count() -> None:
-    conversations = UdpConversations(itertools.count(1), cannot_tell, frozenset())
+    conversations = UdpFlows(itertools.count(1), cannot_tell, frozenset())
     items: list[Item] = []
     conversations.feed((flow(A, S), b"abc", 4, 0), 5, items)
     conversations.feed((flow(A, S), b"d", 0, 0), 6, items)
@@ -136,7 +136,7 @@ ORIENTATIONS = [
     ids=[case[0] for case in ORIENTATIONS],
 )
 def test_orientation(
-    sent: list[Sent], orient: Orient, ports: tuple[int, ...], expected: list[tuple[str, str]]
+    sent: list[Sent], orient: DirectionDetector, ports: tuple[int, ...], expected: list[tuple[str, str]]
 ) -> None:
     items = conversation(sent, orient, frozenset(ports))
     streams = {item.stream.id: (item.stream.client, item.stream.server) for item in items}
@@ -168,7 +168,7 @@ def test_silence_ends_a_stream() -> None:
 
 
 def test_expire_without_traffic() -> None:
-    conversations = UdpConversations(itertools.count(1), cannot_tell, frozenset(), idle_ns=5)
+    conversations = UdpFlows(itertools.count(1), cannot_tell, frozenset(), idle_ns=5)
     items: list[Item] = []
     conversations.feed((flow(A, S), b"a", 0, 0), 10, items)
     conversations.expire(15, items)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from command import TINY, kiebitz
+from fuzz_targets import watched
 from made_sessions import record
 from strength import a_few, times
-from test_fuzzing import watched
 from zstd_data import zstd_compressed
 
 from kiebitz.dissectors.inspection.inspector import Inspector

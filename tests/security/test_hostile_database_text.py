@@ -14,10 +14,10 @@ from pathlib import Path
 import click
 import msgspec
 import pytest
-from command import CAPTURES, TINY, kiebitz
+from command import kiebitz
+from hostile_text import CAPTURES_OF, CODES, WORDS, is_harmless, on_a_terminal
 from spoilt_databases import COLUMNS, FORGED, SPOTS, Spot, spoil
 from strength import a_few
-from test_hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as group
@@ -105,23 +105,9 @@ ELSEWHERE = {
 }
 """Options that are in no variant, with the reason."""
 
-CODES = re.compile(RICHS_OWN.pattern + r"|\x1b\[\?1049[hl]|\x1b\[H|\x1b\[\d+A")
-"""What rich writes itself, on a whole screen, too."""
-
 
 NARROW, WIDE = "80", "1000"
 """Columns of a terminal; where it is wide, nothing is wrapped."""
-
-WORDS = {"protocol", "transport", "direction", "severity", "kind", "action"}
-"""Columns without whose words a database is read no further, or as one of an unknown protocol."""
-
-CAPTURES_OF = {
-    "maexchen": TINY,
-    "schafkopf": str(CAPTURES / "schafkopf-1.3-1human-tiny.pcap"),
-    "catan": str(CAPTURES / "catan-yaks-lobby.pcap.gz"),
-    "okey": str(CAPTURES / "okey-head-tiny.pcap.gz"),
-    "cgml": str(CAPTURES / "cgml-tiny.pcap.gz"),
-}
 
 
 @pytest.fixture(scope="module")

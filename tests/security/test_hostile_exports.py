@@ -15,10 +15,9 @@ from xml.etree import ElementTree
 
 import pytest
 from command import kiebitz
+from hostile_text import CAPTURES_OF, is_harmless
 from pyarrow import parquet
 from spoilt_databases import FORGED, HOSTILE, SPOTS, Spot, spoil
-from test_hostile_database_text import CAPTURES_OF
-from test_hostile_text import is_harmless
 
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.document import document

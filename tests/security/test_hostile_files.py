@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from altered_captures import replaced
 from altered_sessions import recorded
 from command import ODD, TINY, kiebitz
-from test_diff import replaced
 
 NAMES = (
     "../../escaped",

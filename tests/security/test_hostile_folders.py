@@ -196,7 +196,7 @@ def test_a_journal_is_not_written_into_a_folder_of_others(tmp_path: Path) -> Non
     folder = folder_for_all(tmp_path / "shared") / "journal"
     for make in (lambda path: path.mkdir(0o700), lambda path: path.symlink_to(tmp_path), Path.touch):
         planted(folder, make)
-        with pytest.raises(OSError, match="open to others"):
+        with pytest.raises(OSError, match="accessible to other users"):
             JournalWriter(folder, on_trouble=print)
         folder.rmdir() if folder.is_dir() and not folder.is_symlink() else folder.unlink()
     assert list((tmp_path / "shared").iterdir()) == []

@@ -8,15 +8,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from altered_captures import replaced
 from altered_sessions import recorded
 from browser import Look, Served, Sight, file_address, served
 from command import ODD, kiebitz
+from hostile_text import PLAYERS, spelt
+from page_sights import PANES, exported
 from spoilt_databases import SPOTS, spoil
 from strength import a_few, times
-from test_diff import replaced
-from test_hostile_text import PLAYERS, spelt
-from test_page import PANES
-from test_page_file import exported
 
 MARKUP = (
     "<img src=x onerror=ran(1)><svg onload=ran(2)><script>ran(3)</script></script></text></g>"

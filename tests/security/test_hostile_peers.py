@@ -17,10 +17,9 @@ from inspected_captures import items_of
 from networks import GATEWAY_INSIDE, at, inside, network, skip_unless_possible
 from processes_and_rows import KIEBITZ, PATIENCE_S, accept, free_port, rows, running
 from strength import a_few
-from test_relay_tcp import MOSTLY_UVLOOP, NewLoop, connect, connected, receive, serving
-from test_relay_tcp import _resident_bytes as resident_bytes
-from test_relay_tcp import to as to_tcp
-from test_relay_udp import V4, Echo, ask, client_of, eventually, name, relaying, to
+from tcp_relays import MOSTLY_UVLOOP, NewLoop, connect, connected, receive, resident_bytes, serving
+from tcp_relays import to as to_tcp
+from udp_relays import V4, Echo, ask, client_of, eventually, name, relaying, to
 from watched import HAS_PROC
 
 from kiebitz.dissectors.dissector import Dissector
@@ -76,7 +75,7 @@ def test_the_silent_make_room_and_those_who_play_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, greeted: bool
 ) -> None:
     # However slow this machine is, they have just come.
-    monkeypatch.setattr(relay_tcp, "STRANGER_SECONDS", 600)
+    monkeypatch.setattr(relay_tcp, "UNVERIFIED_SECONDS", 600)
     limit = 100
     with (
         serving() as server,
@@ -98,7 +97,7 @@ def test_the_silent_make_room_and_those_who_play_stay(
         with connect(relay) as surplus:
             # Those who have just come have their time to speak.
             assert surplus.recv(1) == b""
-        monkeypatch.setattr(relay_tcp, "STRANGER_SECONDS", 0.3)
+        monkeypatch.setattr(relay_tcp, "UNVERIFIED_SECONDS", 0.3)
         time.sleep(0.4)
         for number in range(1000):
             client, there = connect(relay), server.accept()[0]
@@ -122,7 +121,7 @@ def test_the_silent_make_room_and_those_who_play_stay(
     assert reasons[f"127.0.0.1:{own_name}"] == "closed"
     assert sum(reason == "evicted" for reason in reasons.values()) >= 1000 - limit
     assert {code for code, _ in relay.notices} == {"max-connections"}
-    assert "not both sides had spoken, made room for another" in relay.notices[-1][1]
+    assert "not both sides had sent anything, was closed" in relay.notices[-1][1]
 
 
 def test_a_machine_that_vanishes_is_noticed(tmp_path: Path) -> None:
@@ -182,7 +181,9 @@ def test_a_flood_from_many_addresses_takes_no_player_his_place(tmp_path: Path) -
     assert len(reasons) == flood + 1
     assert (mine, "end") in reasons
     assert sum(reason == "evicted" for _, reason in reasons) == flood + 1 - limit
-    assert "made room for another" in next(text for code, text in relay.notices if code == "max-clients")
+    assert "was evicted to admit another one" in next(
+        text for code, text in relay.notices if code == "max-clients"
+    )
 
 
 @HAS_PROC

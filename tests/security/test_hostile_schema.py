@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from command import ODD, TINY, kiebitz
+from networks import may_capture
 from processes_and_rows import free_port
 from strength import a_few
-from test_sniff import may_capture
 
 LOSE = "BEGIN DELETE FROM chunks; DELETE FROM messages; END"
 FILL = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
+from networks import may_capture
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, kill_all, until
 from strength import a_few, times
-from test_sniff import may_capture
 
 IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 NOBODY = 65534

@@ -15,8 +15,8 @@ import pytest
 from command import ODD, ROOT, TINY, kiebitz, spawn
 from planted_files import STRANGER, folder_for_all, planted, strange
 from processes_and_rows import KIEBITZ, until
+from recording_relays import full, small_disk
 from strength import a_few
-from test_failures import full, small_disk
 
 from kiebitz.services.output_files import make_folder, opened
 from kiebitz.storage.database.schema import StorageError

@@ -1,7 +1,7 @@
 """What peers call themselves, and what stands in arguments and paths, drives no terminal and means nothing.
 
-One table of names goes through one table of commands, into a pipe and onto a terminal. A name is in all that
-its player's server tells of him: the names of recorded players are replaced.
+A name is in all that its player's server tells of them: the names of recorded players are replaced. What
+commands show of one session is in `test_hostile_database_text.py`, which spoils each text.
 """
 
 from __future__ import annotations
@@ -9,94 +9,17 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import json
-import re
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import pytest
+from altered_captures import replaced
 from altered_sessions import recorded
-from command import TINY, Done, kiebitz
+from command import TINY, kiebitz
 from corpora import put_sessions
+from hostile_text import NAMES, PLAYERS, RICHS_OWN, is_harmless, on_a_terminal, spelt
 from strength import a_few
-from test_diff import replaced
 
-from kiebitz.cli.main import run
 from kiebitz.dissectors.escaping import printable
-
-NAMES = {
-    "controls": "\x1b[2J\x1b]0;x\x07\x9b5m\x85\x08\u202e\u2066\u200d\ufeff\x7f",
-    "markup": "[red]:smile:[/][link=file:///]{0.__class__}%s%n$(id)`id`<b>&amp;]]>",
-    "piled up": "e" + "\u0301" * 3000,
-    "formula": "=1+1",
-}
-"""Names that do something where they are not only shown."""
-
-PLAYERS = {
-    "maexchen": ("maexchen-head-tiny.pcap", "alice"),
-    "schafkopf": ("schafkopf-1.3-badcard.pcap", "Falsch"),
-    "catan": ("catan-yaks-lobby.pcap.gz", "King DirectHand (AI)"),
-    "okey": ("okey-head-game-win.pcap.gz", "boran"),
-    "cgml": ("cgml-tiny.pcap.gz", "wampaire"),
-}
-"""Protocol -> a capture and a player in it."""
-
-COMMANDS = [
-    *(
-        ["messages"],
-        ["messages", "--json"],
-        ["messages", "--nl"],
-        ["messages", "--csv"],
-        ["messages", "--tsv"],
-    ),
-    *(["events"], ["events", "--json"], ["events", "--nl"], ["events", "--csv"], ["events", "--tsv"]),
-    *(
-        ["check"],
-        ["check", "--json"],
-        ["check", "--summary"],
-        ["check", "--at", "#2"],
-        ["games"],
-        ["games", "--json"],
-        ["games", "--csv"],
-    ),
-    *(["streams"], ["streams", "--tsv"], ["sessions"], ["sessions", "--json"], ["sessions", "--csv"]),
-    *(["stats"], ["stats", "--json"]),
-    *(["state"], ["state", "--json"], ["replay", "--speed", "100000"], ["whatif", "--drop", "#2"]),
-    *(["check", "--summary"], ["check", "--at", "#2"], ["show", "#1", "#2"], ["show", "#2", "--json"]),
-    *(["follow", "1"], ["follow", "1", "--hex"], ["export", "-T", "jsonl"], ["export", "-T", "csv"]),
-]
-"""Commands that print a session; its place is behind the first word."""
-
-
-def each_name(*without: str) -> pytest.MarkDecorator:
-    """Each name in each protocol by each command but those `without`; in `make test` by some."""
-    commands = [command for command in COMMANDS if command[0] not in without]
-    protocols, kinds = [*PLAYERS], [*NAMES]
-
-    def is_quick(row: tuple[str, str, list[str]]) -> bool:
-        protocol, kind, command = row
-        at = protocols.index(protocol) + kinds.index(kind) + commands.index(command)
-        return (protocol == "maexchen" or kind == "controls") and at % 4 == 0
-
-    return pytest.mark.parametrize(
-        ("protocol", "kind", "command"),
-        a_few(
-            [(protocol, kind, command) for protocol in protocols for kind in kinds for command in commands],
-            is_quick,
-            lambda row: f"{row[0]}-{row[1]}-{' '.join(row[2])}",
-        ),
-    )
-
-
-def spelt(name: str, protocol: str) -> str:
-    """A name as it stands in a message; of what cannot stand there the rest."""
-    if protocol == "catan":
-        return json.dumps(name)[1:-1]
-    if protocol == "cgml":
-        # XML has no such letters.
-        return escape("".join(letter for letter in name if letter >= " "))
-    ends = {"maexchen": ";,:", "schafkopf": "\r", "okey": '\r" '}[protocol]
-    return "".join(letter for letter in name if letter not in ends)
 
 
 @pytest.fixture(scope="module")
@@ -111,21 +34,6 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
             said = replaced({player: spelt(name, protocol)})([*known.said])
             made[protocol, kind] = known.with_said(said).write(folder / "game.db")
     return made
-
-
-def is_harmless(text: str) -> bool:
-    """Whether nothing is in a text but what can be seen, line ends and the tabs of a listing."""
-    return all(letter.isprintable() or letter in "\n\t" for letter in text) and "\u0301" * 9 not in text
-
-
-@each_name()
-def test_no_name_drives_a_pipe(
-    protocol: str, kind: str, command: list[str], sessions: dict[tuple[str, str], str]
-) -> None:
-    done = kiebitz(command[0], sessions[protocol, kind], *command[1:])
-    assert done.status in (0, 3), done.err
-    assert is_harmless(done.out)
-    assert is_harmless(done.err)
 
 
 CORPUS = [
@@ -156,42 +64,6 @@ def corpus(sessions: dict[tuple[str, str], str], tmp_path_factory: pytest.TempPa
     chosen = [path for at, path in sessions.items() if at[0] == "maexchen" or at[1] == "controls"]
     put_sessions(folder, chosen)
     return str(folder)
-
-
-class Terminal(io.TextIOWrapper):
-    """Says that it is one."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def on_a_terminal(*arguments: str) -> Done:
-    """Run a command in this process as on a terminal."""
-    written = io.BytesIO()
-    out = Terminal(written, encoding="utf-8", newline="")
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        status = run(arguments)
-        out.flush()
-    return Done(status, written.getvalue().decode(), "")
-
-
-RICHS_OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r")
-"""Colours, and what moves a progress bar. No name here holds these."""
-
-
-@each_name("replay")
-def test_no_name_drives_a_terminal(
-    protocol: str,
-    kind: str,
-    command: list[str],
-    sessions: dict[tuple[str, str], str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "100")
-    done = on_a_terminal(command[0], sessions[protocol, kind], *command[1:])
-    assert done.status in (0, 3), done.out
-    assert is_harmless(RICHS_OWN.sub("", done.out))
 
 
 def test_a_formula_is_a_text_in_a_spreadsheet(sessions: dict[tuple[str, str], str]) -> None:

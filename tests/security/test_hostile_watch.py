@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
+from hostile_text import CAPTURES_OF, is_harmless
 from spoilt_databases import FORGED, SPOTS, Spot, spoil
 from strength import a_few
-from test_hostile_database_text import CAPTURES_OF
-from test_hostile_text import is_harmless
 from watch_driver import Sight, watch
 
 from kiebitz.dissectors.errors import KiebitzError

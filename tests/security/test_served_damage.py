@@ -16,12 +16,11 @@ from typing import Any
 
 import pytest
 from command import kiebitz
+from hostile_text import CAPTURES_OF
 from served_pages import Serving, serving
-from spoilt_databases import SPOTS, Spot, spoil
+from spoilt_databases import ROWS, SPOTS, Spot, spoil
+from spoilt_databases import spoilt as with_rows
 from strength import a_few
-from test_hostile_database import ROWS
-from test_hostile_database import spoilt as with_rows
-from test_hostile_database_text import CAPTURES_OF
 
 from kiebitz.cli.web.openapi import openapi
 

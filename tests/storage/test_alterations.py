@@ -15,7 +15,7 @@ from altered_message import RULE, Deed, altered_session, bytes_of, some
 from command import CAPTURES, TINY, kiebitz
 from made_sessions import record
 from strength import GAMES, a_few, times
-from test_journal import plain
+from tcp_segments import plain
 
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.session import open_session

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from command import kiebitz, spawn
 from processes_and_rows import PATIENCE_S, kill_all, rows
-from test_failures import CAPTURE, Echo, assert_sound, recorded, relaying, run, small_disk
-from test_relay_udp import eventually
+from recording_relays import CAPTURE, Echo, assert_sound, recorded, relaying, run, small_disk
+from udp_relays import eventually
 
 from kiebitz.storage.recording import disk_space as room
 from kiebitz.storage.recording.disk_space import DiskLow, may_wait_beside, size_text, spare

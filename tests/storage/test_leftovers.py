@@ -20,9 +20,9 @@ import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz, spawn
 from planted_files import strange
 from processes_and_rows import KIEBITZ, PATIENCE_S, until
+from recording_relays import small_disk
 from stored import copy
 from strength import times
-from test_failures import small_disk
 
 from kiebitz.services.probing.previous_results import earlier
 from kiebitz.storage.database import opening

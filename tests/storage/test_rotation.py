@@ -7,20 +7,18 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 
 import pytest
 from command import CAPTURES, kiebitz
 from made_sessions import START_NS, Conversation
-from rotated_recording import assert_well_divided, states, timeline_of
+from rotated_recording import assert_well_divided, divided, items_of, recorder_into, states, timeline_of
 from strength import times
 
 from kiebitz.dissectors.model import Chunk, Item, Stream
 from kiebitz.services.recording.rotation import Limits, Rotation
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.seek import END, Moment, game_at
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.resuming import ResumedRecorder
@@ -35,8 +33,6 @@ RECORDED = [
 ]
 each_protocol = pytest.mark.parametrize("name", RECORDED, ids=lambda name: name.split("-")[0])
 
-PIECES = 5
-
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Timeline]]:
@@ -49,35 +45,6 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Tim
     yield made
     for timeline in made.values():
         timeline.connection.close()
-
-
-def items_of(timeline: Timeline) -> list[Item]:
-    return list(RecordedItems(timeline).items())
-
-
-def recorder_into(path: Path) -> RotatingRecorder:
-    return RotatingRecorder(str(path), "relay", "made up", started_ns=START_NS)
-
-
-def divided(folder: Path, items: list[Item], settled: bool = True) -> list[Path]:
-    """Record items into several databases, about as many each; divided where all is settled, or anywhere."""
-    numbers = count(1)
-    paths = [folder / f"game_{next(numbers)}.db"]
-    recorder = recorder_into(paths[0])
-    size = -(-len(items) // PIECES)
-    for start in range(0, len(items), size):
-        piece = items[start : start + size]
-        if start:
-            if settled:
-                piece = recorder.record_until_settled(piece)
-                assert recorder.is_settled
-            recorder.commit()
-            paths.append(folder / f"game_{next(numbers)}.db")
-            recorder.go_on_in(str(paths[-1]))
-        recorder.record(piece)
-    recorder.close()
-    assert len(paths) == PIECES
-    return paths
 
 
 @each_protocol

@@ -16,11 +16,10 @@ import pytest
 from command import TINY, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
-from rotated_recording import timeline_of
+from page_sights import data_of
+from rotated_recording import divided, items_of, timeline_of
 from stored import stored
 from strength import GAMES, a_few
-from test_page_file import data_of
-from test_rotation import divided, items_of
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.storage.database.opening import open_existing

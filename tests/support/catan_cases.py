@@ -6,10 +6,12 @@ be found and are not sent.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, NamedTuple
 
 from cases import Case
+from tables import rows_of
 
 from kiebitz.dissectors.model import Direction
 
@@ -51,12 +53,14 @@ def case(direction: Direction, name: str | None, text: str, fields: dict[str, An
     return Case(data, direction, name, fields, flaws)
 
 
-def c2s(name: str, body: str, fields: dict[str, Any], *codes: str) -> Case:
-    return case("c2s", name, f'{{"{name}":{body}}}', fields, *codes)
+def c2s(name: str, body: str, fields: dict[str, Any] | None = None, *codes: str) -> Case:
+    """What a client sends; its fields are the body's own, if no others are given."""
+    return case("c2s", name, f'{{"{name}":{body}}}', json.loads(body) if fields is None else fields, *codes)
 
 
-def s2c(name: str, body: str, fields: dict[str, Any], *codes: str) -> Case:
-    return case("s2c", name, f'{{"{name}":{body}}}', fields, *codes)
+def s2c(name: str, body: str, fields: dict[str, Any] | None = None, *codes: str) -> Case:
+    """What a server sends; its fields are the body's own, if no others are given."""
+    return case("s2c", name, f'{{"{name}":{body}}}', json.loads(body) if fields is None else fields, *codes)
 
 
 def at(x: int, y: int) -> dict[str, int]:
@@ -75,63 +79,113 @@ ALL_COUNTS = {"Holz": 1, "Lehm": 2, "Wolle": 3, "Getreide": 4, "Erz": 5}
 ALL_CARDS = '{"Ritter":2,"Straßenbau":1,"Monopol":1,"Erfindung":0,"Siegpunkt":1}'
 ALL_CARD_COUNTS = {"Ritter": 2, "Straßenbau": 1, "Monopol": 1, "Erfindung": 0, "Siegpunkt": 1}
 
+PARTS = {
+    "DORF": DORF_TEXT,
+    "STRASSE": STRASSE_TEXT,
+    "ZWEITE": ZWEITE_TEXT,
+    "ALL_KINDS": ALL_KINDS,
+    "ALL_CARDS": ALL_CARDS,
+}
+"""What a table may call by its name, as in <DORF>."""
+
+
+def rows(table: str) -> list[Case]:
+    """Return the cases of a table: direction and name, body, fields if not the body's own, codes of marks."""
+    found = []
+    for row in rows_of(table, " | "):
+        row = re.sub("<([A-Z_]+)>", lambda part: PARTS[part[1]], row)
+        head, body, fields, codes, *_ = [*row.split(" | "), "", ""]
+        direction, name = head.split(" ", 1)
+        values = json.loads(fields or re.sub("[⟨⟩]", "", body))
+        found.append((c2s if direction == "c2s" else s2c)(name, body, values, *codes.split()))
+    return found
+
+
 SOUND = [
-    # 6 Verbindungsaufbau
-    s2c("Hallo", '{"Version":"...","Protokoll":"1.0"}', {"Version": "...", "Protokoll": "1.0"}),
-    c2s(
-        "Hallo",
-        '{"Version":"SwingClient 1.0 (SparsameWitze)"}',
-        {"Version": "SwingClient 1.0 (SparsameWitze)"},
-    ),
-    s2c("Willkommen", '{"id":42}', {"id": 42}),
-    s2c("Willkommen", '{"id":2147483647}', {"id": 2147483647}),
-    # 7.5 Spieler
-    s2c("Statusupdate", '{"Spieler":{"id":42}}', {"Spieler": {"id": 42}}),
-    s2c(
-        "Statusupdate",
-        '{"Spieler":{"id":42,"Status":"Spiel starten"}}',
-        {"Spieler": {"id": 42, "Status": "Spiel starten"}},
-    ),
+    *rows("""
+# 6 Verbindungsaufbau
+s2c Hallo | {"Version":"...","Protokoll":"1.0"}
+c2s Hallo | {"Version":"SwingClient 1.0 (SparsameWitze)"}
+s2c Willkommen | {"id":42}
+s2c Willkommen | {"id":2147483647}
+# 7.5 Spieler
+s2c Statusupdate | {"Spieler":{"id":42}}
+s2c Statusupdate | {"Spieler":{"id":42,"Status":"Spiel starten"}}
+# 8 Allgemeine Nachrichten
+s2c OK | {}
+s2c Fehler | {"Meldung":"Farbe bereits vergeben"}
+s2c Fehler | {"Meldung":""}
+c2s Chatnachricht senden | {"Nachricht":"Was ist gelb und hüpfte um den Teich?"}
+s2c Chatnachricht | {"Absender":42,"Nachricht":"Was ist gelb?"}
+s2c Chatnachricht | {"Nachricht":"Es geht los ✓ 😀"}
+# 9 Konfiguration und Spielstart
+c2s Spieler | {"Name":"Postfrosch","Farbe":"Orange"}
+c2s Spieler | {"Name":"Jörg"}
+c2s Spieler | {"Farbe":"Weiß"}
+c2s Spiel starten | {}
+s2c Spiel beendet | {"Nachricht":"Spieler Postfrosch hat das Spiel gewonnen.","Sieger":42}
+# 10 Nachrichten des Servers im Spiel
+s2c Würfelwurf | {"Spieler":42,"Wurf":[3,4]}
+s2c Ertrag | {"Spieler":42,"Rohstoffe":{"Holz":1}}
+s2c Ertrag | {"Spieler":42,"Rohstoffe":{}}
+s2c Ertrag | {"Spieler":42,"Rohstoffe":1}
+s2c Kosten | {"Spieler":42,"Rohstoffe":<ALL_KINDS>}
+s2c Kosten | {"Spieler":42,"Rohstoffe":4}
+s2c Räuber versetzt | {"Spieler":42,"Ort":{"x":0,"y":1},"Ziel":13}
+s2c Räuber versetzt | {"Spieler":42,"Ort":{"x":0,"y":1}}
+s2c Räuber versetzt | {"Ort":{"x":0,"y":-1}}
+s2c Bauvorgang | {"Gebäude":{"Eigentümer":42,"Typ":"Straße","Ort":<STRASSE>}}
+s2c Bauvorgang | {"Gebäude":{"Eigentümer":42,"Typ":"Stadt","Ort":<DORF>}}
+s2c Entwicklungskarte gekauft | {"Spieler":42,"Entwicklungskarte":"Ritter"}
+s2c Entwicklungskarte gekauft | {"Spieler":42,"Entwicklungskarte":1}
+s2c Entwicklungskarte gekauft | {"Spieler":42}
+s2c Längste Handelsstraße | {"Spieler":42}
+s2c Längste Handelsstraße | {}
+s2c Größte Rittermacht | {"Spieler":42}
+# 11 Nachrichten des Clients im Spiel
+c2s Würfeln | {}
+c2s Karten abgeben | {"Abgeben":{"Holz":2,"Erz":2}}
+c2s Räuber versetzen | {"Ort":{"x":0,"y":1},"Ziel":13}
+c2s Räuber versetzen | {"Ort":{"x":0,"y":1}}
+c2s Zug beenden | {}
+c2s Bauen | {"Typ":"Dorf","Ort":<DORF>}
+c2s Bauen | {"Typ":"Straße","Ort":<STRASSE>}
+c2s Entwicklungskarte kaufen | {}
+c2s Seehandel | {"Angebot":{"Holz":4},"Nachfrage":{"Getreide":1}}
+# 12 Binnenhandel
+c2s Handel anbieten | {"Angebot":{"Holz":1,"Lehm":1},"Nachfrage":{}}
+s2c Handelsangebot | {"Spieler":42,"Handel id":0,"Angebot":{"Holz":1},"Nachfrage":{"Erz":1}}
+c2s Handel annehmen | {"Handel id":0}
+s2c Handelsangebot angenommen | {"Spieler":42,"Handel id":0}
+c2s Handel abschließen | {"Handel id":0,"Mitspieler":2}
+s2c Handel ausgeführt | {"Spieler":1,"Mitspieler":2}
+c2s Handel abbrechen | {"Handel id":0}
+s2c Handelsangebot abgebrochen | {"Spieler":42,"Handel id":0}
+# 13 Entwicklungskarten ausspielen
+c2s Ritter ausspielen | {"Ort":{"x":0,"y":1},"Ziel":13}
+s2c Ritter ausspielen | {"Spieler":42,"Ort":{"x":0,"y":1},"Ziel":13}
+c2s Straßenbaukarte ausspielen | {"Straße 1":<STRASSE>,"Straße 2":<ZWEITE>}
+c2s Straßenbaukarte ausspielen | {"Straße 1":<STRASSE>}
+s2c Straßenbaukarte ausspielen | {"Spieler":42,"Straße 1":<STRASSE>,"Straße 2":<ZWEITE>}
+c2s Monopol | {"Rohstoff":"Holz"}
+s2c Monopol | {"Spieler":42,"Rohstoff":"Holz"}
+c2s Erfindung | {"Rohstoffe":{"Holz":1,"Erz":1}}
+s2c Erfindung | {"Spieler":42,"Rohstoffe":{"Wolle":2}}
+s2c Erfindung | {"Spieler":42,"Rohstoffe":2}
+    """),
     s2c(
         "Statusupdate",
         '{"Spieler":{"id":42,"Farbe":"Orange","Name":"Postfrosch","Status":"Spiel starten","Siegpunkte":0,'
         '"Rohstoffe":0,"Rittermacht":0,"Entwicklungskarten":0,"Größte Rittermacht":false,'
         '"Längste Handelsstraße":false}}',
-        {
-            "Spieler": {
-                "id": 42,
-                "Farbe": "Orange",
-                "Name": "Postfrosch",
-                "Status": "Spiel starten",
-                "Siegpunkte": 0,
-                "Rohstoffe": 0,
-                "Rittermacht": 0,
-                "Entwicklungskarten": 0,
-                "Größte Rittermacht": False,
-                "Längste Handelsstraße": False,
-            }
-        },
     ),
     s2c(
         "Statusupdate",
         f'{{"Spieler":{{"id":1,"Farbe":"Weiß","Rohstoffe":{ALL_KINDS},"Entwicklungskarten":{ALL_CARDS},'
         '"Größte Rittermacht":true}}',
-        {
-            "Spieler": {
-                "id": 1,
-                "Farbe": "Weiß",
-                "Rohstoffe": ALL_COUNTS,
-                "Entwicklungskarten": ALL_CARD_COUNTS,
-                "Größte Rittermacht": True,
-            }
-        },
     ),
     *(
-        s2c(
-            "Statusupdate",
-            f'{{"Spieler":{{"id":2,"Farbe":"{farbe}","Status":"{status}"}}}}',
-            {"Spieler": {"id": 2, "Farbe": farbe, "Status": status}},
-        )
+        s2c("Statusupdate", f'{{"Spieler":{{"id":2,"Farbe":"{farbe}","Status":"{status}"}}}}')
         for farbe, status in (
             ("Rot", "Wartet auf Spielbeginn"),
             ("Orange", "Dorf bauen"),
@@ -145,36 +199,8 @@ SOUND = [
             ("Weiß", "Verbindung verloren"),
         )
     ),
-    # 8 Allgemeine Nachrichten
-    s2c("OK", "{}", {}),
-    s2c("Fehler", '{"Meldung":"Farbe bereits vergeben"}', {"Meldung": "Farbe bereits vergeben"}),
-    s2c("Fehler", '{"Meldung":""}', {"Meldung": ""}),
-    c2s(
-        "Chatnachricht senden",
-        '{"Nachricht":"Was ist gelb und hüpfte um den Teich?"}',
-        {"Nachricht": "Was ist gelb und hüpfte um den Teich?"},
-    ),
-    c2s(
-        "Chatnachricht senden",
-        r'{"Nachricht":"eins\nzwei\t\"{\\}\""}',
-        {"Nachricht": 'eins\nzwei\t"{\\}"'},
-    ),
-    c2s(
-        "Chatnachricht senden",
-        f'{{"Nachricht":"{"x" * 5000}"}}',
-        {"Nachricht": "x" * 5000},
-    ),
-    s2c(
-        "Chatnachricht",
-        '{"Absender":42,"Nachricht":"Was ist gelb?"}',
-        {"Absender": 42, "Nachricht": "Was ist gelb?"},
-    ),
-    s2c("Chatnachricht", '{"Nachricht":"Es geht los ✓ 😀"}', {"Nachricht": "Es geht los ✓ 😀"}),
-    # 9 Konfiguration und Spielstart
-    c2s("Spieler", '{"Name":"Postfrosch","Farbe":"Orange"}', {"Name": "Postfrosch", "Farbe": "Orange"}),
-    c2s("Spieler", '{"Name":"Jörg"}', {"Name": "Jörg"}),
-    c2s("Spieler", '{"Farbe":"Weiß"}', {"Farbe": "Weiß"}),
-    c2s("Spiel starten", "{}", {}),
+    c2s("Chatnachricht senden", r'{"Nachricht":"eins\nzwei\t\"{\\}\""}'),
+    c2s("Chatnachricht senden", f'{{"Nachricht":"{"x" * 5000}"}}'),
     s2c(
         "Spiel gestartet",
         '{"Karte":{"Felder":[{"Ort":{"x":-2,"y":2},"Typ":"Ackerland","Zahl":2},'
@@ -184,152 +210,23 @@ SOUND = [
         f'"Gebäude":[{{"Eigentümer":42,"Typ":"Straße","Ort":{STRASSE_TEXT}}}],'
         '"Häfen":[{"Ort":[{"x":1,"y":2},{"x":0,"y":2}],"Typ":"Hafen"},'
         '{"Ort":[{"x":1,"y":2},{"x":1,"y":1}],"Typ":"Holz Hafen"}],"Räuber":{"x":0,"y":0}}}',
-        {
-            "Karte": {
-                "Felder": [
-                    {"Ort": at(-2, 2), "Typ": "Ackerland", "Zahl": 2},
-                    {"Ort": at(0, 0), "Typ": "Wüste"},
-                    {"Ort": at(1, 2), "Typ": "Meer"},
-                    {"Ort": at(0, 1), "Typ": "Hügelland", "Zahl": 12},
-                    {"Ort": at(1, 0), "Typ": "Weideland", "Zahl": 6},
-                    {"Ort": at(1, 1), "Typ": "Wald", "Zahl": 8},
-                    {"Ort": at(0, 2), "Typ": "Gebirge", "Zahl": 5},
-                ],
-                "Gebäude": [{"Eigentümer": 42, "Typ": "Straße", "Ort": STRASSE_ORT}],
-                "Häfen": [
-                    {"Ort": [at(1, 2), at(0, 2)], "Typ": "Hafen"},
-                    {"Ort": [at(1, 2), at(1, 1)], "Typ": "Holz Hafen"},
-                ],
-                "Räuber": at(0, 0),
-            }
-        },
     ),
-    s2c(
-        "Spiel beendet",
-        '{"Nachricht":"Spieler Postfrosch hat das Spiel gewonnen.","Sieger":42}',
-        {"Nachricht": "Spieler Postfrosch hat das Spiel gewonnen.", "Sieger": 42},
-    ),
-    # 10 Nachrichten des Servers im Spiel
-    s2c("Würfelwurf", '{"Spieler":42,"Wurf":[3,4]}', {"Spieler": 42, "Wurf": [3, 4]}),
-    s2c("Ertrag", f'{{"Spieler":42,"Rohstoffe":{HOLZ}}}', {"Spieler": 42, "Rohstoffe": {"Holz": 1}}),
-    s2c("Ertrag", '{"Spieler":42,"Rohstoffe":{}}', {"Spieler": 42, "Rohstoffe": {}}),
-    s2c("Ertrag", '{"Spieler":42,"Rohstoffe":1}', {"Spieler": 42, "Rohstoffe": 1}),
-    s2c("Kosten", f'{{"Spieler":42,"Rohstoffe":{ALL_KINDS}}}', {"Spieler": 42, "Rohstoffe": ALL_COUNTS}),
-    s2c("Kosten", '{"Spieler":42,"Rohstoffe":4}', {"Spieler": 42, "Rohstoffe": 4}),
-    s2c(
-        "Räuber versetzt",
-        '{"Spieler":42,"Ort":{"x":0,"y":1},"Ziel":13}',
-        {"Spieler": 42, "Ort": at(0, 1), "Ziel": 13},
-    ),
-    s2c("Räuber versetzt", '{"Spieler":42,"Ort":{"x":0,"y":1}}', {"Spieler": 42, "Ort": at(0, 1)}),
-    s2c("Räuber versetzt", '{"Ort":{"x":0,"y":-1}}', {"Ort": at(0, -1)}),
-    s2c(
-        "Bauvorgang",
-        f'{{"Gebäude":{{"Eigentümer":42,"Typ":"Straße","Ort":{STRASSE_TEXT}}}}}',
-        {"Gebäude": {"Eigentümer": 42, "Typ": "Straße", "Ort": STRASSE_ORT}},
-    ),
-    s2c(
-        "Bauvorgang",
-        f'{{"Gebäude":{{"Eigentümer":42,"Typ":"Stadt","Ort":{DORF_TEXT}}}}}',
-        {"Gebäude": {"Eigentümer": 42, "Typ": "Stadt", "Ort": DORF_ORT}},
-    ),
-    s2c(
-        "Entwicklungskarte gekauft",
-        '{"Spieler":42,"Entwicklungskarte":"Ritter"}',
-        {"Spieler": 42, "Entwicklungskarte": "Ritter"},
-    ),
-    s2c(
-        "Entwicklungskarte gekauft",
-        '{"Spieler":42,"Entwicklungskarte":1}',
-        {"Spieler": 42, "Entwicklungskarte": 1},
-    ),
-    s2c("Entwicklungskarte gekauft", '{"Spieler":42}', {"Spieler": 42}),
-    s2c("Längste Handelsstraße", '{"Spieler":42}', {"Spieler": 42}),
-    s2c("Längste Handelsstraße", "{}", {}),
-    s2c("Größte Rittermacht", '{"Spieler":42}', {"Spieler": 42}),
-    # 11 Nachrichten des Clients im Spiel
-    c2s("Würfeln", "{}", {}),
-    c2s("Karten abgeben", '{"Abgeben":{"Holz":2,"Erz":2}}', {"Abgeben": {"Holz": 2, "Erz": 2}}),
-    c2s("Räuber versetzen", '{"Ort":{"x":0,"y":1},"Ziel":13}', {"Ort": at(0, 1), "Ziel": 13}),
-    c2s("Räuber versetzen", '{"Ort":{"x":0,"y":1}}', {"Ort": at(0, 1)}),
-    c2s("Zug beenden", "{}", {}),
-    c2s("Bauen", f'{{"Typ":"Dorf","Ort":{DORF_TEXT}}}', {"Typ": "Dorf", "Ort": DORF_ORT}),
-    c2s("Bauen", f'{{"Typ":"Straße","Ort":{STRASSE_TEXT}}}', {"Typ": "Straße", "Ort": STRASSE_ORT}),
-    c2s("Entwicklungskarte kaufen", "{}", {}),
-    c2s(
-        "Seehandel",
-        '{"Angebot":{"Holz":4},"Nachfrage":{"Getreide":1}}',
-        {"Angebot": {"Holz": 4}, "Nachfrage": {"Getreide": 1}},
-    ),
-    # 12 Binnenhandel
-    c2s(
-        "Handel anbieten",
-        '{"Angebot":{"Holz":1,"Lehm":1},"Nachfrage":{}}',
-        {"Angebot": {"Holz": 1, "Lehm": 1}, "Nachfrage": {}},
-    ),
-    s2c(
-        "Handelsangebot",
-        '{"Spieler":42,"Handel id":0,"Angebot":{"Holz":1},"Nachfrage":{"Erz":1}}',
-        {"Spieler": 42, "Handel id": 0, "Angebot": {"Holz": 1}, "Nachfrage": {"Erz": 1}},
-    ),
-    c2s("Handel annehmen", '{"Handel id":0}', {"Handel id": 0}),
-    s2c("Handelsangebot angenommen", '{"Spieler":42,"Handel id":0}', {"Spieler": 42, "Handel id": 0}),
-    c2s("Handel abschließen", '{"Handel id":0,"Mitspieler":2}', {"Handel id": 0, "Mitspieler": 2}),
-    s2c("Handel ausgeführt", '{"Spieler":1,"Mitspieler":2}', {"Spieler": 1, "Mitspieler": 2}),
-    c2s("Handel abbrechen", '{"Handel id":0}', {"Handel id": 0}),
-    s2c("Handelsangebot abgebrochen", '{"Spieler":42,"Handel id":0}', {"Spieler": 42, "Handel id": 0}),
-    # 13 Entwicklungskarten ausspielen
-    c2s("Ritter ausspielen", '{"Ort":{"x":0,"y":1},"Ziel":13}', {"Ort": at(0, 1), "Ziel": 13}),
-    s2c(
-        "Ritter ausspielen",
-        '{"Spieler":42,"Ort":{"x":0,"y":1},"Ziel":13}',
-        {"Spieler": 42, "Ort": at(0, 1), "Ziel": 13},
-    ),
-    c2s(
-        "Straßenbaukarte ausspielen",
-        f'{{"Straße 1":{STRASSE_TEXT},"Straße 2":{ZWEITE_TEXT}}}',
-        {"Straße 1": STRASSE_ORT, "Straße 2": ZWEITE_ORT},
-    ),
-    c2s("Straßenbaukarte ausspielen", f'{{"Straße 1":{STRASSE_TEXT}}}', {"Straße 1": STRASSE_ORT}),
-    s2c(
-        "Straßenbaukarte ausspielen",
-        f'{{"Spieler":42,"Straße 1":{STRASSE_TEXT},"Straße 2":{ZWEITE_TEXT}}}',
-        {"Spieler": 42, "Straße 1": STRASSE_ORT, "Straße 2": ZWEITE_ORT},
-    ),
-    c2s("Monopol", '{"Rohstoff":"Holz"}', {"Rohstoff": "Holz"}),
-    s2c("Monopol", '{"Spieler":42,"Rohstoff":"Holz"}', {"Spieler": 42, "Rohstoff": "Holz"}),
-    c2s("Erfindung", '{"Rohstoffe":{"Holz":1,"Erz":1}}', {"Rohstoffe": {"Holz": 1, "Erz": 1}}),
-    s2c(
-        "Erfindung",
-        '{"Spieler":42,"Rohstoffe":{"Wolle":2}}',
-        {"Spieler": 42, "Rohstoffe": {"Wolle": 2}},
-    ),
-    s2c("Erfindung", '{"Spieler":42,"Rohstoffe":2}', {"Spieler": 42, "Rohstoffe": 2}),
 ]
 """Each is written as the specification has it, and encodes to the same bytes again."""
 
 DIALECTS = [
-    s2c("Hallo", '{"Version":"E","Protokoll":1}', {"Version": "E", "Protokoll": 1}),
-    s2c("Serverantwort", '"OK"', {"Meldung": "OK"}),
-    s2c("Serverantwort", '"(Received) Brick: +4"', {"Meldung": "(Received) Brick: +4"}),
-    c2s("Chatnachricht senden", '{"Nachricht":"hallo","id":1337}', {"Nachricht": "hallo", "id": 1337}),
-    s2c("Spiel beendet", '{"Spieler":3}', {"Spieler": 3}),
-    c2s(
-        "Bauen",
-        f'{{"Typ":"Straße","Ort":{STRASSE_TEXT},"Eigentümer":1}}',
-        {"Typ": "Straße", "Ort": STRASSE_ORT, "Eigentümer": 1},
-    ),
-    c2s("Handel annehmen", '{"Handel id":7,"Annehmen":false}', {"Handel id": 7, "Annehmen": False}),
-    s2c(
-        "Handelsangebot angenommen",
-        '{"Mitspieler":2,"Handel id":7,"Annehmen":true}',
-        {"Mitspieler": 2, "Handel id": 7, "Annehmen": True},
-    ),
-    s2c(
-        "Handel ausgeführt",
-        '{"Spieler":1,"Mitspieler":2,"Handel id":7}',
-        {"Spieler": 1, "Mitspieler": 2, "Handel id": 7},
-    ),
+    *rows("""
+s2c Hallo | {"Version":"E","Protokoll":1}
+s2c Serverantwort | "OK" | {"Meldung": "OK"}
+s2c Serverantwort | "(Received) Brick: +4" | {"Meldung": "(Received) Brick: +4"}
+c2s Chatnachricht senden | {"Nachricht":"hallo","id":1337}
+s2c Spiel beendet | {"Spieler":3}
+c2s Bauen | {"Typ":"Straße","Ort":<STRASSE>,"Eigentümer":1}
+c2s Handel annehmen | {"Handel id":7,"Annehmen":false}
+s2c Handelsangebot angenommen | {"Mitspieler":2,"Handel id":7,"Annehmen":true}
+s2c Handel ausgeführt | {"Spieler":1,"Mitspieler":2,"Handel id":7}
+c2s Straßenbaukarte ausspielen | [<STRASSE>,<ZWEITE>] | {"Straße 1": <STRASSE>, "Straße 2": <ZWEITE>}
+    """),
     case(
         "s2c",
         "Ritter ausspielen",
@@ -348,15 +245,53 @@ DIALECTS = [
         f'{{"Spieler":0,"Straßenbaukarte ausspielen":[{STRASSE_TEXT}]}}',
         {"Spieler": 0, "Straße 1": STRASSE_ORT},
     ),
-    c2s(
-        "Straßenbaukarte ausspielen",
-        f"[{STRASSE_TEXT},{ZWEITE_TEXT}]",
-        {"Straße 1": STRASSE_ORT, "Straße 2": ZWEITE_ORT},
-    ),
 ]
 """Each has a row of its own, as real programs send it; the table of the game makes a note of it."""
 
 LOOSE = [
+    *rows("""
+c2s Spieler | {"Farbe":"Rot","Name":"Anna"} | {"Name": "Anna", "Farbe": "Rot"}
+c2s Bauen | {"Ort":<DORF>,"Typ":"Dorf"} | {"Typ": "Dorf", "Ort": <DORF>}
+s2c Willkommen | {"id":⟨-0⟩} |  | unusual-value
+s2c Bauvorgang | {⟨"Gebaeude"⟩:{"Eigentuemer":1,"Typ":"Strasse","Ort":<STRASSE>}}
+    {"Gebäude": {"Eigentümer": 1, "Typ": "Straße", "Ort": <STRASSE>}} | spelling
+s2c Statusupdate | {"Spieler":{"id":1,⟨"Größte Handelsstraße"⟩:true}}
+    {"Spieler": {"id": 1, "Längste Handelsstraße": true}} | spelling
+s2c Statusupdate | {"Spieler":{"id":1,"Entwicklungskarten":{⟨"Strassenbau"⟩:1}}}
+    {"Spieler": {"id": 1, "Entwicklungskarten": {"Straßenbau": 1}}} | spelling
+c2s Monopol | {"Rohstoff":⟨"LEHM"⟩} | {"Rohstoff": "Lehm"} | spelling
+c2s Straßenbaukarte ausspielen | {⟨"Strasse 1"⟩:<STRASSE>} | {"Straße 1": <STRASSE>} | spelling
+# Hidden cards.
+s2c Statusupdate | {"Spieler":{"id":1,"Rohstoffe":{⟨"Unbekannt"⟩:17},"Entwicklungskarten":{"Unbekannt":2}}}
+    {"Spieler": {"id": 1, "Rohstoffe": 17, "Entwicklungskarten": 2}} | unusual-value
+s2c Ertrag | {"Spieler":1,"Rohstoffe":{"Holz":0,"Erz":0,⟨"Unbekannt"⟩:3}}
+    {"Spieler": 1, "Rohstoffe": 3} | unusual-value
+s2c Kosten | {"Spieler":1,"Rohstoffe":{"Holz":2,"Erz":1,⟨"Unbekannt"⟩:0}}
+    {"Spieler": 1, "Rohstoffe": {"Holz": 2, "Erz": 1}} | unusual-value
+s2c Entwicklungskarte gekauft | {"Spieler":1,"Entwicklungskarte":⟨"Unbekannt"⟩}
+    {"Spieler": 1, "Entwicklungskarte": 1} | unusual-value
+s2c Statusupdate | {"Spieler":{"id":1,"Rohstoffe":{"Holz":1,"Getreide":⟨-3⟩}}} |  | below-zero
+# null for what is not there yet.
+s2c Statusupdate | {"Spieler":{"id":1,"Farbe":null,"Name":null,"Status":"Warten"}}
+    {"Spieler": {"id": 1, "Status": "Warten"}}
+c2s Räuber versetzen | {"Ort":{"x":0,"y":1},"Ziel":null} | {"Ort": {"x": 0, "y": 1}}
+s2c Entwicklungskarte gekauft | {"Spieler":1,"Entwicklungskarte":null} | {"Spieler": 1}
+s2c Längste Handelsstraße | {"Spieler":null} | {}
+s2c Chatnachricht | {"Absender":null,"Nachricht":"hm"} | {"Nachricht": "hm"}
+# Unusual numbers and values.
+s2c Willkommen | {"id":⟨0⟩} |  | unusual-value
+s2c Spiel beendet | {"Nachricht":"Verbindung verloren","Sieger":⟨-1⟩} |  | unusual-value
+s2c Hallo | {"Version":"x","Protokoll":⟨"0.4"⟩} |  | unusual-value
+s2c Spiel gestartet | {"Karte":{"Felder":[{"Ort":⟨"a"⟩,"Typ":"Meer"},{"Ort":"B","Typ":"Meer"}]}}
+     | unusual-value
+# What nobody knows is passed over.
+s2c OK | {⟨"Grund"⟩:"x","Mehr":[1]} | {} | surplus-attribute
+c2s Würfeln | {⟨"Spieler"⟩:1} | {} | surplus-attribute
+c2s Hallo | {"Version":"x",⟨"Protokoll"⟩:"1.0"} | {"Version": "x"} | surplus-attribute
+s2c Statusupdate | {"Spieler":{"id":1,⟨"Ping"⟩:{"ms":12.5}}} | {"Spieler": {"id": 1}} | surplus-attribute
+c2s Bauen | {"Typ":"Straße","Ort":[{"x":-2,"y":0,⟨"z"⟩:2},{"x":-1,"y":0,"z":1}]}
+    {"Typ": "Straße", "Ort": <STRASSE>} | surplus-attribute
+    """),
     # Layout.
     case("s2c", "OK", '{"OK":{}}⟨\r\n⟩', {}, "crlf"),
     case("s2c", "OK", '⟨ \t⟩{"OK":{}}', {}, "blanks"),
@@ -374,11 +309,8 @@ LOOSE = [
     ),
     # Other ways to write JSON.
     case("c2s", "Würfeln", r'{"W\u00fcrfeln":{}}', {}),
-    c2s("Spieler", r'{"Name":"J\u00f6rg \ud83d\ude00\/"}', {"Name": "Jörg 😀/"}),
-    c2s("Chatnachricht senden", r'{"Nachricht":"ä\u00e4"}', {"Nachricht": "ää"}),
-    c2s("Spieler", '{"Farbe":"Rot","Name":"Anna"}', {"Name": "Anna", "Farbe": "Rot"}),
-    c2s("Bauen", f'{{"Ort":{DORF_TEXT},"Typ":"Dorf"}}', {"Typ": "Dorf", "Ort": DORF_ORT}),
-    s2c("Willkommen", '{"id":⟨-0⟩}', {"id": 0}, "unusual-value"),
+    c2s("Spieler", r'{"Name":"J\u00f6rg \ud83d\ude00\/"}'),
+    c2s("Chatnachricht senden", r'{"Nachricht":"ä\u00e4"}'),
     # ASCII in place of umlauts, and other words.
     case("c2s", "Würfeln", '{⟨"Wuerfeln"⟩:{}}', {}, "spelling"),
     case(
@@ -410,12 +342,6 @@ LOOSE = [
         "Räuber versetzen",
         '{⟨"Raeuber versetzen"⟩:{"Ort":{"x":0,"y":1}}}',
         {"Ort": at(0, 1)},
-        "spelling",
-    ),
-    s2c(
-        "Bauvorgang",
-        f'{{⟨"Gebaeude"⟩:{{"Eigentuemer":1,"Typ":"Strasse","Ort":{STRASSE_TEXT}}}}}',
-        {"Gebäude": {"Eigentümer": 1, "Typ": "Straße", "Ort": STRASSE_ORT}},
         "spelling",
     ),
     s2c(
@@ -463,107 +389,6 @@ LOOSE = [
             }
         },
         "spelling",
-    ),
-    s2c(
-        "Statusupdate",
-        '{"Spieler":{"id":1,⟨"Größte Handelsstraße"⟩:true}}',
-        {"Spieler": {"id": 1, "Längste Handelsstraße": True}},
-        "spelling",
-    ),
-    s2c(
-        "Statusupdate",
-        '{"Spieler":{"id":1,"Entwicklungskarten":{⟨"Strassenbau"⟩:1}}}',
-        {"Spieler": {"id": 1, "Entwicklungskarten": {"Straßenbau": 1}}},
-        "spelling",
-    ),
-    c2s("Monopol", '{"Rohstoff":⟨"LEHM"⟩}', {"Rohstoff": "Lehm"}, "spelling"),
-    c2s(
-        "Straßenbaukarte ausspielen",
-        f'{{⟨"Strasse 1"⟩:{STRASSE_TEXT}}}',
-        {"Straße 1": STRASSE_ORT},
-        "spelling",
-    ),
-    # Hidden cards.
-    s2c(
-        "Statusupdate",
-        '{"Spieler":{"id":1,"Rohstoffe":{⟨"Unbekannt"⟩:17},"Entwicklungskarten":{"Unbekannt":2}}}',
-        {"Spieler": {"id": 1, "Rohstoffe": 17, "Entwicklungskarten": 2}},
-        "unusual-value",
-    ),
-    s2c(
-        "Ertrag",
-        '{"Spieler":1,"Rohstoffe":{"Holz":0,"Erz":0,⟨"Unbekannt"⟩:3}}',
-        {"Spieler": 1, "Rohstoffe": 3},
-        "unusual-value",
-    ),
-    s2c(
-        "Kosten",
-        '{"Spieler":1,"Rohstoffe":{"Holz":2,"Erz":1,⟨"Unbekannt"⟩:0}}',
-        {"Spieler": 1, "Rohstoffe": {"Holz": 2, "Erz": 1}},
-        "unusual-value",
-    ),
-    s2c(
-        "Entwicklungskarte gekauft",
-        '{"Spieler":1,"Entwicklungskarte":⟨"Unbekannt"⟩}',
-        {"Spieler": 1, "Entwicklungskarte": 1},
-        "unusual-value",
-    ),
-    s2c(
-        "Statusupdate",
-        '{"Spieler":{"id":1,"Rohstoffe":{"Holz":1,"Getreide":⟨-3⟩}}}',
-        {"Spieler": {"id": 1, "Rohstoffe": {"Holz": 1, "Getreide": -3}}},
-        "below-zero",
-    ),
-    # null for what is not there yet.
-    s2c(
-        "Statusupdate",
-        '{"Spieler":{"id":1,"Farbe":null,"Name":null,"Status":"Warten"}}',
-        {"Spieler": {"id": 1, "Status": "Warten"}},
-    ),
-    c2s("Räuber versetzen", '{"Ort":{"x":0,"y":1},"Ziel":null}', {"Ort": at(0, 1)}),
-    s2c("Entwicklungskarte gekauft", '{"Spieler":1,"Entwicklungskarte":null}', {"Spieler": 1}),
-    s2c("Längste Handelsstraße", '{"Spieler":null}', {}),
-    s2c("Chatnachricht", '{"Absender":null,"Nachricht":"hm"}', {"Nachricht": "hm"}),
-    # Unusual numbers and values.
-    s2c("Willkommen", '{"id":⟨0⟩}', {"id": 0}, "unusual-value"),
-    s2c(
-        "Spiel beendet",
-        '{"Nachricht":"Verbindung verloren","Sieger":⟨-1⟩}',
-        {"Nachricht": "Verbindung verloren", "Sieger": -1},
-        "unusual-value",
-    ),
-    s2c(
-        "Hallo",
-        '{"Version":"x","Protokoll":⟨"0.4"⟩}',
-        {"Version": "x", "Protokoll": "0.4"},
-        "unusual-value",
-    ),
-    s2c(
-        "Spiel gestartet",
-        '{"Karte":{"Felder":[{"Ort":⟨"a"⟩,"Typ":"Meer"},{"Ort":"B","Typ":"Meer"}]}}',
-        {"Karte": {"Felder": [{"Ort": "a", "Typ": "Meer"}, {"Ort": "B", "Typ": "Meer"}]}},
-        "unusual-value",
-    ),
-    # What nobody knows is passed over.
-    s2c("OK", '{⟨"Grund"⟩:"x","Mehr":[1]}', {}, "surplus-attribute"),
-    c2s("Würfeln", '{⟨"Spieler"⟩:1}', {}, "surplus-attribute"),
-    c2s(
-        "Hallo",
-        '{"Version":"x",⟨"Protokoll"⟩:"1.0"}',
-        {"Version": "x"},
-        "surplus-attribute",
-    ),
-    s2c(
-        "Statusupdate",
-        '{"Spieler":{"id":1,⟨"Ping"⟩:{"ms":12.5}}}',
-        {"Spieler": {"id": 1}},
-        "surplus-attribute",
-    ),
-    c2s(
-        "Bauen",
-        '{"Typ":"Straße","Ort":[{"x":-2,"y":0,⟨"z"⟩:2},{"x":-1,"y":0,"z":1}]}',
-        {"Typ": "Straße", "Ort": STRASSE_ORT},
-        "surplus-attribute",
     ),
     # Several at once.
     case(

@@ -5,9 +5,12 @@ A message is written on one line, with `~` for each line end; the empty line beh
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from cases import Case
+from tables import rows_of
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 
@@ -27,25 +30,82 @@ GAME = "<game>licitovany_marias</game>"
 LM = "licitovany_marias"
 TRICK = "<card>A0A</card>~  <card>A09</card>~  <card>A0Q</card>"
 
+
+def rows(table: str) -> list[Case]:
+    """Return the cases of a table, a row each: direction, name and text, and its fields as JSON behind " = ".
+
+    Parts that are defined above stand there by their names. An indented line continues its row.
+    """
+    found = []
+    for row in rows_of(table):
+        direction, name, said = row.split(" ", 2)
+        text, _, fields = said.partition(" = ")
+        text = re.sub(r"\{([A-Z]+)\}", lambda part: str(globals()[part[1]]), text)
+        values = json.loads(fields.replace("KAREL_SAID", json.dumps(KAREL_SAID)))
+        found.append(Case(message(text), "c2s" if direction == "c2s" else "s2c", name, values))
+    return found
+
+
 SOUND = [
-    sound(
-        f'<connect status="server">~  {GAME}~  <numplayers>3</numplayers>~'
-        "  <url>127.0.0.1:7003</url>~</connect>",
-        "c2s",
-        "connect",
-        status="server",
-        game=LM,
-        numplayers=3,
-        url="127.0.0.1:7003",
-    ),
-    sound(
-        f'<connect status="passive">~  {KAREL}~  {GAME}~</connect>',
-        "c2s",
-        "connect",
-        status="passive",
-        player=KAREL_SAID,
-        game=LM,
-    ),
+    *rows("""
+c2s connect
+    <connect status="server">~  {GAME}~  <numplayers>3</numplayers>~  <url>127.0.0.1:7003</url>~</connect>
+    = {"status": "server", "game": "licitovany_marias", "numplayers": 3, "url": "127.0.0.1:7003"}
+c2s connect
+    <connect status="passive">~  {KAREL}~  {GAME}~</connect>
+    = {"status": "passive", "player": KAREL_SAID, "game": "licitovany_marias"}
+s2c newgroup <newgroup status="init">~  {GAME}~</newgroup> = {"status": "init", "game": "licitovany_marias"}
+c2s newgroup <newgroup status="ack">~  {GAME}~</newgroup> = {"status": "ack", "game": "licitovany_marias"}
+c2s newgame
+    <newgame status="accept">~  {GAME}~  {KAREL}~</newgame>
+    = {"status": "accept", "game": "licitovany_marias", "player": KAREL_SAID}
+s2c dial
+    <dial type="cards" to="hand" from="desk">~  <card>B07</card>~  <card>B10</card>~</dial>
+    = {"type": "cards", "to": "hand", "from": "desk", "card": ["B07", "B10"]}
+s2c dial
+    <dial type="cards" to="talon" from="desk">~  <card></card>~  <card></card>~</dial>
+    = {"type": "cards", "to": "talon", "from": "desk", "card": [null, null]}
+s2c dial
+    <dial type="info" to="hand" from="talon" playerid="8678">~  <card></card>~  <card></card>~</dial>
+    = {"type": "info", "to": "hand", "from": "talon", "playerid": 8678, "card": [null, null]}
+s2c licite <licite type="ask"></licite> = {"type": "ask"}
+s2c licite <licite type="ask">B107</licite> = {"type": "ask", "licite": "B107"}
+c2s licite <licite type="answer">NO</licite> = {"type": "answer", "licite": "NO"}
+s2c licite
+    <licite type="info" playerid="6533">PASS</licite>
+    = {"type": "info", "playerid": 6533, "licite": "PASS"}
+s2c licite
+    <licite type="result" playerid="6533">SMALL</licite>
+    = {"type": "result", "playerid": 6533, "licite": "SMALL"}
+c2s playcard
+    <playcard type="cards" from="hand" to="talon">~  <card>G07</card>~  <card>A07</card>~</playcard>
+    = {"type": "cards", "from": "hand", "to": "talon", "card": ["G07", "A07"]}
+s2c playcard
+    <playcard type="info" from="hand" to="desk" playerid="1216">~  <card>R0J</card>~</playcard>
+    = {"type": "info", "from": "hand", "to": "desk", "playerid": 1216, "card": ["R0J"]}
+s2c gametype <gametype type="ask">~  <licite>100</licite>~</gametype> = {"type": "ask", "licite": "100"}
+c2s gametype
+    <gametype type="answer">~  <licite>27</licite>~  <trumf>g:a</trumf>~</gametype>
+    = {"type": "answer", "licite": "27", "trumf": "g:a"}
+s2c flek <flek type="ask">1</flek> = {"type": "ask", "flek": "1"}
+c2s flek <flek type="answer">1:2</flek> = {"type": "answer", "flek": "1:2"}
+s2c flek <flek type="info" playerid="6533">4</flek> = {"type": "info", "playerid": 6533, "flek": "4"}
+s2c playcard <playcard type="ask"></playcard> = {"type": "ask"}
+s2c round
+    <round number="1" playerid="6533">~  {TRICK}~</round>
+    = {"number": 1, "playerid": 6533, "card": ["A0A", "A09", "A0Q"]}
+s2c abort
+    <abort>~  <player id="1216"></player>~  <message>timeout</message>~</abort>
+    = {"player": {"id": 1216}, "message": "timeout"}
+c2s load <load>48</load> = {"load": 48}
+s2c disconnect <disconnect>end of group</disconnect> = {"disconnect": "end of group"}
+c2s disconnect <disconnect></disconnect> = {}
+s2c cancelgame <cancelgame>renonc</cancelgame> = {"cancelgame": "renonc"}
+s2c renonc
+    <renonc>~  <player id="1216"></player>~  <message>you must play red!</message>~</renonc>
+    = {"player": {"id": 1216}, "message": "you must play red!"}
+c2s load <cgml version="1.19">~<load>48</load>~</cgml> = {"load": 48, "version": "1.19"}
+    """),
     sound(
         f'<connect status="active">~  {KAREL}~  {GAME}~  <opponent>~    <player id="1216"></player>~  '
         "</opponent>~</connect>",
@@ -56,8 +116,6 @@ SOUND = [
         game=LM,
         opponent={"player": [{"id": 1216}]},
     ),
-    sound(f'<newgroup status="init">~  {GAME}~</newgroup>', "s2c", "newgroup", status="init", game=LM),
-    sound(f'<newgroup status="ack">~  {GAME}~</newgroup>', "c2s", "newgroup", status="ack", game=LM),
     sound(
         f'<connect status="complete" id="4">~  {GAME}~  {KAREL}~  <player id="1216"></player>~'
         "  <url>192.168.0.1:7002</url>~</connect>",
@@ -101,95 +159,6 @@ SOUND = [
         for answer in ("accept", "reject")
     ),
     sound(
-        f'<newgame status="accept">~  {GAME}~  {KAREL}~</newgame>',
-        "c2s",
-        "newgame",
-        status="accept",
-        game=LM,
-        player=KAREL_SAID,
-    ),
-    sound(
-        '<dial type="cards" to="hand" from="desk">~  <card>B07</card>~  <card>B10</card>~</dial>',
-        "s2c",
-        "dial",
-        type="cards",
-        to="hand",
-        from_="desk",
-        card=["B07", "B10"],
-    ),
-    sound(
-        '<dial type="cards" to="talon" from="desk">~  <card></card>~  <card></card>~</dial>',
-        "s2c",
-        "dial",
-        type="cards",
-        to="talon",
-        from_="desk",
-        card=[None, None],
-    ),
-    sound(
-        '<dial type="info" to="hand" from="talon" playerid="8678">~  <card></card>~  <card></card>~</dial>',
-        "s2c",
-        "dial",
-        type="info",
-        to="hand",
-        from_="talon",
-        playerid=8678,
-        card=[None, None],
-    ),
-    sound('<licite type="ask"></licite>', "s2c", "licite", type="ask"),
-    sound('<licite type="ask">B107</licite>', "s2c", "licite", type="ask", licite="B107"),
-    sound('<licite type="answer">NO</licite>', "c2s", "licite", type="answer", licite="NO"),
-    sound(
-        '<licite type="info" playerid="6533">PASS</licite>',
-        "s2c",
-        "licite",
-        type="info",
-        playerid=6533,
-        licite="PASS",
-    ),
-    sound(
-        '<licite type="result" playerid="6533">SMALL</licite>',
-        "s2c",
-        "licite",
-        type="result",
-        playerid=6533,
-        licite="SMALL",
-    ),
-    sound(
-        '<playcard type="cards" from="hand" to="talon">~  <card>G07</card>~  <card>A07</card>~</playcard>',
-        "c2s",
-        "playcard",
-        type="cards",
-        from_="hand",
-        to="talon",
-        card=["G07", "A07"],
-    ),
-    sound(
-        '<playcard type="info" from="hand" to="desk" playerid="1216">~  <card>R0J</card>~</playcard>',
-        "s2c",
-        "playcard",
-        type="info",
-        from_="hand",
-        to="desk",
-        playerid=1216,
-        card=["R0J"],
-    ),
-    sound(
-        '<gametype type="ask">~  <licite>100</licite>~</gametype>',
-        "s2c",
-        "gametype",
-        type="ask",
-        licite="100",
-    ),
-    sound(
-        '<gametype type="answer">~  <licite>27</licite>~  <trumf>g:a</trumf>~</gametype>',
-        "c2s",
-        "gametype",
-        type="answer",
-        licite="27",
-        trumf="g:a",
-    ),
-    sound(
         '<gametype type="info" playerid="6533">~  <licite>100</licite>~  <trumf>g</trumf>~'
         "  <flek>4</flek>~</gametype>",
         "s2c",
@@ -199,18 +168,6 @@ SOUND = [
         licite="100",
         trumf="g",
         flek="4",
-    ),
-    sound('<flek type="ask">1</flek>', "s2c", "flek", type="ask", flek="1"),
-    sound('<flek type="answer">1:2</flek>', "c2s", "flek", type="answer", flek="1:2"),
-    sound('<flek type="info" playerid="6533">4</flek>', "s2c", "flek", type="info", playerid=6533, flek="4"),
-    sound('<playcard type="ask"></playcard>', "s2c", "playcard", type="ask"),
-    sound(
-        f'<round number="1" playerid="6533">~  {TRICK}~</round>',
-        "s2c",
-        "round",
-        number=1,
-        playerid=6533,
-        card=["A0A", "A09", "A0Q"],
     ),
     sound(
         f"<result>~  {GAME}~  <licite>G</licite>~  <trumf>g</trumf>~  <flek>1</flek>~"
@@ -228,16 +185,6 @@ SOUND = [
         winer=[{"playerid": 1, "money": {"type": "get", "money": 2}}],
         loser=[{"playerid": 2, "money": {"type": "lost", "money": 2}}],
     ),
-    sound(
-        '<abort>~  <player id="1216"></player>~  <message>timeout</message>~</abort>',
-        "s2c",
-        "abort",
-        player={"id": 1216},
-        message="timeout",
-    ),
-    sound("<load>48</load>", "c2s", "load", load=48),
-    sound("<disconnect>end of group</disconnect>", "s2c", "disconnect", disconnect="end of group"),
-    sound("<disconnect></disconnect>", "c2s", "disconnect"),
     *(
         case
         for direction in DIRECTIONS
@@ -256,21 +203,6 @@ SOUND = [
                 type="finish",
             ),
         )
-    ),
-    sound("<cancelgame>renonc</cancelgame>", "s2c", "cancelgame", cancelgame="renonc"),
-    sound(
-        '<renonc>~  <player id="1216"></player>~  <message>you must play red!</message>~</renonc>',
-        "s2c",
-        "renonc",
-        player={"id": 1216},
-        message="you must play red!",
-    ),
-    sound(
-        '<cgml version="1.19">~<load>48</load>~</cgml>',
-        "c2s",
-        "load",
-        load=48,
-        version="1.19",
     ),
 ]
 

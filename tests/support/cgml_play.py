@@ -245,13 +245,14 @@ class Hand:
         game = f"{self._game()}<flek>{level}</flek>"
         self.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{game}</gametype>')
 
-    def until_play(self) -> None:
-        self.deal()
-        self.bid()
-        self.take_talon()
-        self.discard()
-        self.name_trumps()
-        self.double()
+    def until(self, last: str) -> None:
+        """Do all that comes before the first card, up to this step."""
+        steps = (self.deal, self.bid, self.take_talon, self.discard, self.name_trumps, self.double)
+        for step in steps:
+            step()
+            if step.__name__ == last:
+                return
+        raise ValueError(f"there is no step {last}")
 
     def order(self) -> list[int]:
         at = PLAYERS.index(self.leader)
@@ -308,7 +309,7 @@ class Hand:
         self.table.tells(PLAYERS, f"<result>{LM}{game}{rounds}{sides}</result>")
 
     def whole(self) -> None:
-        self.until_play()
+        self.until("double")
         for _ in range(10):
             self.trick()
         self.result()

@@ -45,6 +45,12 @@ def kiebitz(*arguments: str) -> Done:
     return Done(status, written.getvalue().decode(), err.getvalue())
 
 
+def peer_command(peer: str, *options: str, fault: str = "") -> list[str]:
+    """Return the command that runs a program of `peers`, such as "okey-server"."""
+    planted = ["--fault", fault] if fault else []
+    return [sys.executable, str(ROOT / "tests" / "support" / "peers"), peer, *options, *planted]
+
+
 def without_session(csv: str) -> str:
     """An export as CSV without the column that says which session it is of, the third."""
     return re.sub(r"^([^,\n]*,[^,\n]*),(?:session|\d+),", r"\1,", csv, flags=re.MULTILINE)

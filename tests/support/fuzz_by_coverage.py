@@ -1,6 +1,6 @@
 """Fuzzing by hand, led by the code that an input reaches: `python fuzz_by_coverage.py TARGET`, with atheris.
 
-Targets are those of `test_fuzzing.py`; what follows the name goes to libFuzzer, such as a folder that keeps
+Targets are those of `fuzz_targets.py`; what follows the name goes to libFuzzer, such as a folder that keeps
 the inputs, or `-max_total_time=300`. What it finds becomes a case where its part is tested.
 """
 
@@ -11,7 +11,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["dissectors", "proxy"]):
-    from test_fuzzing import TARGETS, watched
+    from fuzz_targets import TARGETS, watched
 
 
 def main() -> None:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+from closing import closed_afterwards
+from command import ROOT
+
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import RawPacket
+from kiebitz.services.importing.packets import PacketRecording
+from kiebitz.storage.database.schema import MEMORY
+from kiebitz.storage.recording.recorder import Recorder
 
 _SENT = re.compile(r"sending '(.*)' to (\S+) \((\S+)\)")
 _RECEIVED = re.compile(r"received '(.*)' from (\S+)")
@@ -90,3 +100,19 @@ def _event(message: str, fields: list[str], name: str) -> tuple[str, dict[str, A
             entries = [entry.split(":") for entry in scores.split(",") if entry]
             return "score", {"scores": {player: int(points) for player, points in entries}}
     raise AssertionError(f"the log has {message} {fields}")
+
+
+CAPTURES = ROOT / "captures"
+
+
+def packets(name: str) -> list[RawPacket]:
+    with open_capture(str(CAPTURES / f"{name}.pcap")) as capture:
+        return list(capture)
+
+
+def record(traffic: Iterable[RawPacket]) -> sqlite3.Connection:
+    recorder = Recorder(MEMORY, "import", "traffic")
+    recording = PacketRecording(recorder, {})
+    recording.take(traffic)
+    recording.close()
+    return closed_afterwards(recorder.connection)

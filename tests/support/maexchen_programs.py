@@ -262,3 +262,13 @@ def play(server: Server, players: Sequence[Player]) -> None:
         player.stop()
         assert player.log.received[player.server] in server.log.sent.values()
         assert player.log.sent[player.server] in server.log.received.values()
+
+
+NAMES = ("alice", "bob", "carl", "bluff", "kaos")
+
+
+def players_of(port: int) -> list[Player]:
+    """All who play, through `port`: one bluffs, and one babbles."""
+    return [
+        Player(name, ("127.0.0.1", port), bluffs=name == "bluff", babbles=name == "kaos") for name in NAMES
+    ]

@@ -1,4 +1,4 @@
-"""Write the recorded games of `kiebitz probe`: `PYTHONPATH=tests python tests/support/make_samples.py`.
+"""Write the recorded games of `kiebitz probe`: `python tests/support/make_samples.py`.
 
 They are games of the faultless programs in `peers/`, in memory, so they are the same each time.
 """

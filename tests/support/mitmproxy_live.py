@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import ssl
+import subprocess
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from maexchen_programs import Player
-from processes_and_rows import KIEBITZ, PATIENCE_S, Said, free_port, rows, running, speak
+from networks import SERVER, at
+from processes_and_rows import (
+    KIEBITZ,
+    PATIENCE_S,
+    Said,
+    free_port,
+    rows,
+    running,
+    speak,
+)
 from python_socks.sync import Proxy
 from schafkopf_script import Script
+from stored import stored
 
+from kiebitz.cli.options.session import open_database
+from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.proxy.relay.endpoints import endpoint_text
 
 
@@ -60,3 +77,76 @@ def relayed_plainly(database: Path, said: list[Said], bytewise: bool = False) ->
         mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
         with running(*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", ready="listening on"):
             speak(said, listener, lambda: socket.create_connection(("127.0.0.1", port), PATIENCE_S), bytewise)
+
+
+class Sent(NamedTuple):
+    """What was sent at once."""
+
+    direction: Direction
+    ts_ns: int
+    data: bytes
+
+
+def sent_on(name: str, stream: int) -> tuple[Transport, list[Sent], list[tuple[Direction, str, int, int]]]:
+    """What a stream of a capture carried, and its messages: direction, name, offset and length."""
+    connection = open_database(stored(name))
+    with closing(connection):
+        query = "SELECT direction, ts_ns, data FROM chunks WHERE stream_id = ? ORDER BY id"
+        sent = [Sent(*row) for row in connection.execute(query, (stream,))]
+        query = "SELECT direction, name, offset, length FROM messages WHERE stream_id = ? ORDER BY id"
+        messages = connection.execute(query, (stream,)).fetchall()
+        query = "SELECT transport FROM streams WHERE id = ?"
+        return connection.execute(query, (stream,)).fetchone()[0], sent, messages
+
+
+CONVERSATIONS = {
+    name: sent_on(name, stream)
+    for name, stream in (
+        ("maexchen-head-tiny.pcap", 2),
+        ("schafkopf-1.3-badcard.pcap", 2),
+        ("catan-niedlichepixel-framing.pcap.gz", 1),
+        ("okey-head-malformed.pcap.gz", 1),
+        ("cgml-tiny.pcap.gz", 2),
+    )
+}
+
+
+def with_tls(client: socket.socket, trusted: Path) -> socket.socket:
+    return ssl.create_default_context(cafile=trusted).wrap_socket(client, server_hostname="127.0.0.1")
+
+
+def mitmproxys(folder: Path) -> Path:
+    """The certificate that clients of mitmproxy trust."""
+    return folder / "keys" / "mitmproxy-ca-cert.pem"
+
+
+DEVICE = f"kiebitz{os.getpid()}"
+
+
+@contextmanager
+def tunnel(machine: str, folder: Path, configuration: dict[str, str]) -> Iterator[str]:
+    """All that the machine sends to the server goes to the relay through WireGuard; its address inside."""
+    peer = "".join(f"{name} = {configuration[name]}\n" for name in ("PublicKey", "AllowedIPs", "Endpoint"))
+    path = folder / "peer.conf"
+    path.write_text(f"[Interface]\nPrivateKey = {configuration['PrivateKey']}\n[Peer]\n{peer}")
+    process = subprocess.Popen(
+        at(machine, "wireguard-go", "-f", DEVICE), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        end = time.monotonic() + PATIENCE_S
+        # Once it can be asked, it is there.
+        while subprocess.run(at(machine, "wg", "show", DEVICE), capture_output=True, check=False).returncode:
+            assert time.monotonic() < end, "wireguard-go does not start"
+            time.sleep(0.05)
+        for command in (
+            f"wg setconf {DEVICE} {path}",
+            f"ip address add {configuration['Address']} dev {DEVICE}",
+            f"ip link set {DEVICE} mtu 1400 up",
+            f"ip route add {SERVER[4]}/32 dev {DEVICE}",
+            f"ip route add {configuration['DNS']}/32 dev {DEVICE}",
+        ):
+            subprocess.run(at(machine, *command.split()), check=True)
+        yield configuration["Address"].partition("/")[0]
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)

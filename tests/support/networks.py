@@ -8,8 +8,10 @@ Nothing leaves them: they are joined to each other and to nothing else. It takes
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from command import kiebitz
 
 CLIENT = {4: "198.51.100.2", 6: "2001:db8:1::2"}
 GATEWAY_INSIDE = {4: "198.51.100.1", 6: "2001:db8:1::1"}
@@ -113,3 +116,44 @@ def inside(namespace: str) -> Iterator[None]:
 def _enter(libc: ctypes.CDLL, descriptor: int) -> None:
     if libc.setns(descriptor, _CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
+
+
+PORT = 9001
+
+
+def printed_rules(*options: str) -> dict[str, str]:
+    """The pieces of shell script that --print-rules prints, by their titles."""
+    pieces = kiebitz("relay", "--print-rules", *options).out.split("\n\n# ")[1:]
+    return {title: script for title, _, script in (piece.partition("\n") for piece in pieces)}
+
+
+def firewall(machine: str) -> str:
+    """All rules of a machine, and how it finds its way."""
+    commands = ("nft list ruleset", "ip -4 rule", "ip -6 rule", "ip -4 route show table all")
+    return "".join(
+        subprocess.run(at(machine, *command.split()), capture_output=True, text=True, check=True).stdout
+        for command in commands
+    )
+
+
+@contextmanager
+def redirecting(machine: str, way: str, *options: str, spoilt: tuple[str, str] = ("", "")) -> Iterator[None]:
+    """The printed rules hold on a machine; afterwards their undoing leaves nothing of them."""
+    scripts = printed_rules(*options)
+    subprocess.run(at(machine, "sh", "-e", "-c", scripts[way].replace(*spoilt)), check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(at(machine, "sh", "-e", "-c", scripts[f"{way}: undo"].replace(*spoilt)), check=True)
+        left = firewall(machine)
+        assert "kiebitz" not in left
+        assert str(PORT) not in left
+        assert "fwmark" not in left
+
+
+def may_capture() -> bool:
+    try:
+        socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+    except (AttributeError, OSError):
+        return False
+    return True

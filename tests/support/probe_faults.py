@@ -6,7 +6,10 @@ too, where they are tried. The row's program fails no other case.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
+
+from tables import rows_of
 
 PLAYED = ("game", "*/said")
 """What is looked at in a game without anything odd."""
@@ -54,171 +57,141 @@ _ENDED = "*/cut/close */cut/reset */cut/half-close"
 
 _BAD_UTF8 = "rubbish */latin-1"
 
-FOUND = (
-    Found("maexchen-server", "dies-on-bad-utf8", f"REGISTER/name/latin-1 {_BAD_UTF8}"),
-    Found("maexchen-server", "dies-on-an-unknown-word", "unknown-message empty rubbish */byte-order-mark"),
-    Found("maexchen-server", "dies-on-a-missing-token", "JOIN/token/left-out ROLL/token/left-out"),
-    Found(
-        "maexchen-server",
-        "dies-on-odd-dice",
-        "ANNOUNCE/dice/out-of-range ANNOUNCE/dice/empty ANNOUNCE/dice/*",
-    ),
-    Found(
-        "maexchen-server",
-        "answers-the-first-client",
-        "REGISTER/whole REGISTER/doubled REGISTER/spelling/* REGISTER/name/*",
-    ),
-    Found("maexchen-server", "ends-lines", "game REGISTER/whole REGISTER/*"),
-    Found("maexchen-server", "waits-for-ever", "ROLL/lost SEE/cut */late ROLL/token/* SEE/token/*"),
-    Found("maexchen-server", "takes-any-token", "ROLL/token/nobodys-token ROLL/token/others-token */token/*"),
-    Found("maexchen-server", "takes-any-dice", "ANNOUNCE/dice/one-die ANNOUNCE/dice/empty ANNOUNCE/dice/*"),
-    Found("maexchen-server", "counts-a-loss-twice", "SCORE/said"),
-    Found("maexchen-server", "blames-who-saw", "PLAYER_LOST/said"),
-    Found("maexchen-player", "dies-on-bad-utf8", f"ROUND_STARTING/token/latin-1 {_BAD_UTF8}"),
-    Found("maexchen-player", "dies-on-an-unknown-word", "unknown-message rubbish"),
-    Found("maexchen-player", "ends-lines", "*/said"),
-    Found("maexchen-player", "keeps-its-token", "*/said"),
-    Found("maexchen-player", "forgets-the-token", "*/said"),
-    Found("maexchen-player", "is-silent-after-the-roll", "ROLLED/whole ROLLED/doubled ROLLED/spelling/*"),
-    Found("maexchen-player", "announces-no-dice", "ANNOUNCE/said"),
-    Found("maexchen-player", "answers-twice", "ANNOUNCE/said"),
-    Found("schafkopf-server", "dies-on-bad-utf8", f"NAME/name/latin-1 {_BAD_UTF8}"),
-    Found(
-        "schafkopf-server", "dies-on-a-missing-field", "NAME/name/left-out ERSTE3/klopft/left-out */left-out"
-    ),
-    Found(
-        "schafkopf-server",
-        "dies-on-an-unknown-card",
-        "MODEL/spielerhand.wert/unknown MODEL/tisch.farbe/unknown MODEL/*",
-    ),
-    Found("schafkopf-server", "waits-for-the-rest", "come-and-stay"),
-    Found(
-        "schafkopf-server", "waits-for-who-is-gone", f"ERSTE3/cut/close MODEL/cut/reset {_ENDED}", alone=True
-    ),
-    Found("schafkopf-server", "closes-all", "SPIELSTDU/modus/unknown ERSTE3/klopft/unknown */left-out"),
-    Found("schafkopf-server", "ignores-half-close", "ERSTE3/cut/half-close MODEL/cut/half-close", alone=True),
-    Found("schafkopf-server", "writes-latin-1", "MODEL/said */cut/close"),
-    Found("schafkopf-server", "numbers-all-alike", "GEKLOPFT/said */cut/close"),
-    Found("schafkopf-server", "shows-a-hand", "MODEL/said"),
-    Found("schafkopf-server", "gives-tricks-to-the-first", "SIEGER/said DRAN/said"),
-    Found("schafkopf-server", "names-the-losers", "SIEGER/said"),
-    Found("schafkopf-player", "dies-on-bad-utf8", f"NAME/name/latin-1 MITSPIELER/namen/latin-1 {_BAD_UTF8}"),
-    Found("schafkopf-player", "dies-on-an-unknown-flag", "unknown-message */utf-16"),
-    Found("schafkopf-player", "forgets-end", "MODUS/whole MODUS/*", alone=True),
-    Found("schafkopf-player", "knocks-undecided", "ERSTE3/said"),
-    Found("schafkopf-player", "bids-what-there-is-not", "SPIELSTDU/said"),
-    Found("schafkopf-player", "does-not-follow-suit", "MODEL/said"),
-    Found("schafkopf-player", "plays-what-it-has-not", "MODEL/said"),
-    Found("schafkopf-player", "keeps-its-card", "MODEL/said"),
-    Found("schafkopf-player", "plays-twice", "MODEL/said"),
-    Found("catan-server", "dies-on-bad-utf8", f"Chatnachricht_senden/Nachricht/latin-1 {_BAD_UTF8}"),
-    Found("catan-server", "dies-on-broken-json", "rubbish Bauen/Typ/latin-1 */latin-1 */utf-16"),
-    Found(
-        "catan-server",
-        "dies-on-a-missing-attribute",
-        "Chatnachricht_senden/Nachricht/left-out Bauen/Ort/left-out */left-out",
-    ),
-    Found("catan-server", "dies-on-an-unknown-message", "unknown-message"),
-    Found("catan-server", "waits-for-the-rest", "come-and-stay"),
-    Found(
-        "catan-server",
-        "closes-all",
-        "unknown-message Bauen/Typ/unknown rubbish */left-out */unknown */rule/*",
-    ),
-    Found("catan-server", "ignores-half-close", "Würfeln/cut/half-close Bauen/cut/half-close */cut/close"),
-    Found("catan-server", "tells-nobody-who-is-gone", f"Würfeln/cut/close Bauen/cut/reset {_ENDED}"),
-    Found(
-        "catan-server",
-        "refuses-in-silence",
-        "Bauen/Ort/apart Würfeln/twice */left-out */unknown */from-other */rule/*",
-    ),
-    Found(
-        "catan-server",
-        "confirms-nothing",
-        "Spieler/whole Chatnachricht_senden/whole */whole */bytewise",
-        alone=True,
-    ),
-    Found("catan-server", "answers-only-who-asks", "Chatnachricht_senden/whole"),
-    Found("catan-server", "lets-anybody-move", "Würfeln/from-other Zug_beenden/from-other */from-other"),
-    Found("catan-server", "builds-without-paying", "Zug_beenden/rule/cannot-pay"),
-    Found("catan-server", "builds-anywhere", "Bauen/Ort/apart"),
-    Found("catan-server", "charges-too-much", "Kosten/said"),
-    Found("catan-server", "trades-cheaply", "Zug_beenden/rule/trade-rate/asked"),
-    Found("catan-server", "lets-few-be-discarded", "Karten_abgeben/rule/wrong-count"),
-    Found("catan-server", "writes-latin-1", "game"),
-    Found("catan-player", "dies-on-bad-utf8", f"rubbish Statusupdate/Spieler/latin-1 {_BAD_UTF8}"),
-    Found("catan-player", "dies-on-broken-json", "rubbish */latin-1 */utf-16 empty"),
-    Found("catan-player", "dies-on-an-unknown-message", "unknown-message"),
-    Found("catan-player", "dies-when-refused", "Fehler/whole Fehler/Meldung/left-out Fehler/*"),
-    Found("catan-player", "writes-latin-1", "game"),
-    Found("catan-player", "wants-an-odd-colour", "Spieler/said"),
-    Found("catan-player", "forgets-what-to-build", "Bauen/said"),
-    Found("catan-player", "builds-between-two-fields", "Bauen/said"),
-    Found("catan-player", "builds-without-cards", "Bauen/said Entwicklungskarte_kaufen/said"),
-    Found("catan-player", "rolls-twice", "Würfeln/said */said"),
-    Found("catan-player", "ends-others-turns", "Zug_beenden/said"),
-    Found("catan-player", "pays-too-little", "Seehandel/said"),
-    Found("catan-player", "accepts-another-offer", "Handel_annehmen/said"),
-    Found("okey-server", "dies-on-bad-utf8", f"LOGI/nickname/latin-1 {_BAD_UTF8}"),
-    Found("okey-server", "dies-on-an-empty-line", "empty */joined"),
-    Found(
-        "okey-server",
-        "dies-on-a-missing-argument",
-        "LOGI/nickname/left-out JLOB/n/left-out */left-out */cut/*",
-    ),
-    Found("okey-server", "dies-on-a-bad-number", "JLOB/n/other-type JLOB/n/*"),
-    Found("okey-server", "dies-on-an-unknown-word", "unknown-message rubbish */utf-16"),
-    Found("okey-server", "waits-for-the-rest", "come-and-stay LOGI/cut/silence */cut/silence"),
-    Found("okey-server", "waits-for-who-is-gone", f"DRAW/cut/close PUTT/cut/reset {_ENDED}"),
-    Found("okey-server", "closes-all", "empty"),
-    Found("okey-server", "ignores-half-close", "DRAW/cut/half-close PUTT/cut/half-close */cut/close"),
-    Found("okey-server", "forgets-nobody", f"DRAW/cut/reset PUTT/cut/reset {_ENDED}"),
-    Found("okey-server", "answers-twice", "+LPLA/said"),
-    Found("okey-server", "whispers-to-all", "CATC.w/whisperrecipient/nobodys-name"),
-    Found("okey-server", "escapes-nothing", "+LLPL/said STAT/said"),
-    Found("okey-server", "deals-too-little", "STRT/said"),
-    Found("okey-server", "lets-anybody-draw", "PUTT/rule/must-put DRAW/twice DRAW/from-other"),
-    Found("okey-server", "shows-what-is-drawn", "+DRAW/said"),
-    Found("okey-server", "takes-any-tile", "PUTT/rule/not-held"),
-    Found("okey-server", "takes-any-deck", "PUTT/rule/wrong-deck/surplus PUTT/rule/wrong-deck/lacking"),
-    Found("okey-server", "lets-anybody-win", "+PUTT/said"),
-    Found("okey-player", "dies-on-bad-utf8", f"+LOGI/actualname/latin-1 {_BAD_UTF8}"),
-    Found("okey-player", "dies-on-quoted-chat", "CATS/msg/markup CATS/sender/markup */markup"),
-    Found("okey-player", "answers-no-ping", "PING/whole PING/bytewise PING/*", alone=True),
-    Found("okey-player", "writes-in-lower-case", "game"),
-    Found("okey-player", "puts-what-it-has-not", "PUTT/said"),
-    Found("okey-player", "keeps-its-tile", "PUTT/said"),
-    Found("okey-player", "sends-no-deck", "PUTT/said"),
-    Found("cgml-server", "dies-on-bad-utf8", f"connect.active/player/latin-1 {_BAD_UTF8}"),
-    Found("cgml-server", "dies-on-broken-xml", "rubbish */latin-1 */utf-16 */left-out"),
-    Found(
-        "cgml-server", "dies-on-a-missing-attribute", "connect.active/status/left-out licite/type/left-out"
-    ),
-    Found("cgml-server", "waits-for-the-rest", "come-and-stay"),
-    Found("cgml-server", "waits-for-who-is-gone", f"licite/cut/close playcard/cut/reset {_ENDED}"),
-    Found(
-        "cgml-server",
-        "keeps-groups-of-who-is-gone",
-        f"licite/cut/close playcard/cut/reset {_ENDED}",
-        alone=True,
-    ),
-    Found("cgml-server", "ignores-half-close", "licite/cut/half-close playcard/cut/half-close", alone=True),
-    Found("cgml-server", "keeps-pauses-to-itself", "pause.start/whole"),
-    Found("cgml-server", "deals-a-card-twice", "dial/said playcard/said round/said"),
-    Found("cgml-server", "gives-tricks-to-the-first", "round/said"),
-    Found("cgml-server", "pays-too-much", "result/said"),
-    Found("cgml-player", "dies-on-bad-utf8", f"newgame/player/latin-1 connect/game/latin-1 {_BAD_UTF8}"),
-    Found("cgml-player", "dies-on-broken-xml", "rubbish */latin-1 */utf-16"),
-    Found("cgml-player", "dies-on-an-unknown-element", "unknown-message"),
-    Found("cgml-player", "leaves-elements-open", "playcard.ask/whole playcard.ask/*", alone=True),
-    Found("cgml-player", "repeats-the-bid", "licite/said"),
-    Found("cgml-player", "bids-what-there-is-not", "licite/said"),
-    Found("cgml-player", "discards-too-few", "playcard/said"),
-    Found("cgml-player", "names-no-trumps", "gametype/said"),
-    Found("cgml-player", "lowers-the-level", "flek/said"),
-    Found("cgml-player", "does-not-follow", "playcard/said"),
-    Found("cgml-player", "plays-what-it-has-not", "playcard/said"),
-    Found("cgml-player", "answers-twice", "playcard/said"),
+
+def _found(table: str) -> Iterator[Found]:
+    """Yield the rows of a table: program, fault, if it is tried alone, and the cases that find it."""
+    for row in rows_of(table):
+        head, _, cases = row.partition(": ")
+        peer, fault, *alone = head.split()
+        cases = cases.replace("ENDED", _ENDED).replace("BAD_UTF8", _BAD_UTF8)
+        yield Found(peer, fault, cases, bool(alone))
+
+
+FOUND = tuple(
+    _found("""
+maexchen-server dies-on-bad-utf8: REGISTER/name/latin-1 BAD_UTF8
+maexchen-server dies-on-an-unknown-word: unknown-message empty rubbish */byte-order-mark
+maexchen-server dies-on-a-missing-token: JOIN/token/left-out ROLL/token/left-out
+maexchen-server dies-on-odd-dice: ANNOUNCE/dice/out-of-range ANNOUNCE/dice/empty ANNOUNCE/dice/*
+maexchen-server answers-the-first-client: REGISTER/whole REGISTER/doubled REGISTER/spelling/*
+    REGISTER/name/*
+maexchen-server ends-lines: game REGISTER/whole REGISTER/*
+maexchen-server waits-for-ever: ROLL/lost SEE/cut */late ROLL/token/* SEE/token/*
+maexchen-server takes-any-token: ROLL/token/nobodys-token ROLL/token/others-token */token/*
+maexchen-server takes-any-dice: ANNOUNCE/dice/one-die ANNOUNCE/dice/empty ANNOUNCE/dice/*
+maexchen-server counts-a-loss-twice: SCORE/said
+maexchen-server blames-who-saw: PLAYER_LOST/said
+maexchen-player dies-on-bad-utf8: ROUND_STARTING/token/latin-1 BAD_UTF8
+maexchen-player dies-on-an-unknown-word: unknown-message rubbish
+maexchen-player ends-lines: */said
+maexchen-player keeps-its-token: */said
+maexchen-player forgets-the-token: */said
+maexchen-player is-silent-after-the-roll: ROLLED/whole ROLLED/doubled ROLLED/spelling/*
+maexchen-player announces-no-dice: ANNOUNCE/said
+maexchen-player answers-twice: ANNOUNCE/said
+schafkopf-server dies-on-bad-utf8: NAME/name/latin-1 BAD_UTF8
+schafkopf-server dies-on-a-missing-field: NAME/name/left-out ERSTE3/klopft/left-out */left-out
+schafkopf-server dies-on-an-unknown-card: MODEL/spielerhand.wert/unknown MODEL/tisch.farbe/unknown MODEL/*
+schafkopf-server waits-for-the-rest: come-and-stay
+schafkopf-server waits-for-who-is-gone (alone): ERSTE3/cut/close MODEL/cut/reset ENDED
+schafkopf-server closes-all: SPIELSTDU/modus/unknown ERSTE3/klopft/unknown */left-out
+schafkopf-server ignores-half-close (alone): ERSTE3/cut/half-close MODEL/cut/half-close
+schafkopf-server writes-latin-1: MODEL/said */cut/close
+schafkopf-server numbers-all-alike: GEKLOPFT/said */cut/close
+schafkopf-server shows-a-hand: MODEL/said
+schafkopf-server gives-tricks-to-the-first: SIEGER/said DRAN/said
+schafkopf-server names-the-losers: SIEGER/said
+schafkopf-player dies-on-bad-utf8: NAME/name/latin-1 MITSPIELER/namen/latin-1 BAD_UTF8
+schafkopf-player dies-on-an-unknown-flag: unknown-message */utf-16
+schafkopf-player forgets-end (alone): MODUS/whole MODUS/*
+schafkopf-player knocks-undecided: ERSTE3/said
+schafkopf-player bids-what-there-is-not: SPIELSTDU/said
+schafkopf-player does-not-follow-suit: MODEL/said
+schafkopf-player plays-what-it-has-not: MODEL/said
+schafkopf-player keeps-its-card: MODEL/said
+schafkopf-player plays-twice: MODEL/said
+catan-server dies-on-bad-utf8: Chatnachricht_senden/Nachricht/latin-1 BAD_UTF8
+catan-server dies-on-broken-json: rubbish Bauen/Typ/latin-1 */latin-1 */utf-16
+catan-server dies-on-a-missing-attribute: Chatnachricht_senden/Nachricht/left-out Bauen/Ort/left-out
+    */left-out
+catan-server dies-on-an-unknown-message: unknown-message
+catan-server waits-for-the-rest: come-and-stay
+catan-server closes-all: unknown-message Bauen/Typ/unknown rubbish */left-out */unknown */rule/*
+catan-server ignores-half-close: Würfeln/cut/half-close Bauen/cut/half-close */cut/close
+catan-server tells-nobody-who-is-gone: Würfeln/cut/close Bauen/cut/reset ENDED
+catan-server refuses-in-silence: Bauen/Ort/apart Würfeln/twice */left-out */unknown */from-other */rule/*
+catan-server confirms-nothing (alone): Spieler/whole Chatnachricht_senden/whole */whole */bytewise
+catan-server answers-only-who-asks: Chatnachricht_senden/whole
+catan-server lets-anybody-move: Würfeln/from-other Zug_beenden/from-other */from-other
+catan-server builds-without-paying: Zug_beenden/rule/cannot-pay
+catan-server builds-anywhere: Bauen/Ort/apart
+catan-server charges-too-much: Kosten/said
+catan-server trades-cheaply: Zug_beenden/rule/trade-rate/asked
+catan-server lets-few-be-discarded: Karten_abgeben/rule/wrong-count
+catan-server writes-latin-1: game
+catan-player dies-on-bad-utf8: rubbish Statusupdate/Spieler/latin-1 BAD_UTF8
+catan-player dies-on-broken-json: BAD_UTF8 */utf-16 empty
+catan-player dies-on-an-unknown-message: unknown-message
+catan-player dies-when-refused: Fehler/whole Fehler/Meldung/left-out Fehler/*
+catan-player writes-latin-1: game
+catan-player wants-an-odd-colour: Spieler/said
+catan-player forgets-what-to-build: Bauen/said
+catan-player builds-between-two-fields: Bauen/said
+catan-player builds-without-cards: Bauen/said Entwicklungskarte_kaufen/said
+catan-player rolls-twice: Würfeln/said */said
+catan-player ends-others-turns: Zug_beenden/said
+catan-player pays-too-little: Seehandel/said
+catan-player accepts-another-offer: Handel_annehmen/said
+okey-server dies-on-bad-utf8: LOGI/nickname/latin-1 BAD_UTF8
+okey-server dies-on-an-empty-line: empty */joined
+okey-server dies-on-a-missing-argument: LOGI/nickname/left-out JLOB/n/left-out */left-out */cut/*
+okey-server dies-on-a-bad-number: JLOB/n/other-type JLOB/n/*
+okey-server dies-on-an-unknown-word: unknown-message rubbish */utf-16
+okey-server waits-for-the-rest: come-and-stay LOGI/cut/silence */cut/silence
+okey-server waits-for-who-is-gone: DRAW/cut/close PUTT/cut/reset ENDED
+okey-server closes-all: empty
+okey-server ignores-half-close: DRAW/cut/half-close PUTT/cut/half-close */cut/close
+okey-server forgets-nobody: DRAW/cut/reset PUTT/cut/reset ENDED
+okey-server answers-twice: +LPLA/said
+okey-server whispers-to-all: CATC.w/whisperrecipient/nobodys-name
+okey-server escapes-nothing: +LLPL/said STAT/said
+okey-server deals-too-little: STRT/said
+okey-server lets-anybody-draw: PUTT/rule/must-put DRAW/twice DRAW/from-other
+okey-server shows-what-is-drawn: +DRAW/said
+okey-server takes-any-tile: PUTT/rule/not-held
+okey-server takes-any-deck: PUTT/rule/wrong-deck/surplus PUTT/rule/wrong-deck/lacking
+okey-server lets-anybody-win: +PUTT/said
+okey-player dies-on-bad-utf8: +LOGI/actualname/latin-1 BAD_UTF8
+okey-player dies-on-quoted-chat: CATS/msg/markup CATS/sender/markup */markup
+okey-player answers-no-ping (alone): PING/whole PING/bytewise PING/*
+okey-player writes-in-lower-case: game
+okey-player puts-what-it-has-not: PUTT/said
+okey-player keeps-its-tile: PUTT/said
+okey-player sends-no-deck: PUTT/said
+cgml-server dies-on-bad-utf8: connect.active/player/latin-1 BAD_UTF8
+cgml-server dies-on-broken-xml: BAD_UTF8 */utf-16 */left-out
+cgml-server dies-on-a-missing-attribute: connect.active/status/left-out licite/type/left-out
+cgml-server waits-for-the-rest: come-and-stay
+cgml-server waits-for-who-is-gone: licite/cut/close playcard/cut/reset ENDED
+cgml-server keeps-groups-of-who-is-gone (alone): licite/cut/close playcard/cut/reset ENDED
+cgml-server ignores-half-close (alone): licite/cut/half-close playcard/cut/half-close
+cgml-server keeps-pauses-to-itself: pause.start/whole
+cgml-server deals-a-card-twice: dial/said playcard/said round/said
+cgml-server gives-tricks-to-the-first: round/said
+cgml-server pays-too-much: result/said
+cgml-player dies-on-bad-utf8: newgame/player/latin-1 connect/game/latin-1 BAD_UTF8
+cgml-player dies-on-broken-xml: BAD_UTF8 */utf-16
+cgml-player dies-on-an-unknown-element: unknown-message
+cgml-player leaves-elements-open (alone): playcard.ask/whole playcard.ask/*
+cgml-player repeats-the-bid: licite/said
+cgml-player bids-what-there-is-not: licite/said
+cgml-player discards-too-few: playcard/said
+cgml-player names-no-trumps: gametype/said
+cgml-player lowers-the-level: flek/said
+cgml-player does-not-follow: playcard/said
+cgml-player plays-what-it-has-not: playcard/said
+cgml-player answers-twice: playcard/said
+    """)
 )
 
 _LEFT_OPEN = "the specification has no word on what is done then, so the case is INFORMATIONAL"

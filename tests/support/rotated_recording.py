@@ -5,17 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from made_sessions import START_NS
+
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import Stream
+from kiebitz.dissectors.model import Item, Stream
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import MEMORY
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.seek import END, Moment, tables_at
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.recording.rotation import RotatingRecorder
 
 ONCE = {
     "chunks": "id, stream_id, direction, ts_ns, offset, length, data",
@@ -95,3 +99,35 @@ def assert_well_divided(paths: Sequence[Path]) -> None:
     for connection in connections:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.close()
+
+
+PIECES = 5
+
+
+def items_of(timeline: Timeline) -> list[Item]:
+    return list(RecordedItems(timeline).items())
+
+
+def recorder_into(path: Path) -> RotatingRecorder:
+    return RotatingRecorder(str(path), "relay", "made up", started_ns=START_NS)
+
+
+def divided(folder: Path, items: list[Item], settled: bool = True) -> list[Path]:
+    """Record items into several databases, about as many each; divided where all is settled, or anywhere."""
+    numbers = count(1)
+    paths = [folder / f"game_{next(numbers)}.db"]
+    recorder = recorder_into(paths[0])
+    size = -(-len(items) // PIECES)
+    for start in range(0, len(items), size):
+        piece = items[start : start + size]
+        if start:
+            if settled:
+                piece = recorder.record_until_settled(piece)
+                assert recorder.is_settled
+            recorder.commit()
+            paths.append(folder / f"game_{next(numbers)}.db")
+            recorder.go_on_in(str(paths[-1]))
+        recorder.record(piece)
+    recorder.close()
+    assert len(paths) == PIECES
+    return paths

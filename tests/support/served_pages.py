@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import pytest
 from command import spawn
 from processes_and_rows import PATIENCE_S, until
 
@@ -329,3 +330,31 @@ class Live:
             if told.kind == kind:
                 return told.data
         raise AssertionError(f"no {kind} came within {patience_s} s")
+
+
+def own_address() -> str:
+    """An address of this machine by which others get here."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent.
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but the loopback's")
+        address: str = probe.getsockname()[0]
+    if address.startswith("127."):
+        pytest.skip("this machine has no address but the loopback's")
+    return address
+
+
+JSON = {"Content-Type": "application/json", "Kiebitz-Hands": "1"}
+
+
+def post(server: Serving, body: Any, headers: dict[str, str] | None = None, **query: Any) -> Answer:
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=QUICK_S)
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    try:
+        connection.request("POST", target("api/held", query), data, JSON if headers is None else headers)
+        response = connection.getresponse()
+        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+    finally:
+        connection.close()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import re
 import socket
 import struct
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from hypothesis import strategies as st
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Gap, Item
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.flows.tcp import TcpConversations
-from kiebitz.proxy.flows.tcp_order import TcpOrder
+from kiebitz.proxy.flows.tcp import TcpFlows
+from kiebitz.proxy.flows.tcp_order import SegmentReorderer
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
@@ -76,10 +79,39 @@ def handshake(ms: float = 0, client: str = CLIENT, server: str = SERVER) -> list
     ]
 
 
+def segments_of(text: str) -> list[Sent]:
+    """Return the segments of a text such as "handshake; 1 c PA at=5 'hello'": see `sent`."""
+    found: list[Sent] = []
+    for part in text.split("; "):
+        if part == "handshake":
+            found += handshake()
+            continue
+        head, _, data = part.rstrip("'").partition(" '")
+        ms, who, flags, *options = head.split()
+        pairs = (option.split("=") for option in options)
+        values: dict[str, Any] = {
+            key: value if key in ("client", "server") else int(value) for key, value in pairs
+        }
+        said = data.encode().decode("unicode_escape").encode("latin-1")
+        found.append(sent(float(ms), "c" if who == "c" else "s", flags.strip("-"), said, **values))
+    return found
+
+
+def cases(table: str, end_ms: int = 0) -> list[tuple[str, list[Sent], list[str]]]:
+    """Return the cases of a table: a title, and indented its segments and, behind "=>", what is told."""
+    found = []
+    for case in re.split(r"\n(?! )", table.strip()):
+        title, body = re.sub(r"\n +", " ", case.replace("\n", "\r", 1)).split("\r")
+        said, _, told = body.strip().partition(" =>")
+        expected = [one.strip().replace(" end END", f" end {end_ms}") for one in told.split(" | ")]
+        found.append((title, segments_of(said), [*filter(None, expected)]))
+    return found
+
+
 def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) -> list[Item]:
     """What comes of captured packets, where content does not tell who is the server."""
     decoder = PacketDecoder()
-    conversations = TcpOrder(TcpConversations(itertools.count(1), lambda *_: None, frozenset(ports)))
+    conversations = SegmentReorderer(TcpFlows(itertools.count(1), lambda *_: None, frozenset(ports)))
     items: list[Item] = []
     last_ns = 0
     for ts_ns, linktype, data, wirelen in packets:
@@ -152,3 +184,32 @@ def write_pcap(path: Path, segments: Iterable[Sent]) -> None:
             data = packet(segment)
             length = len(data) + segment.missing
             file.write(struct.pack("<IIII", ts_ns // SECOND, ts_ns % SECOND, len(data), length) + data)
+
+
+def plain(item: Item) -> tuple[object, ...]:
+    """An item as a value: its kind, its stream's id and all its fields."""
+    fields = (getattr(item, name) for name in item.__struct_fields__ if name != "stream")
+    return type(item).__name__, item.stream.id, *fields
+
+
+def by_word(data: bytes, source: str, destination: str) -> Direction | None:
+    words: dict[bytes, Direction] = {b"HELLO": "c2s", b"WELCOME": "s2c"}
+    return next((direction for word, direction in words.items() if word in data), None)
+
+
+FLOWS = [flow(*ends) for ends in ((CLIENT, SERVER), (SERVER, CLIENT), (CLIENT, CLIENT))]
+NUMBERS = st.one_of(
+    st.integers(0, 12), st.integers((1 << 32) - 6, (1 << 32) - 1), st.integers(0, (1 << 32) - 1)
+)
+RUBBISH = st.builds(
+    Segment,
+    flow=st.sampled_from(FLOWS),
+    payload=st.one_of(st.just(b""), st.binary(max_size=6)),
+    missing=st.sampled_from([0, 0, 0, 1, 5]),
+    seq=NUMBERS,
+    ack=NUMBERS,
+    flags=st.one_of(st.sampled_from([0x10, 0x18, 0x02, 0x12, 0x11, 0x04]), st.integers(0, 255)),
+    window=st.sampled_from([0, 5, 65_535]),
+    scale=st.sampled_from([None, None, 0, 14]),
+)
+TIMES = st.one_of(st.integers(0, 400), st.integers(0, 8_000), st.integers(0, 20_000_000))

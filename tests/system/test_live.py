@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from maexchen_programs import Player, Server, play
-from processes_and_rows import free_port, recorded_three_ways, rows, story
+from inspected_captures import errors, inspected, items_of
+from maexchen_programs import NAMES, Server, play, players_of
+from processes_and_rows import Said, free_port, recorded_three_ways, rows, spoken_three_ways, story
+from strength import a_few
 
-NAMES = ("alice", "bob", "carl", "bluff", "kaos")
+from kiebitz.dissectors.grammar.grammar import UNREADABLE
+from kiebitz.dissectors.model import Chunk
 
 
-def players_of(port: int) -> list[Player]:
-    """All who play, through `port`: one bluffs, and one babbles."""
-    return [
-        Player(name, ("127.0.0.1", port), bluffs=name == "bluff", babbles=name == "kaos") for name in NAMES
-    ]
+@pytest.fixture(autouse=True)
+def _tools() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("sniffing needs root")
+    if shutil.which("tcpdump") is None:
+        pytest.skip("tcpdump is not installed")
 
 
 def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
@@ -34,10 +39,6 @@ def recorded_bytes(database: Path) -> dict[tuple[str, str], list[bytes]]:
 
 
 def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("sniffing needs root")
-    if shutil.which("tcpdump") is None:
-        pytest.skip("tcpdump is not installed")
     server = Server(expected=len(NAMES), rounds=6)
     port = free_port("udp")
     mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
@@ -72,3 +73,38 @@ def test_relay_sniff_and_tcpdump_tell_the_same_story(tmp_path: Path) -> None:
     )
     kaos = next(player for player in players if player.player == "kaos")
     assert set(errors) == {(f"127.0.0.1:{kaos.address[1]}", "client")}
+
+
+RECORDED = [
+    ("catan-yaks-lobby.pcap.gz", True),
+    ("catan-yaks-g1-3p.pcap.gz", False),
+    ("cgml-tiny.pcap.gz", False),
+    ("cgml-tiny.pcap.gz", True),
+    ("okey-head-game-win.pcap.gz", False),
+    ("okey-seed-tiny.pcap.gz", True),
+    ("schafkopf-1.3-1human-round.pcap", False),
+    ("schafkopf-1.3-1human-tiny.pcap", True),
+]
+"""A capture, and whether each byte of it is sent by itself."""
+
+
+@pytest.mark.parametrize(("capture", "bytewise"), a_few(RECORDED, RECORDED[:1]))
+def test_a_recorded_game_is_the_same_relayed_sniffed_and_captured(
+    tmp_path: Path, capture: str, bytewise: bool
+) -> None:
+    chunks = [item for item in items_of(capture) if isinstance(item, Chunk)]
+    ((server, _),) = Counter(chunk.stream.server for chunk in chunks).most_common(1)
+    chunks = [chunk for chunk in chunks if chunk.stream.server == server]
+    said = [Said(chunk.stream.client, chunk.direction, chunk.data) for chunk in chunks]
+    databases = spoken_three_ways(tmp_path, said, bytewise)
+    told = {kind: story(database) for kind, database in databases.items()}
+    assert told["relay"] == told["sniff"] == told["import"]
+    found = inspected(chunks)
+    messages = [message.name for message in found.messages if message.name != UNREADABLE]
+    sent = rows(databases["relay"], f"SELECT name FROM messages WHERE name != '{UNREADABLE}'")
+    assert sorted(name for (name,) in sent) == sorted(messages)
+    codes = rows(databases["relay"], "SELECT code FROM diagnostics WHERE severity = 'error'")
+    assert sorted(code for (code,) in codes) == sorted(flaw.code for flaw in errors(found))
+    for database in databases.values():
+        reasons = {reason for (reason,) in rows(database, "SELECT close_reason FROM streams")}
+        assert reasons == {"closed"}

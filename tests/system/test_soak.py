@@ -24,7 +24,7 @@ from processes_and_rows import PATIENCE_S, free_port, until
 from rich.console import Console
 from rich.table import Table
 from soak_traffic import MaexchenTalk, tcp_client, udp_client
-from test_relay_udp import eventually, relaying
+from udp_relays import eventually, relaying
 from watched import HAS_PROC, Size, Watched, watched_relay
 
 from kiebitz.dissectors.model import End, Transport

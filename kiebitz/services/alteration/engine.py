@@ -106,14 +106,16 @@ class Engine:
             return 0
         return self._clock[0][0] if self._clock else None
 
-    def opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
+    def stream_opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
         """A stream begins."""
         stream = Stream(self.streams_before + number, transport, client, server, now_ns)
         ways = {direction: Way(stream, direction, f"{number} {direction}") for direction in DIRECTIONS}
         self._passages[number] = Passage(stream, self._reading.meet(stream), ways)
         self.asking.opened(stream)
 
-    def came(self, number: int, direction: Direction, now_ns: int, data: bytes) -> Sequence[Delivery]:
+    def data_received(
+        self, number: int, direction: Direction, now_ns: int, data: bytes
+    ) -> Sequence[Delivery]:
         """A datagram, or a piece of a byte stream, has come."""
         self._now_ns = now_ns
         passage = self._passages[number]
@@ -129,7 +131,7 @@ class Engine:
             self._put(passage, way, data, is_message=False)
         return self._given(passage)
 
-    def ended(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
+    def eof_received(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
         """The sender of a byte stream's direction has ended it."""
         self._now_ns = now_ns
         passage = self._passages[number]
@@ -139,7 +141,7 @@ class Engine:
         self._count(way, b"", 1)
         return self._given(passage)
 
-    def closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
+    def stream_closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
         """A stream is over: what waited on it is passed on no more."""
         passage = self._passages.pop(number, None)
         if passage is None:

@@ -25,7 +25,7 @@ from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.journal.follower import start_child
-from kiebitz.proxy.system.deferred_signals import LOOK_EVERY_S, look
+from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, check_signals
 from kiebitz.services.alteration.hook_file import HookError, read_hook
 from kiebitz.services.alteration.hook_protocol import (
     PIECE,
@@ -170,8 +170,8 @@ class HookProcess:
         while not self._is_ready:
             if time.monotonic() > end:
                 raise HookError(f"{self._path}: it is not loaded after {_LOAD_S:g} seconds")
-            ready = wait([self._channel, self._output], LOOK_EVERY_S)
-            look()
+            ready = wait([self._channel, self._output], POLL_INTERVAL_S)
+            check_signals()
             if self._output in ready:
                 self._hear_output()
             data = self._received()

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from kiebitz.proxy.forwarder import Attended
+from kiebitz.proxy.forwarder import Companion
 from kiebitz.proxy.relay.endpoints import Notice
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.alteration.control_server import ControlServer
@@ -23,7 +23,7 @@ class Alteration(NamedTuple):
     """An engine, and `beside` it what is to be looked after while the relay runs."""
 
     engine: Engine
-    beside: Sequence[Attended]
+    beside: Sequence[Companion]
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def alteration(
             hooks=hooks,
             drops_held=drops_held,
         )
-        beside: list[Attended] = [*hooks.values()]
+        beside: list[Companion] = [*hooks.values()]
         if any(isinstance(rule, Hold) for rule in rules):
             hands = ControlServer(ManualDecisions(engine), folder, session)
             stack.callback(hands.close)

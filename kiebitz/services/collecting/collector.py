@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from kiebitz.proxy.taps.consumer import Arrived, Consumer, Position
-from kiebitz.proxy.taps.merger import Known, Merger
-from kiebitz.proxy.taps.nats_url import Place
+from kiebitz.proxy.taps.consumer import Consumer, MessagePosition, ReceivedMessage
+from kiebitz.proxy.taps.merger import Merger, RunProgress
+from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import TapError
 from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.stop_conditions import Ending
@@ -40,7 +40,7 @@ class Collector:
 
     def __init__(
         self,
-        place: Place,
+        place: NatsUrl,
         credentials: Path | None,
         collection: Collection,
         view: View,
@@ -54,11 +54,11 @@ class Collector:
         self._is_full = is_full
         self._end = end
         self._notices = Notices()
-        self._consumer = Consumer(place, credentials, Position(*collection.position), tell)
+        self._consumer = Consumer(place, credentials, MessagePosition(*collection.position), tell)
         self._merger = Merger(
             collection.stream_ids,
             {
-                (run.name, run.run): Known(run.items, run.clock_ns, run.streams, run.ends)
+                (run.name, run.run): RunProgress(run.items, run.clock_ns, run.streams, run.ends)
                 for run in collection.runs
             },
             [run.name for run in collection.runs],
@@ -73,7 +73,7 @@ class Collector:
         asyncio.run(self._run())
 
     async def _run(self) -> None:
-        arrived: asyncio.Queue[list[Arrived]] = asyncio.Queue(_AHEAD)
+        arrived: asyncio.Queue[list[ReceivedMessage]] = asyncio.Queue(_AHEAD)
         reading = asyncio.create_task(self._consumer.run(arrived))
         committed = time.monotonic()
         try:
@@ -92,16 +92,16 @@ class Collector:
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
-        self._recorder.record(self._merger.rest())
+        self._recorder.record(self._merger.flush())
         self._note()
         self._view.show(self._recorder.close())
 
-    def _take(self, one: Arrived) -> None:
+    def _take(self, one: ReceivedMessage) -> None:
         self._server_ns = max(self._server_ns, one.stored_ns)
         self._told_at = time.monotonic()
         self._is_behind = one.behind > 0
         try:
-            self._merger.take(one)
+            self._merger.feed(one)
         except TapError as error:
             self._notices(
                 "refused",

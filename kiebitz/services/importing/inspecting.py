@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import End, Findings, Ids, Item, Stream
 from kiebitz.dissectors.registry import installed
-from kiebitz.proxy.journal.follower import start_copy
+from kiebitz.proxy.journal.follower import start_fork
 from kiebitz.services.faults import telling_faults
 from kiebitz.services.gc_tuning import collecting_seldom
 from kiebitz.services.importing.ipc_encoding import packed_items, packed_rows, unpacked_items, unpacked_rows
@@ -49,7 +49,7 @@ class InspectionElsewhere:
         # Loaded once for both.
         installed()
         self._connection, theirs = multiprocessing.Pipe()
-        self._process = start_copy(_inspect, theirs, self._connection)
+        self._process = start_fork(_inspect, theirs, self._connection)
         theirs.close()
         # Items wait for the other process, and its rows for this one, while this one goes on.
         self._speaker = ThreadPoolExecutor(1, "items")
@@ -128,7 +128,7 @@ def _death() -> StorageError:
 @telling_faults
 @collecting_seldom()
 def _inspect(connection: Connection, theirs: Connection) -> None:
-    """Answer each batch of items with rows, and None with the last ones; to be run by `start_copy`.
+    """Answer each batch of items with rows, and None with the last ones; to be run by `start_fork`.
 
     Before the first batch comes which session it is.
     """

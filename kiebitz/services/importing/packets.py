@@ -17,11 +17,11 @@ from kiebitz.dissectors.model import Direction, Findings, Item, Transport
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.capture.files import CaptureError, open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.flows.capture_order import CaptureOrder, Sent
-from kiebitz.proxy.flows.tcp import TcpConversations
-from kiebitz.proxy.flows.tcp_order import PATIENCE_NS, RESET_PATIENCE_NS, TcpOrder
-from kiebitz.proxy.flows.udp import UdpConversations
-from kiebitz.proxy.journal.item_writer import ItemJournal
+from kiebitz.proxy.flows.capture_order import PacketReorderer, Sent
+from kiebitz.proxy.flows.tcp import TcpFlows
+from kiebitz.proxy.flows.tcp_order import REORDER_TIMEOUT_NS, RESET_TIMEOUT_NS, SegmentReorderer
+from kiebitz.proxy.flows.udp import UdpFlows
+from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.services.anonymizing import anonymizer_if
 from kiebitz.services.decode_as import server_ports
 from kiebitz.services.gc_tuning import collecting_seldom
@@ -53,7 +53,7 @@ class PacketRecording:
         self,
         recorder: Recorder,
         forced: DecodeAs,
-        tap: ItemJournal | None = None,
+        tap: ItemWriter | None = None,
         from_file: bool = False,
     ) -> None:
         self.recorder = recorder
@@ -61,14 +61,12 @@ class PacketRecording:
         self.packets = 0
         self.decoder = PacketDecoder()
         self.losses: list[str] = []
-        self._udp = UdpConversations(
-            recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp")
+        self._udp = UdpFlows(recorder.stream_ids, partial(_orient, "udp"), server_ports(forced, "udp"))
+        self._tcp = SegmentReorderer(
+            TcpFlows(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp")),
+            RESET_TIMEOUT_NS if from_file else REORDER_TIMEOUT_NS,
         )
-        self._tcp = TcpOrder(
-            TcpConversations(recorder.stream_ids, partial(_orient, "tcp"), server_ports(forced, "tcp")),
-            RESET_PATIENCE_NS if from_file else PATIENCE_NS,
-        )
-        self._order = CaptureOrder() if from_file else None
+        self._order = PacketReorderer() if from_file else None
         self._items: list[Item] = []
         self._latest_ns = 0
 
@@ -97,7 +95,7 @@ class PacketRecording:
         else:
             self._take_in_order(order, order.add(all_sent, size))
 
-    def _take_in_order(self, order: CaptureOrder, ready: list[Sent]) -> None:
+    def _take_in_order(self, order: PacketReorderer, ready: list[Sent]) -> None:
         for skew_ns in order.skews_ns:
             self._udp.expect_copies(skew_ns)
         for begin in range(0, len(ready), _BATCH):

@@ -19,7 +19,7 @@ from kiebitz.dissectors.probing.actions import Act, By, Close, HalfClose, Pause,
 from kiebitz.dissectors.probing.case import Case, as_name
 from kiebitz.dissectors.probing.routes import Place, Way
 from kiebitz.dissectors.probing.verdict import Said, Seen, Verdict, judged
-from kiebitz.proxy.peers.connections import NOBODY_LISTENS, RESET, PeerError
+from kiebitz.proxy.peers.connections import RESET, UNREACHABLE, PeerError
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.probing.connection_setup import Conditions, Stage
 from kiebitz.services.probing.program import Program
@@ -171,7 +171,7 @@ class Trial(Stage):
                 self._peers.half_close(connection)
             case Close():
                 self._gone.add(connection)
-                await self._peers.hang(connection)
+                await self._peers.hang_up(connection)
             case Reset():
                 self._gone.add(connection)
                 self._peers.reset(connection)
@@ -182,9 +182,9 @@ class Trial(Stage):
             # To what a stranger has begun there is no answer.
             self._way.forget()
         self._senders.add(act.by)
-        if not self._peers.say(connection, act.data) and not self._is_unread:
+        if not self._peers.send(connection, act.data) and not self._is_unread:
             try:
-                await self._peers.flushed(connection, _UNREAD_S)
+                await self._peers.drain(connection, _UNREAD_S)
             except PeerError:
                 # A peer may stop to read; it is seen below what it does then.
                 self._is_unread = True
@@ -322,7 +322,7 @@ class Trial(Stage):
         died = await self._died_by_now() if is_leaving else self._died()
         # That nobody is there any more is no ending of a connection, and after a game a client may leave.
         has_left = self._case.role == "client" and self._way.has_played
-        is_gone = has_left or (how is not None and how.startswith(NOBODY_LISTENS))
+        is_gone = has_left or (how is not None and how.startswith(UNREACHABLE))
         return Seen(
             is_as_usual,
             said,
@@ -386,7 +386,7 @@ class Trial(Stage):
             # It says something to newcomers while others are there: that is to be so still.
             return bool(await self._is_greeted())
         if not self._is_unread and place.role.transport == "tcp":
-            await asyncio.gather(*map(self._peers.hang, ours))
+            await asyncio.gather(*map(self._peers.hang_up, ours))
         is_greeted = await self._is_greeted()
         # Over TCP a server may well wait for more players before it says anything.
         return is_greeted or (False if place.role.transport == "udp" or is_greeted is None else None)

@@ -24,7 +24,7 @@ from kiebitz.dissectors.replay.replay_peer import Action, Divergence, Hang, List
 from kiebitz.dissectors.replay.script import Role, Script
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
-from kiebitz.proxy.peers.connections import NOBODY_LISTENS, PeerError, Peers
+from kiebitz.proxy.peers.connections import UNREACHABLE, PeerError, Peers
 from kiebitz.services.probing.program import Program
 from kiebitz.services.replay.peer_driver import Actor
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
@@ -147,7 +147,7 @@ class Stage:
         """A new connection to a role's server, which is nobody's."""
         servers = self._way.servers.items()
         host, port = next(place for known, place in servers if known.server_key == role.server_key)
-        number: int = await _PEERS[role.transport].call(self._peers, host, port)
+        number: int = await _PEERS[role.transport].connect(self._peers, host, port)
         return number
 
     async def _is_greeted(self) -> bool | None:
@@ -184,7 +184,7 @@ class Stage:
         """Say what a new client says first, and give it; a record may have nothing that can be said."""
         opening = self._way.opening()
         for data in opening:
-            self._peers.say(connection, data)
+            self._peers.send(connection, data)
         return opening
 
     async def _newcomer_called(self) -> int | None:
@@ -204,7 +204,7 @@ class Stage:
 
         await self._actor.hear_until(time.monotonic() + self._conditions.wait_s, is_over)
         how = self._listening.ends.get(connection)
-        self._is_deserted = how is not None and how.startswith(NOBODY_LISTENS)
+        self._is_deserted = how is not None and how.startswith(UNREACHABLE)
         return not heard(connection) <= but
 
     def _names_said(self, connection: int) -> frozenset[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from kiebitz.proxy.journal.item_writer import ItemJournal
+from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.services.publishing.tapping import Tapping
 from kiebitz.services.publishing.worker import DAMAGED, KEPT, Note, Task, publish_journal
@@ -43,7 +43,7 @@ class TapSupervisor(Supervisor):
         note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
         make = partial(JournalWriter, segment_bytes=_SEGMENT_BYTES)
         super().__init__(database, self._beside, make, self._journal_trouble, tell, note)
-        self.items = ItemJournal(self.journal)
+        self.items = ItemWriter(self.journal)
 
     def start(self) -> None:
         """Start to publish. Raises OSError."""
@@ -79,7 +79,7 @@ class TapSupervisor(Supervisor):
         )
 
     def _journal_trouble(self, _: str) -> None:
-        if self._is_full == self.journal.is_losing:
+        if self._is_full == self.journal.is_dropping:
             return
         self._is_full = not self._is_full
         if self._is_full:

@@ -16,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from kiebitz.dissectors.model import Item
-from kiebitz.proxy.journal.follower import follow, give_way, read_rest
+from kiebitz.proxy.journal.follower import follow, lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.proxy.taps.publisher import Batches, GivenUp, Publisher
+from kiebitz.proxy.taps.publisher import BatchBuilder, PublishAbandoned, Publisher
 from kiebitz.services.faults import telling_faults
 from kiebitz.services.gc_tuning import collecting_seldom
 from kiebitz.services.publishing.tapping import Tapping
@@ -68,11 +68,11 @@ def publish_journal(recording: Connection, task: Task) -> None:
     Something can be read from `recording` when that is over: what it sends, or the end. It is sent something
     once anything has been published.
     """
-    give_way()
+    lower_priority()
     hold(task.journal.parent)
     try:
         asyncio.run(_publish(task, recording))
-    except GivenUp:
+    except PublishAbandoned:
         raise SystemExit(KEPT) from None
 
 
@@ -90,8 +90,8 @@ async def _publish(task: Task, recording: Connection) -> None:
         tapping.place,
         tapping.credentials,
         tapping.name,
-        tell=tell,
-        waits_in=str(task.journal.parent),
+        on_notice=tell,
+        backlog_path=str(task.journal.parent),
         may_wait=may_wait,
     )
     try:
@@ -99,7 +99,10 @@ async def _publish(task: Task, recording: Connection) -> None:
             reader = JournalReader(folder.journal, skip=None)
             try:
                 await _all(
-                    publisher, reader, read_rest(reader), Batches(tapping.name, note.run, reader.items_before)
+                    publisher,
+                    reader,
+                    read_rest(reader),
+                    BatchBuilder(tapping.name, note.run, reader.items_before),
                 )
             except JournalError as error:
                 tell(f"kiebitz: {error}; what is before that is published")
@@ -107,7 +110,7 @@ async def _publish(task: Task, recording: Connection) -> None:
                 reader.close()
             folder.discard()
         reader = JournalReader(task.journal, skip=None, identity=task.identity)
-        batches = Batches(tapping.name, task.run, reader.items_before)
+        batches = BatchBuilder(tapping.name, task.run, reader.items_before)
         try:
             await _all(publisher, reader, _telling(follow(reader), recording), batches)
         except JournalError as error:
@@ -118,7 +121,7 @@ async def _publish(task: Task, recording: Connection) -> None:
 
 
 async def _all(
-    publisher: Publisher, reader: JournalReader, read: Iterator[list[Item]], batches: Batches
+    publisher: Publisher, reader: JournalReader, read: Iterator[list[Item]], batches: BatchBuilder
 ) -> None:
     """Publish what is read to its end. Raises GivenUp and JournalError."""
     latest_ns = None
@@ -131,13 +134,13 @@ async def _all(
             break
         if items or time.monotonic() - told >= TELL_EVERY_S:
             is_all = reader.is_at_end or not items
-            await publisher.publish(batches.of(items, before_ns if is_all else 0))
+            await publisher.publish(batches.batches(items, before_ns if is_all else 0))
             told = time.monotonic()
         if items:
             latest_ns = items[-1].ts_ns
             reader.release()
     if latest_ns is not None or reader.items_before:
-        await publisher.publish([batches.over(now_ns() if latest_ns is None else latest_ns)])
+        await publisher.publish([batches.end_of_run(now_ns() if latest_ns is None else latest_ns)])
 
 
 def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:

@@ -40,7 +40,7 @@ class Lag:
         if latest_ns is None or now - self._looked < _LOOK_EVERY_S:
             return
         self._looked = now
-        messages, seconds = self._reader.waiting(), (now_ns() - latest_ns) / 1e9
+        messages, seconds = self._reader.backlog(), (now_ns() - latest_ns) / 1e9
         if self._relay.poll():
             report(self._relay, Left(messages))
         elif seconds >= BEHIND_S and now - self._told >= _TELL_EVERY_S:

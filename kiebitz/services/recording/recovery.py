@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from kiebitz.dissectors.model import Altered, Chunk, Direction, Gap, Item
-from kiebitz.proxy.journal.follower import give_way, read_rest
+from kiebitz.proxy.journal.follower import lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
 from kiebitz.services.decode_as import parse_decode_as
@@ -50,7 +50,7 @@ def recover_journal(parent: Connection, task: Task) -> None:
     Sends reports to `parent`; sentences go to stderr. Raises SystemExit with `GAVE_UP` if something of the
     journal remains.
     """
-    give_way()
+    lower_priority()
     folder = hold(task.journal.parent)
     tell = teller(None)
     for database in {*task.databases}:

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.system.deferred_signals import LOOK_EVERY_S, Interrupted, look
-from kiebitz.proxy.taps.tee_journal import TappedJournal
+from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, Interrupted, check_signals
+from kiebitz.proxy.taps.tee_journal import TeeJournal
 from kiebitz.services.recording.note import decode_note
 from kiebitz.services.recording.resume import Remaining
 from kiebitz.services.recording.rotation import Limits
@@ -78,7 +78,7 @@ class RecorderSupervisor(Supervisor):
         self.streams_before = 0
         """Number of streams that the database had before this session's, known from `start` on."""
         refuse_if_unfinished(database)
-        make = JournalWriter if tap is None else partial(TappedJournal, tap=tap)
+        make = JournalWriter if tap is None else partial(TeeJournal, tap=tap)
         super().__init__(database, Path(database).absolute(), make, on_trouble, tell or tell_on_stderr)
         self._remaining = self._progress = Remaining()
 
@@ -122,8 +122,8 @@ class RecorderSupervisor(Supervisor):
         self._may_restart = not is_anonymized
         self._start()
         try:
-            while not self._connection.poll(LOOK_EVERY_S):
-                look()
+            while not self._connection.poll(POLL_INTERVAL_S):
+                check_signals()
             report: Report = self._connection.recv()
         except EOFError:
             report = Refused("the recorder did not start")

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from kiebitz.dissectors.model import TableInfo
-from kiebitz.proxy.journal.follower import follow, give_way
+from kiebitz.proxy.journal.follower import follow, lower_priority
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
@@ -41,7 +41,7 @@ def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
     Sends reports to `relay`; sentences only if it `tells_relay`, else they go to stderr. Something can be
     read from `relay` when the relay is over: what it sends, or the end.
     """
-    give_way()
+    lower_priority()
     # Until this process is over, as the relay may be over before it.
     folder = hold(task.journal.parent)
     tell = teller(relay if tells_relay else None)

@@ -12,7 +12,7 @@ from kiebitz.dissectors.replay.replay_peer import Action, Call, Divergence, Hang
 from kiebitz.dissectors.replay.script import Role
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
-from kiebitz.proxy.peers.connections import Came, Happening, Peers, Said
+from kiebitz.proxy.peers.connections import Connected, DataReceived, PeerEvent, Peers
 from kiebitz.services.server_addresses import Place
 
 APART_SECONDS = 0.003
@@ -66,7 +66,7 @@ class Actor:
         self._speed = speed
         self._patience_s = patience_s
         self._on_divergence = on_divergence
-        self._anybody = peers.plays == "c2s"
+        self._anybody = peers.sent_direction == "c2s"
         """Whether there is a peer yet; a server waits for its first client as long as it takes."""
         self._last = time.monotonic()
         self._listened: Listen | None = None
@@ -104,7 +104,7 @@ class Actor:
         while not is_enough() and (left := due - time.monotonic()) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
-                    await self._hear(await self._peers.happened.get())
+                    await self._hear(await self._peers.events.get())
 
     async def _act(self, action: Say | Call | Hang) -> None:
         if isinstance(action, Say):
@@ -112,17 +112,17 @@ class Actor:
         elif isinstance(action, Call):
             await self._call(action.role)
         else:
-            await self._meanwhile(self._peers.hang(action.connection))
+            await self._meanwhile(self._peers.hang_up(action.connection))
 
     async def _say(self, said: Say) -> None:
-        if not self._peers.say(said.connection, said.data):
-            await self._meanwhile(self._peers.flushed(said.connection, self._patience_s))
+        if not self._peers.send(said.connection, said.data):
+            await self._meanwhile(self._peers.drain(said.connection, self._patience_s))
 
     async def _meanwhile(self, doing: Coroutine[Any, Any, None]) -> None:
         """Hear what the peers do until something is done: else it would pile up."""
         task = asyncio.create_task(doing)
         while not task.done():
-            happening = asyncio.create_task(self._peers.happened.get())
+            happening = asyncio.create_task(self._peers.events.get())
             await asyncio.wait({task, happening}, return_when=asyncio.FIRST_COMPLETED)
             if happening.done():
                 await self._hear(happening.result())
@@ -132,7 +132,7 @@ class Actor:
 
     async def _call(self, role: Role) -> None:
         host, port = self._places[self._server(role.server_key)]
-        self._part.connected(await _PEERS[role.transport].call(self._peers, host, port), role)
+        self._part.connected(await _PEERS[role.transport].connect(self._peers, host, port), role)
 
     def _server(self, key: str) -> Role:
         """The first role of a server; a part may get to know more of them as it goes."""
@@ -146,7 +146,7 @@ class Actor:
         left = self._deadline - time.monotonic() if self._anybody and self._deadline is not None else None
         try:
             async with asyncio.timeout(left):
-                happening = await self._peers.happened.get()
+                happening = await self._peers.events.get()
         except TimeoutError:
             self._deadline = None
             await self._react(self._part.overdue(listened))
@@ -156,22 +156,22 @@ class Actor:
     async def _rest(self, until: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(until - time.monotonic()):
-                await self._hear(await self._peers.happened.get())
+                await self._hear(await self._peers.events.get())
 
     async def _hear_all(self) -> None:
-        while not self._peers.happened.empty():
-            await self._hear(self._peers.happened.get_nowait())
+        while not self._peers.events.empty():
+            await self._hear(self._peers.events.get_nowait())
 
-    async def _hear(self, happening: Happening) -> None:
-        if isinstance(happening, Came):
+    async def _hear(self, happening: PeerEvent) -> None:
+        if isinstance(happening, Connected):
             if not self._anybody:
                 self._anybody = True
                 self._listened = None
             self._part.accepted(happening.connection, self._server(happening.server))
-        elif isinstance(happening, Said):
+        elif isinstance(happening, DataReceived):
             await self._react(self._part.heard(happening.connection, happening.data))
         else:
-            await self._react(self._part.ended(happening.connection, happening.how))
+            await self._react(self._part.ended(happening.connection, happening.reason))
 
     async def _react(self, reaction: Reaction) -> None:
         for divergence in reaction.divergences:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode
-from urllib.request import urlopen
 
 import pytest
 from browser import Look, Served, Sight, served
 from command import CAPTURES
 from made_sessions import Conversation, record
+from page_sights import PANES, SLIP, asked, place
 from playwright.sync_api import Route
 from strength import GAMES, a_few
 
 # They are served in their order.
 SESSION = {name: number for number, name in enumerate(GAMES, 1)}
-SLIP = r"status of 400"
-"""The browser itself complains of an answer that says where a filter is wrong."""
 
-PANES = ("events", "messages", "message", "flaws", "streams", "state")
 
 Five = Served
 
@@ -34,13 +29,6 @@ def five() -> Iterator[Five]:
     """A server of a session of each game."""
     with served(*(str(CAPTURES / name) for name in GAMES.values())) as server:
         yield server
-
-
-def asked(server: Served, path: str, **query: Any) -> Any:
-    """What the server answers to a question of the page."""
-    given = urlencode({name.rstrip("_"): value for name, value in query.items()})
-    with urlopen(f"{server.address}api/{path}?{given}", timeout=20) as answer:
-        return json.load(answer)
 
 
 def table_of(server: Served, session: int) -> dict[str, Any]:
@@ -56,11 +44,6 @@ def events_of(server: Served, session: int, **query: Any) -> list[dict[str, Any]
         server, f"tables/{table}/events", session=session, limit=500, after=0, **query
     )["events"]
     return found
-
-
-def place(sight: Sight) -> dict[str, str]:
-    """What the address says."""
-    return {name: values[0] for name, values in parse_qs(sight.address.removeprefix("#")).items()}
 
 
 # What it shows.

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from browser import Look, Served, file_address, served
 from command import CAPTURES
+from page_sights import PANES, SLIP, exported
 from strength import GAMES
-from test_page import PANES, SLIP
-from test_page_file import exported
 
 pytestmark = pytest.mark.full
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import re
@@ -13,29 +12,15 @@ from typing import Any
 import pytest
 from browser import Look, Sight, file_address
 from command import CAPTURES, kiebitz
+from page_sights import PANES, data_of, exported, place
+from secret_values import PLAYERS, SECRET, with_secrets
 from strength import GAMES, a_few
-from test_page import PANES, place
-from test_watch_as import PLAYERS, SECRET, with_secrets
 
 MOST_BYTES = 2_000_000
 """So large is a whole game of Catan at the most."""
 
 CATAN = sorted(path.name for path in CAPTURES.glob("catan-*.pcap*"))
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
-
-
-def exported(session: str, path: Path, *options: str) -> Path:
-    """The session as a file."""
-    done = kiebitz("export", session, "-T", "html", "-o", str(path), *options)
-    assert done.status == 0, done.err
-    return path
-
-
-def data_of(path: Path) -> dict[str, Any]:
-    """What a file holds."""
-    (found,) = re.findall(r'id="kiebitz-data">([^<]*)<', path.read_text())
-    held: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found)))
-    return held
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 import pytest
 from browser import Look, Sight, served
 from command import CAPTURES, kiebitz
+from live_replays import ended, playing
 from maexchen_programs import Player, Server
+from page_sights import asked, place
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running, until
 from relayed_class import Class
 from strength import GAMES
-from test_live_replay import ended, playing
-from test_page import asked, place
 
 ENDED = "ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE)"
 """The browser itself complains of a server that has ended, and of none."""

@@ -567,9 +567,7 @@ def test_a_capture_is_served_and_its_database_does_not_stay(
     assert list(tmp_path.iterdir()) == [cut]
 
 
-def test_sessions_of_one_database_sessions_without_anything_and_one_of_a_plug_in(
-    tmp_path: Path, paths: dict[str, Path]
-) -> None:
+def test_several_sessions_empty_sessions_and_one_of_a_plug_in(tmp_path: Path, paths: dict[str, Path]) -> None:
     two = tmp_path / "two.db"
     for capture in ("maexchen-head-tiny.pcap", "okey-head-tiny.pcap.gz"):
         assert kiebitz("import", str(CAPTURES / capture), "-w", str(two)).status == 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,9 +18,9 @@ import pytest
 from command import CAPTURES, TINY, kiebitz
 from made_sessions import Conversation, record
 from processes_and_rows import until
-from served_pages import QUICK_S, Answer, Serving, serving
+from secret_values import PLAYERS, SECRET, with_secrets
+from served_pages import QUICK_S, Answer, Serving, own_address, serving
 from strength import a_few, times
-from test_watch_as import PLAYERS, SECRET, with_secrets
 
 import kiebitz as library
 from kiebitz.cli.web.openapi import openapi
@@ -59,20 +58,6 @@ def begun(server: Serving, path: str, **query: Any) -> Answer:
         while (one := stream.next(QUICK_S if not told else 1.5 if "after" in query else 0.1)) is not None:
             told.append(one)
         return Answer(stream.status, stream.headers, json.dumps(told).encode())
-
-
-def own_address() -> str:
-    """An address of this machine by which others get here."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            # Nothing is sent.
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            pytest.skip("this machine has no address but the loopback's")
-        address: str = probe.getsockname()[0]
-    if address.startswith("127."):
-        pytest.skip("this machine has no address but the loopback's")
-    return address
 
 
 def safe(answer: Answer, is_near: bool = True) -> None:

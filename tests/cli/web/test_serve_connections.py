@@ -299,7 +299,7 @@ def test_one_players_link_cannot_take_all_event_streams() -> None:
 
 
 @pytest.mark.parametrize("files", [64, 256])
-def test_a_low_limit_of_open_files_is_reported_once_and_keeps_no_client_out(files: int) -> None:
+def test_a_low_limit_of_open_files_is_reported_once(files: int) -> None:
     low = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
     with serving(TINY, preexec_fn=low) as server, ExitStack() as held:
         for _ in range(2 * files):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,12 +10,9 @@ from command import TINY
 from held_messages import Relay, held_message, holding
 from made_sessions import Conversation
 from processes_and_rows import until
-from served_pages import QUICK_S, Answer, Serving, serving, target
-from test_serve_access import own_address
+from served_pages import JSON, QUICK_S, Serving, own_address, post, serving
 
 from kiebitz.storage.recording.recorder import Recorder
-
-JSON = {"Content-Type": "application/json", "Kiebitz-Hands": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +36,6 @@ def server(database: str) -> Iterator[Serving]:
 def relay(database: str) -> Iterator[Relay]:
     with holding(database) as made:
         yield made
-
-
-def post(server: Serving, body: Any, headers: dict[str, str] | None = None, **query: Any) -> Answer:
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=QUICK_S)
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    try:
-        connection.request("POST", target("api/held", query), data, JSON if headers is None else headers)
-        response = connection.getresponse()
-        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-    finally:
-        connection.close()
 
 
 def numbers(server: Serving, **query: Any) -> list[int] | None:

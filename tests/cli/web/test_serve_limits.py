@@ -50,7 +50,7 @@ def timed(server: Serving, **query: str) -> tuple[Answer, float]:
 
 
 @pytest.mark.full
-def test_a_filter_that_takes_long_is_given_up_while_others_get_their_pictures(server: Serving) -> None:
+def test_a_slow_filter_is_given_up_and_delays_no_other_request(server: Serving) -> None:
     count = 2
     with ThreadPoolExecutor(count + 1) as pool:
         slow = [

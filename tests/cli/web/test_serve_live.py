@@ -20,9 +20,9 @@ from command import TINY, kiebitz
 from made_sessions import Conversation
 from maexchen_programs import Player, Server, play
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
+from rotating_relays import relaying
 from served_pages import QUICK_S, Live, Serving, serving
 from strength import a_few, times
-from test_rotation_live import relaying
 
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.web import event_stream as feed

@@ -6,9 +6,7 @@ import json
 from typing import Any
 
 import catan_cases
-import maexchen_cases
 import pytest
-import schafkopf_cases
 from cases import Case
 from catan_cases import DIALECTS, FLAWED, IGNORED, LOOSE, NO_MESSAGE, SOUND, UNKNOWN, marked
 from hypothesis import given, settings
@@ -16,7 +14,6 @@ from hypothesis import strategies as st
 from one_direction import inspect
 from strength import times
 
-from kiebitz.dissectors.dissector import Likeness
 from kiebitz.dissectors.grammar.grammar import Decoded, Field
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Findings, Ids, Stream
@@ -55,12 +52,6 @@ from kiebitz.dissectors.protocols.catan.words import (
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
 CASES = [*SOUND, *DIALECTS, *LOOSE, *IGNORED, *FLAWED, *NO_MESSAGE, *UNKNOWN]
-SEVERITIES = [
-    (set(), [*SOUND, *DIALECTS]),
-    ({"note"}, [*LOOSE, *IGNORED]),
-    ({"error"}, [*FLAWED, *NO_MESSAGE]),
-    ({"warning"}, UNKNOWN),
-]
 each_direction = pytest.mark.parametrize("direction", DIRECTIONS)
 
 
@@ -77,69 +68,6 @@ def name_of(decoded: Decoded) -> str | None:
 
 
 # The table of cases.
-
-
-@each(*CASES)
-def test_a_message_decodes_to_what_it_says(case: Case) -> None:
-    decoded = CATAN.codec.decode(case.data, case.direction)
-    assert (name_of(decoded), decoded.fields) == (case.name, case.fields)
-    places = [(flaw.code, *flaw.place(case.data)) for flaw in decoded.flaws]
-    assert sorted(places) == sorted(case.flaws)
-    assert decoded.valid == (case in SOUND or case in DIALECTS or case in LOOSE)
-
-
-@pytest.mark.parametrize(
-    ("allowed", "case"), [(allowed, case) for allowed, cases in SEVERITIES for case in cases], ids=str
-)
-def test_how_bad_a_flaw_is(allowed: set[str], case: Case) -> None:
-    assert {flaw.severity for flaw in CATAN.codec.decode(case.data, case.direction).flaws} <= allowed
-
-
-@each(*FLAWED, *NO_MESSAGE, *UNKNOWN)
-def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None:
-    (flaw,) = CATAN.codec.decode(case.data, case.direction).flaws
-    assert flaw.expected
-    assert flaw.clause
-
-
-@each(*SOUND)
-def test_what_the_specification_has_encodes_to_the_same_bytes(case: Case) -> None:
-    assert case.name is not None
-    assert CATAN.codec.encode(case.name, case.direction, case.fields) == case.data
-
-
-@each(*DIALECTS, *LOOSE)
-def test_a_dialect_can_be_encoded_too(case: Case) -> None:
-    assert case.name is not None
-    encoded = CATAN.codec.encode(case.name, case.direction, case.fields)
-    decoded = CATAN.codec.decode(encoded, case.direction)
-    assert (name_of(decoded), decoded.fields) == (case.name, case.fields)
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}")
-def test_every_row_has_a_case_a_clause_and_a_gloss(row: Nachricht) -> None:
-    cases = SOUND if row.deviation is None else DIALECTS
-    assert any(CATAN.codec.decode(case.data, case.direction).row is row for case in cases)
-    assert row.clause
-    assert row.description
-
-
-@pytest.mark.parametrize(
-    ("name", "direction", "fields"),
-    [
-        ("OK", "c2s", {}),
-        ("Wetter", "s2c", {}),
-        ("Willkommen", "s2c", {"id": -1}),
-        ("Willkommen", "s2c", {}),
-        ("Würfeln", "c2s", {"Spieler": 1}),
-        ("Würfelwurf", "s2c", {"Spieler": 1, "Wurf": [1, 7]}),
-        ("Monopol", "c2s", {"Rohstoff": "LEHM"}),
-        ("Wuerfeln", "c2s", {}),
-    ],
-)
-def test_what_no_row_has_cannot_be_encoded(name: str, direction: Direction, fields: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=name):
-        CATAN.codec.encode(name, direction, fields)
 
 
 # Messages of all rows, made from the types of their fields.
@@ -395,40 +323,7 @@ def flaws(found: Findings) -> list[tuple[str, int, int]]:
     ]
 
 
-BEFORE = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
-NEXT = {case.direction: case for case in SOUND if case.name in ("OK", "Zug beenden")}
 REST = b'rsion":"x"}}\n'
-
-
-@each(*CASES)
-def test_a_message_says_the_same_byte_by_byte_and_the_next_one_is_read(case: Case) -> None:
-    following = NEXT[case.direction]
-    whole = inspect(CATAN, case.direction, case.data + following.data)
-    assert messages(whole) == [
-        (case.name or "unreadable", case.fields, 0, len(case.data)),
-        (following.name, following.fields, len(case.data), len(following.data)),
-    ]
-    in_pieces = inspect(CATAN, case.direction, *(bytes([byte]) for byte in case.data + following.data))
-    assert messages(in_pieces) == messages(whole)
-    assert flaws(in_pieces) == flaws(whole)
-    assert sorted(flaws(whole)) == sorted(case.flaws)
-
-
-@each(*SOUND, *DIALECTS, *(*FLAWED, *UNKNOWN))
-def test_a_message_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> None:
-    for gap in (7, None):
-        found = inspect(CATAN, case.direction, BEFORE, gap, REST, case.data)
-        at = len(BEFORE) + (gap or 0)
-        assert messages(found)[1:] == [
-            ("unreadable", {}, at, len(REST)),
-            (case.name or "unreadable", case.fields, at + len(REST), len(case.data)),
-        ]
-        expected = [(code, at + len(REST) + offset, length) for code, offset, length in case.flaws]
-        assert [flaw for flaw in flaws(found) if flaw[1] >= at] == expected
-    found = inspect(CATAN, case.direction, None, REST, case.data)
-    assert messages(found)[1:] == [
-        (case.name or "unreadable", case.fields, len(REST), len(case.data)),
-    ]
 
 
 @each_direction
@@ -461,12 +356,6 @@ def test_the_first_line_is_recognised(direction: Direction, data: bytes) -> None
     assert CATAN.recognise(data, direction) == "certain"
 
 
-@each(*SOUND, *DIALECTS, *LOOSE)
-def test_a_message_is_recognised(case: Case) -> None:
-    assert CATAN.recognise(case.data, case.direction) == "certain"
-    assert SCHAFKOPF.recognise(case.data, case.direction) is None
-
-
 @each(*SOUND)
 def test_a_message_is_recognised_that_comes_in_the_middle_of_another(case: Case) -> None:
     for at in range(1, len(case.data), max(1, len(case.data) // 20)):
@@ -477,41 +366,6 @@ def test_a_message_is_recognised_that_comes_in_the_middle_of_another(case: Case)
 @each(*FLAWED)
 def test_a_slip_of_a_message_is_like_one(case: Case) -> None:
     assert CATAN.recognise(case.data, case.direction) == "similar"
-
-
-HTTP = (
-    b"POST /rpc HTTP/1.1\r\nHost: example.org\r\nContent-Type: application/json\r\nContent-Length: 46\r\n\r\n"
-    b'{"jsonrpc":"2.0","method":"Hallo","params":{}}'
-)
-RESPONSE = b'HTTP/1.1 200 OK\r\nContent-Length: 29\r\n\r\n{"status":"OK","Hallo":"Welt"}'
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"\n",
-        b"{}\n",
-        b"[]\n",
-        b"{",
-        b"\x16\x03\x01\x02\x00\x01",
-        b"GET / HTTP/1.1\r\n\r\n",
-        HTTP,
-        RESPONSE,
-        b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}\n' * 3,
-        b'{"type":"Spieler","id":1}\n{"type":"Bauen"}\n',
-        b'{"hello":{"version":"1"}}\n',
-        b'{"level":"info","msg":"OK","time":1.5}\n',
-        b'["Hallo",{"Version":"1"}]\n',
-        b'{"Hal',
-        *(case.data for case in schafkopf_cases.SOUND),
-        *(case.data for case in maexchen_cases.SOUND),
-    ],
-)
-@each_direction
-def test_foreign_traffic_is_not_recognised(data: bytes, direction: Direction) -> None:
-    likeness: Likeness | None = CATAN.recognise(data, direction)
-    assert likeness is None
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -42,75 +42,42 @@ def keeps(case: Case) -> Case:
 
 @breaks("wrong-yield", "error", "Ertrag", '{"Holz":3}', "2 Holz")
 def too_much(make: Maker) -> Server:
-    server = make.game("3 3 3")
-    server.end_turn(3)
-    server.roll(1, (3, 3), {1: {"Holz": 3}})
-    server.rounds("3")
-    return server
+    return make.game("3 3 3").end_turn(3).roll(1, (3, 3), {1: {"Holz": 3}}).rounds("3")
 
 
 @breaks("wrong-yield", "error", "Ertrag", '{"Erz":2}', "2 Holz")
 def another_resource(make: Maker) -> Server:
-    server = make.game("3 3 3")
-    server.end_turn(3)
-    server.roll(1, (3, 3), {1: {"Erz": 2}})
-    server.rounds("3")
-    return server
+    return make.game("3 3 3").end_turn(3).roll(1, (3, 3), {1: {"Erz": 2}}).rounds("3")
 
 
 @breaks("missing-yield", "warning", "Würfelwurf", "", "2 Holz")
 def no_yield(make: Maker) -> Server:
-    server = make.game("3 3 3")
-    server.end_turn(3)
-    server.roll(1, (3, 3), {})
-    server.rounds("3")
-    return server
+    return make.game("3 3 3").end_turn(3).roll(1, (3, 3), {}).rounds("3")
 
 
 @breaks("missing-yield", "warning", "Würfelwurf", "", "1 Holz")
 def half_a_yield(make: Maker) -> Server:
-    server = make.game("3 3 3")
-    server.end_turn(3)
-    server.roll(1, (3, 3), {1: {"Holz": 1}})
-    server.rounds("3")
-    return server
+    return make.game("3 3 3").end_turn(3).roll(1, (3, 3), {1: {"Holz": 1}}).rounds("3")
 
 
 @breaks("unexplained-gain", "warning", "Ertrag", '{"Holz":2}', None)
 def yield_of_somebody_who_has_nothing_there(make: Maker) -> Server:
-    server = make.game("3 3 3")
-    server.end_turn(3)
-    server.roll(1, (3, 3), {1: {"Holz": 2}, 2: {"Holz": 2}})
-    server.rounds("3")
-    return server
+    return make.game("3 3 3").end_turn(3).roll(1, (3, 3), {1: {"Holz": 2}, 2: {"Holz": 2}}).rounds("3")
 
 
 @breaks("unexplained-gain", "warning", "Ertrag", '{"Holz":2}', None)
 def yield_in_spite_of_the_robber(make: Maker) -> Server:
-    server = make.game("3 7")
-    server.robber(2, (1, 0))
-    server.end_turn(2)
-    server.roll(3, (3, 3), {1: {"Holz": 2}})
-    server.rounds("3")
-    return server
+    return make.game("3 7").robber(2, (1, 0)).end_turn(2).roll(3, (3, 3), {1: {"Holz": 2}}).rounds("3")
 
 
 @keeps
 def the_robber_keeps_a_field_from_yielding(make: Maker) -> Server:
-    server = make.game("3 7")
-    server.robber(2, (1, 0))
-    server.rounds("6 6 3")
-    return server
+    return make.game("3 7").robber(2, (1, 0)).rounds("6 6 3")
 
 
 @keeps
 def a_yield_in_two_pieces(make: Maker) -> Server:
-    server = make.game("3 3 3")
-    server.end_turn(3)
-    server.roll(1, (3, 3), {1: {"Holz": 1}})
-    server.gain(1, {"Holz": 1})
-    server.rounds("3")
-    return server
+    return make.game("3 3 3").end_turn(3).roll(1, (3, 3), {1: {"Holz": 1}}).gain(1, {"Holz": 1}).rounds("3")
 
 
 @keeps
@@ -124,12 +91,13 @@ def a_city_yields_twice(make: Maker) -> Server:
 
 @breaks("missing-yield", "warning", "Würfelwurf", "", "1 Wolle")
 def a_city_that_yields_once(make: Maker) -> Server:
-    server = fund(make.game(), 2, COSTS["Stadt"])
-    server.build(2, "Stadt", BERT[0])
-    server.end_turn(2)
-    server.roll(3, (2, 3), {2: {"Wolle": 1}})
-    server.rounds("3")
-    return server
+    return (
+        fund(make.game(), 2, COSTS["Stadt"])
+        .build(2, "Stadt", BERT[0])
+        .end_turn(2)
+        .roll(3, (2, 3), {2: {"Wolle": 1}})
+        .rounds("3")
+    )
 
 
 @keeps
@@ -142,22 +110,24 @@ def the_bank_has_not_enough(make: Maker) -> Server:
 
 @breaks("no-start-yield", "warning", "Bauvorgang", "", "1 Holz")
 def no_yield_of_the_second_village(make: Maker) -> Server:
-    server = Server(*NAMES[:3], mirrored=make.mirrored)
-    server.start((1, *ANNA), (2, *BERT))
-    server.settle(2, *BERT_2)
-    server.settle(1, *ANNA_2, gains={})
-    server.rounds("3 3")
-    return server
+    return (
+        Server(*NAMES[:3], mirrored=make.mirrored)
+        .start((1, *ANNA), (2, *BERT))
+        .settle(2, *BERT_2)
+        .settle(1, *ANNA_2, gains={})
+        .rounds("3 3")
+    )
 
 
 @breaks("wrong-yield", "error", "Ertrag", '{"Holz":2}', "1 Holz")
 def too_much_of_the_second_village(make: Maker) -> Server:
-    server = Server(*NAMES[:3], mirrored=make.mirrored)
-    server.start((1, *ANNA), (2, *BERT))
-    server.settle(2, *BERT_2)
-    server.settle(1, *ANNA_2, gains={"Holz": 2})
-    server.rounds("3 3")
-    return server
+    return (
+        Server(*NAMES[:3], mirrored=make.mirrored)
+        .start((1, *ANNA), (2, *BERT))
+        .settle(2, *BERT_2)
+        .settle(1, *ANNA_2, gains={"Holz": 2})
+        .rounds("3 3")
+    )
 
 
 # What things cost.
@@ -169,71 +139,59 @@ VILLAGE = spot((1, -1), (2, -2), (2, -1))
 
 @breaks("wrong-cost", "error", "Kosten", '{"Holz":1}', "1 Holz, 1 Lehm")
 def a_road_that_is_too_cheap(make: Maker) -> Server:
-    server = make.game("8")
-    server.build(1, "Straße", ROAD, {"Holz": 1})
-    server.rounds("3")
-    return server
+    return make.game("8").build(1, "Straße", ROAD, {"Holz": 1}).rounds("3")
 
 
 @breaks("missing-cost", "error", "Bauvorgang", "", "1 Holz, 1 Lehm")
 def a_road_for_nothing(make: Maker) -> Server:
-    server = make.game("8")
-    server.build(1, "Straße", ROAD, {})
-    server.rounds("3")
-    return server
+    return make.game("8").build(1, "Straße", ROAD, {}).rounds("3")
 
 
 @breaks("wrong-cost", "error", "Kosten", '{"Getreide":2,"Erz":2}', "2 Getreide, 3 Erz")
 def a_city_that_is_too_cheap(make: Maker) -> Server:
-    server = fund(make.game(costs="after"), 2, COSTS["Stadt"])
-    server.build(2, "Stadt", BERT[0], {"Getreide": 2, "Erz": 2})
-    server.rounds("3")
-    return server
+    return (
+        fund(make.game(costs="after"), 2, COSTS["Stadt"])
+        .build(2, "Stadt", BERT[0], {"Getreide": 2, "Erz": 2})
+        .rounds("3")
+    )
 
 
 @breaks("wrong-cost", "error", "Kosten", '{"Wolle":1,"Getreide":1}', "1 Wolle, 1 Getreide, 1 Erz")
 def a_card_that_is_too_cheap(make: Maker) -> Server:
-    server = make.game("3 5")
-    server.buy(2, "Ritter", {"Wolle": 1, "Getreide": 1})
-    server.rounds("3")
-    return server
+    return make.game("3 5").buy(2, "Ritter", {"Wolle": 1, "Getreide": 1}).rounds("3")
 
 
 @breaks("unexplained-cost", "warning", "Kosten", '{"Holz":1}', None)
 def a_cost_of_nothing(make: Maker) -> Server:
-    server = make.game("6")
-    server.pay(1, {"Holz": 1})
-    server.rounds("3")
-    return server
+    return make.game("6").pay(1, {"Holz": 1}).rounds("3")
 
 
 @keeps
 def roads_of_a_card_are_free(make: Maker) -> Server:
-    server = fund(make.game(), 1, COSTS["Karte"])
-    server.buy(1, "Straßenbau")
-    server.rounds("3 3 3")
-    server.roads(1, ROAD, FURTHER)
-    server.rounds("3")
-    return server
+    return (
+        fund(make.game(), 1, COSTS["Karte"])
+        .buy(1, "Straßenbau")
+        .rounds("3 3 3")
+        .roads(1, ROAD, FURTHER)
+        .rounds("3")
+    )
 
 
 @breaks("missing-cost", "error", "Bauvorgang", "", "1 Holz, 1 Lehm")
 def a_third_road_for_nothing(make: Maker) -> Server:
-    server = fund(make.game(), 1, COSTS["Karte"])
-    server.buy(1, "Straßenbau")
-    server.rounds("3 3 3")
-    server.roads(1, ROAD, FURTHER)
-    server.build(1, "Straße", spot((1, 0), (2, 0)), {})
-    server.rounds("3")
-    return server
+    return (
+        fund(make.game(), 1, COSTS["Karte"])
+        .buy(1, "Straßenbau")
+        .rounds("3 3 3")
+        .roads(1, ROAD, FURTHER)
+        .build(1, "Straße", spot((1, 0), (2, 0)), {})
+        .rounds("3")
+    )
 
 
 @breaks("below-zero", "warning", "Kosten", '{"Holz":1,"Lehm":1}', None)
 def more_than_one_has(make: Maker) -> Server:
-    server = make.game("3")
-    server.build(1, "Straße", ROAD)
-    server.rounds("3")
-    return server
+    return make.game("3").build(1, "Straße", ROAD).rounds("3")
 
 
 @keeps
@@ -261,9 +219,7 @@ def village(make: Maker, *roads: Spot) -> Server:
 
 @keeps
 def a_village_where_one_may_stand(make: Maker) -> Server:
-    server = village(make, ROAD, FURTHER)
-    server.build(1, "Dorf", VILLAGE)
-    return server
+    return village(make, ROAD, FURTHER).build(1, "Dorf", VILLAGE)
 
 
 BAD_VILLAGES = {
@@ -317,9 +273,7 @@ def test_a_road_must_not_lie(at: Spot, mirrored: bool) -> None:
     "a place where it may stand",
 )
 def a_city_on_anothers_village(make: Maker) -> Server:
-    server = fund(make.game(), 2, COSTS["Stadt"])
-    server.build(2, "Stadt", ANNA[0])
-    return server
+    return fund(make.game(), 2, COSTS["Stadt"]).build(2, "Stadt", ANNA[0])
 
 
 @breaks(
@@ -330,10 +284,7 @@ def a_city_on_anothers_village(make: Maker) -> Server:
     "a place where it may stand",
 )
 def a_city_on_anothers_city(make: Maker) -> Server:
-    server = fund(make.game(), 2, COSTS["Stadt"])
-    server.build(2, "Stadt", BERT[0])
-    server.built(1, "Stadt", BERT[0])
-    return server
+    return fund(make.game(), 2, COSTS["Stadt"]).build(2, "Stadt", BERT[0]).built(1, "Stadt", BERT[0])
 
 
 @breaks(
@@ -344,10 +295,11 @@ def a_city_on_anothers_city(make: Maker) -> Server:
     "a place where it may stand",
 )
 def a_first_village_beside_another(make: Maker) -> Server:
-    server = Server(*NAMES[:2], mirrored=make.mirrored)
-    server.start((1, *ANNA))
-    server.settle(2, spot((0, 0), (0, 1), (1, 0)), spot((0, 0), (0, 1)))
-    return server
+    return (
+        Server(*NAMES[:2], mirrored=make.mirrored)
+        .start((1, *ANNA))
+        .settle(2, spot((0, 0), (0, 1), (1, 0)), spot((0, 0), (0, 1)))
+    )
 
 
 @breaks("road-through", "warning", "Bauvorgang", '[{"x":0,"y":1},{"x":1,"y":0}]', None)
@@ -396,9 +348,7 @@ def a_sixteenth_road(make: Maker) -> Server:
 
 @keeps
 def a_fifteenth_road(make: Maker) -> Server:
-    server = roads_of_anna(make, 14)
-    server.build(1, "Straße", network(15)[-1])
-    return server
+    return roads_of_anna(make, 14).build(1, "Straße", network(15)[-1])
 
 
 CORNERS_APART = [
@@ -416,9 +366,7 @@ def towns_of_anna(make: Maker, typ: str, count: int, next_typ: str) -> Server:
     towns = [(1, typ, at) for at in CORNERS_APART[:count]]
     last = CORNERS_APART[count]
     more = [(1, "Straße", ROADS_AT[last][0])] if next_typ == "Dorf" else [(1, "Dorf", last)]
-    server = fund(make.built(*towns, *more), 1, COSTS[next_typ])
-    server.build(1, next_typ, last)
-    return server
+    return fund(make.built(*towns, *more), 1, COSTS[next_typ]).build(1, next_typ, last)
 
 
 @breaks("too-many-pieces", "warning", "Bauvorgang", '"Dorf"', "at most 5")
@@ -456,35 +404,22 @@ def knights(make: Maker, count: int) -> Server:
 
 @breaks("card-not-allowed", "warning", "Ritter ausspielen", "", "one in a turn")
 def a_second_card_in_a_turn(make: Maker) -> Server:
-    server = knights(make, 2)
-    server.knight(1, (1, 0))
-    server.knight(1, (0, 0))
-    return server
+    return knights(make, 2).knight(1, (1, 0)).knight(1, (0, 0))
 
 
 @keeps
 def a_card_in_each_turn(make: Maker) -> Server:
-    server = knights(make, 2)
-    server.knight(1, (1, 0))
-    server.rounds("3 3 3")
-    server.knight(1, (0, 0))
-    return server
+    return knights(make, 2).knight(1, (1, 0)).rounds("3 3 3").knight(1, (0, 0))
 
 
 @breaks("card-not-allowed", "warning", "Ritter ausspielen", "", "a card of an earlier turn")
 def a_card_that_was_just_bought(make: Maker) -> Server:
-    server = fund(make.game(), 1, COSTS["Karte"])
-    server.buy(1, "Ritter")
-    server.knight(1, (1, 0))
-    return server
+    return fund(make.game(), 1, COSTS["Karte"]).buy(1, "Ritter").knight(1, (1, 0))
 
 
 @keeps
 def an_older_card_of_the_kind_that_was_just_bought(make: Maker) -> Server:
-    server = fund(knights(make, 1), 1, COSTS["Karte"])
-    server.buy(1, "Ritter")
-    server.knight(1, (1, 0))
-    return server
+    return fund(knights(make, 1), 1, COSTS["Karte"]).buy(1, "Ritter").knight(1, (1, 0))
 
 
 @breaks("card-not-allowed", "warning", "Monopol", "", "a card of his own")
@@ -497,10 +432,7 @@ def a_card_that_one_has_not_got(make: Maker) -> Server:
 
 @keeps
 def victory_points_count_at_once(make: Maker) -> Server:
-    server = fund(make.game(), 1, COSTS["Karte"])
-    server.buy(1, "Siegpunkt")
-    server.finish(1)
-    return server
+    return fund(make.game(), 1, COSTS["Karte"]).buy(1, "Siegpunkt").finish(1)
 
 
 # Trades.
@@ -535,10 +467,9 @@ def test_trade_rates(at: Spot, kind: str, rate: int, too_few: int, mirrored: boo
 
 @keeps
 def four_for_one_twice_at_once(make: Maker) -> Server:
-    server = fund(make.game(), 2, {"Getreide": 8})
-    server.overseas(2, {"Getreide": 8}, {"Holz": 1, "Lehm": 1})
-    server.rounds("3")
-    return server
+    return (
+        fund(make.game(), 2, {"Getreide": 8}).overseas(2, {"Getreide": 8}, {"Holz": 1, "Lehm": 1}).rounds("3")
+    )
 
 
 @breaks("no-trade", "error", "Handel ausgeführt", "", "Handelsangebot")
@@ -562,13 +493,14 @@ def a_trade_that_is_not_what_was_offered(make: Maker) -> Server:
 
 @keeps
 def the_latest_of_two_offers_that_was_accepted(make: Maker) -> Server:
-    server = make.game("6")
-    server.offer(1, 1, {"Holz": 1}, {"Erz": 1})
-    server.accept(2, 1)
-    server.offer(1, 2, {"Holz": 2}, {"Erz": 1})
-    server.conclude(1, 2, 1, {"Holz": 1}, {"Erz": 1})
-    server.rounds("3")
-    return server
+    return (
+        make.game("6")
+        .offer(1, 1, {"Holz": 1}, {"Erz": 1})
+        .accept(2, 1)
+        .offer(1, 2, {"Holz": 2}, {"Erz": 1})
+        .conclude(1, 2, 1, {"Holz": 1}, {"Erz": 1})
+        .rounds("3")
+    )
 
 
 # The longest road and the largest army.
@@ -644,37 +576,23 @@ def broken_road(make: Maker) -> Server:
 
 @keeps
 def a_village_breaks_a_road(make: Maker) -> Server:
-    server = broken_road(make)
-    server.longest(None)
-    server.rounds("3")
-    return server
+    return broken_road(make).longest(None).rounds("3")
 
 
 @breaks("longest-road", "error", "Längste Handelsstraße", "1", "Anna")
 def a_road_that_a_village_has_broken(make: Maker) -> Server:
-    server = broken_road(make)
-    server.longest(1)
-    server.rounds("3")
-    return server
+    return broken_road(make).longest(1).rounds("3")
 
 
 @keeps
 def a_ring_is_as_long_as_its_roads(make: Maker) -> Server:
     around = [edge for edge in EDGES if (0, 0) in edge]
-    server = make.built(*((1, "Straße", edge) for edge in around))
-    server.longest(1)
-    server.rounds("3")
-    return server
+    return make.built(*((1, "Straße", edge) for edge in around)).longest(1).rounds("3")
 
 
 @breaks("largest-army", "error", "Größte Rittermacht", "1", "at least 3")
 def an_army_of_two(make: Maker) -> Server:
-    server = knights(make, 2)
-    server.knight(1, (1, 0))
-    server.rounds("3 3 3")
-    server.knight(1, (0, 0))
-    server.army(1)
-    return server
+    return knights(make, 2).knight(1, (1, 0)).rounds("3 3 3").knight(1, (0, 0)).army(1)
 
 
 @keeps
@@ -692,17 +610,12 @@ def an_army_of_three(make: Maker) -> Server:
 
 @breaks("out-of-turn", "error", "Würfelwurf", "3", "2")
 def a_roll_out_of_turn(make: Maker) -> Server:
-    server = make.game("3 3 3 3")
-    server.end_turn(1)
-    server.roll(3, (1, 2))
-    return server
+    return make.game("3 3 3 3").end_turn(1).roll(3, (1, 2))
 
 
 @breaks("out-of-turn", "error", "Bauvorgang", "1", "2")
 def building_out_of_turn(make: Maker) -> Server:
-    server = make.game("8 3")
-    server.build(1, "Straße", ROAD)
-    return server
+    return make.game("8 3").build(1, "Straße", ROAD)
 
 
 @breaks("total-mismatch", "warning", "Statusupdate", '{"Holz":3}', "1")
@@ -718,33 +631,22 @@ def a_total_that_contradicts_what_was_told(make: Maker) -> Server:
 
 @breaks("robber-stays", "warning", "Räuber versetzt", '{"x":0,"y":0}', "another field")
 def the_robber_stays(make: Maker) -> Server:
-    server = make.game("7")
-    server.robber(1, (0, 0))
-    return server
+    return make.game("7").robber(1, (0, 0))
 
 
 @breaks("bad-place", "warning", "Räuber versetzt", '{"x":2,"y":0}', "another field")
 def the_robber_goes_to_sea(make: Maker) -> Server:
-    server = make.game("7")
-    server.robber(1, (2, 0))
-    return server
+    return make.game("7").robber(1, (2, 0))
 
 
 @breaks("bad-target", "error", "Räuber versetzt", "3", "a player with a village or city there")
 def somebody_is_robbed_who_has_nothing_there(make: Maker) -> Server:
-    server = make.game("7")
-    server.robber(1, (0, -1), 3)
-    return server
+    return make.game("7").robber(1, (0, -1), 3)
 
 
 @keeps
 def somebody_is_robbed_who_has_no_cards(make: Maker) -> Server:
-    server = make.game("3 3 3 7")
-    server.give(1, 2, {"Holz": 1})
-    server.rounds("3 7")
-    server.robber(3, (1, 0), 1)
-    server.rounds("3")
-    return server
+    return make.game("3 3 3 7").give(1, 2, {"Holz": 1}).rounds("3 7").robber(3, (1, 0), 1).rounds("3")
 
 
 @pytest.mark.parametrize("mirrored", [False, True])

@@ -141,7 +141,7 @@ def findings_of_the_eventful(ascii: bool) -> Findings:
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_what_is_given_up_because_of_the_robber_is_an_event_even_if_nobody_is_told(is_told: bool) -> None:
+def test_discarding_because_of_the_robber_is_an_event_if_not_told(is_told: bool) -> None:
     server = a_game("6 6 6 6 7", Dialect(discards_told=is_told))
     server.discard(1, {"Holz": 4})
     server.robber(2, (1, 0))
@@ -193,7 +193,7 @@ def test_the_copy_that_hides_nothing_counts_whenever_it_comes(order: Sequence[st
     assert len([message for message in findings.messages if message.event_id == event.id]) == 3
 
 
-def test_a_copy_that_never_comes_is_waited_for_as_long_as_the_others_talk_for_two_seconds() -> None:
+def test_a_missing_copy_is_waited_for_while_others_talk_for_two_seconds() -> None:
     server = bought(("Bert", "Cleo"))
     server.steps += [Step("Bert", "s2c", b'{"OK":{}}\n', after_ms) for after_ms in (1, 1900, 90, 20)]
     inspector = Inspector(BUILT_IN, Ids())

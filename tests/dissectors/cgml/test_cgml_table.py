@@ -69,7 +69,7 @@ def test_nobody_is_accused_who_plays_by_the_rules(
 def test_what_is_known_of_a_hand_in_its_middle() -> None:
     table = seated()
     hand = Hand(table)
-    hand.until_play()
+    hand.until("double")
     hand.trick()
     first = hand.order()[0]
     card = hand.rules.allowed([], hand.hands[first])[0]
@@ -106,10 +106,10 @@ def test_only_his_own_cards_are_shown_as_a_player() -> None:
             assert (seen.data["cards"] == [None] * 10) == (event.data["player"] != who)
 
 
-def test_from_one_conversation_the_others_cards_are_known_once_they_are_played() -> None:
+def test_one_conversation_shows_the_others_cards_once_played() -> None:
     table = seated((BEDA,))
     hand = Hand(table)
-    hand.until_play()
+    hand.until("double")
     hand.trick()
     (part,) = table.state()["games"].values()
     assert {*part["private"]} == {str(BEDA)}
@@ -122,7 +122,7 @@ def test_from_one_conversation_the_others_cards_are_known_once_they_are_played()
 def test_all_cards_that_are_left_may_be_laid_down_at_once() -> None:
     table = seated()
     hand = Hand(table)
-    hand.until_play()
+    hand.until("double")
     for _ in range(7):
         hand.trick()
     leader = hand.leader
@@ -159,7 +159,7 @@ def test_a_pause_is_told_once_with_who_wants_it() -> None:
 def test_a_card_that_waits_for_the_end_of_a_pause_is_played_once() -> None:
     table = seated()
     hand = Hand(table)
-    hand.until_play()
+    hand.until("double")
     card = hand.hands[ANNA][0]
     table.tells(ANNA, '<playcard type="ask"></playcard>')
     table.says(ANNA, f'<playcard type="cards" from="hand" to="desk">{cards([card])}</playcard>')
@@ -208,7 +208,7 @@ def test_a_group_that_somebody_rejects() -> None:
 def test_when_nobody_is_left_the_hand_is_broken_off() -> None:
     table = seated()
     hand = Hand(table)
-    hand.until_play()
+    hand.until("double")
     for who in PLAYERS:
         table.closes(who)
     assert table.games[0].result == {"aborted": "closed"}
@@ -316,116 +316,82 @@ def too_many_dealt(hand: Hand) -> None:
 
 
 def talon_for_the_wrong_one(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
+    hand.until("bid")
     hand.table.tells(BEDA, f'<dial type="cards" from="talon" to="hand">{cards(hand.talon)}</dial>')
 
 
 def talon_of_three(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
+    hand.until("bid")
     three = cards([*hand.talon, hand.dealt[BEDA][0]])
     hand.table.tells(ANNA, f'<dial type="cards" from="talon" to="hand">{three}</dial>')
 
 
 def discards_one(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
+    hand.until("take_talon")
     card = hand.hands[ANNA][0]
     hand.table.says(ANNA, f'<playcard type="cards" from="hand" to="talon">{cards([card])}</playcard>')
 
 
 def discards_what_he_has_not(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
+    hand.until("take_talon")
     wrong = cards([hand.hands[ANNA][0], hand.hands[BEDA][0]])
     hand.table.says(ANNA, f'<playcard type="cards" from="hand" to="talon">{wrong}</playcard>')
 
 
 def no_trumps(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
-    hand.discard()
+    hand.until("discard")
     hand.name_trumps(trumf="")
 
 
 def second_colour(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
-    hand.discard()
+    hand.until("discard")
     hand.name_trumps(trumf="r:g")
 
 
 def one_colour(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
-    hand.discard()
+    hand.until("discard")
     hand.contract = "27"
     hand.name_trumps(trumf="r", told="r:g")
 
 
 def needless_trumps(hand: Hand) -> None:
     hand.contract = "SMALL"
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
-    hand.discard()
-    hand.name_trumps()
+    hand.until("name_trumps")
 
 
 def no_trumps_told(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
-    hand.discard()
+    hand.until("discard")
     game = "<licite>7</licite>"
     hand.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{game}</gametype>')
 
 
 def flek_against_nothing(hand: Hand) -> None:
     hand.contract = "100"
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
-    hand.discard()
-    hand.name_trumps()
+    hand.until("name_trumps")
     hand.table.tells(BEDA, '<flek type="ask">1</flek>')
     hand.table.says(BEDA, '<flek type="answer">1:2</flek>')
 
 
 def flek_lowered(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.table.tells(BEDA, '<flek type="ask">4:2</flek>')
     hand.table.says(BEDA, '<flek type="answer">4</flek>')
 
 
 def level_told_otherwise(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
-    hand.discard()
-    hand.name_trumps()
+    hand.until("name_trumps")
     hand.doubles(BEDA, "1", "2")
     hand.sum_up("4")
 
 
 def game_told_otherwise(hand: Hand) -> None:
-    hand.deal()
-    hand.bid()
-    hand.take_talon()
-    hand.discard()
-    hand.name_trumps()
+    hand.until("name_trumps")
     hand.trumf = "g"
     hand.sum_up("1")
 
 
 def plays_what_he_has_not(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.table.tells(ANNA, '<playcard type="ask"></playcard>')
     wrong = cards([hand.hands[BEDA][0]])
     hand.table.says(ANNA, f'<playcard type="cards" from="hand" to="desk">{wrong}</playcard>')
@@ -433,7 +399,7 @@ def plays_what_he_has_not(hand: Hand) -> None:
 
 def does_not_follow(hand: Hand) -> None:
     """The first player who has the colour that was led plays another one."""
-    hand.until_play()
+    hand.until("double")
     for led in hand.hands[ANNA]:
         held = hand.hands[BEDA]
         other = [card for card in held if card[0] != led[0]]
@@ -448,14 +414,14 @@ def does_not_follow(hand: Hand) -> None:
 
 
 def plays_two(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.table.tells(ANNA, '<playcard type="ask"></playcard>')
     two = cards(hand.hands[ANNA][:2])
     hand.table.says(ANNA, f'<playcard type="cards" from="hand" to="desk">{two}</playcard>')
 
 
 def plays_unasked(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     one = cards(hand.hands[CYRIL][:1])
     hand.table.says(CYRIL, f'<playcard type="cards" from="hand" to="desk">{one}</playcard>')
 
@@ -467,60 +433,60 @@ def bids_twice(hand: Hand) -> None:
 
 
 def shown_of_two(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     card = hand.hands[ANNA][0]
     hand.plays(ANNA, card)
     hand.shows(BEDA, card)
 
 
 def wrong_winner(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.trick(tell=False)
     winner = hand.tricks[-1][0]
     hand.tells_trick(winner=next(who for who in PLAYERS if who != winner))
 
 
 def trick_told_otherwise(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.trick(tell=False)
     table = hand.tricks[-1][1]
     hand.tells_trick(codes=[table[0], table[1], hand.hands[ANNA][0]])
 
 
 def wrong_number(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.trick(tell=False)
     hand.tells_trick(number=5)
 
 
 def money_for_nothing(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     for _ in range(10):
         hand.trick()
     hand.result(5, -2, -2)
 
 
 def result_of_another_game(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     for _ in range(10):
         hand.trick()
     hand.result(licite="100")
 
 
 def result_with_other_trumps(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.trick()
     hand.result(trumf="g")
 
 
 def result_with_another_level(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.trick()
     hand.result(flek="8")
 
 
 def result_with_another_trick(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     hand.trick()
     winner, table = hand.tricks[0]
     hand.tricks[0] = winner, [table[1], table[0], table[2]]
@@ -528,7 +494,7 @@ def result_with_another_trick(hand: Hand) -> None:
 
 
 def won_and_lost(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     both = "".join(
         f'<{tag} playerid="{ANNA}"><money type="{word}">2</money></{tag}>'
         for tag, word in (("winer", "get"), ("loser", "lost"))
@@ -538,7 +504,7 @@ def won_and_lost(hand: Hand) -> None:
 
 
 def won_twice(hand: Hand) -> None:
-    hand.until_play()
+    hand.until("double")
     twice = f'<winer playerid="{ANNA}"><money type="get">2</money></winer>' * 2
     game = "<licite>7</licite><trumf>r</trumf><flek>2</flek>"
     hand.table.tells(PLAYERS, f"<result>{LM}{game}{twice}</result>")
@@ -641,7 +607,7 @@ def test_a_lower_card_after_trumps_were_played_is_only_doubtful() -> None:
     for seed in range(400):
         table = seated()
         hand = Hand(table, seed)
-        hand.until_play()
+        hand.until("double")
         hand.trick()
         first, second = hand.order()[:2]
         for led in hand.hands[first]:
@@ -715,13 +681,13 @@ def test_where_all_pass_somebody_may_have_to_play() -> None:
 def test_after_a_gap_the_hand_is_judged_no_more_but_the_next_one_is() -> None:
     table = seated((BEDA,))
     hand = Hand(table)
-    hand.until_play()
+    hand.until("double")
     table.loses(BEDA)
     hand.trick()
     hand.result(5, -2, -2, licite="100")
     assert [flaw.code for flaw in table.flaws] == ["gap", "money"]
     second = Hand(table, 2)
-    second.until_play()
+    second.until("double")
     second.trick(tell=False)
     second.tells_trick(number=3)
     assert [flaw.code for flaw in table.flaws] == ["gap", "money", "wrong-number"]
@@ -733,7 +699,7 @@ def test_a_deal_whose_question_is_missing_is_one_hand() -> None:
     table.loses(BEDA)
     second = Hand(table, 2)
     table.ask_for_hand = lambda order=PLAYERS: None  # type: ignore[method-assign]  # it is in the gap
-    second.until_play()
+    second.until("double")
     second.trick()
     assert [game.label for game in table.games] == ["group 4, hand 1", "group 4, hand 2"]
     assert [data["player"] for data in table.data("dealt")][3:] == [*PLAYERS]

@@ -253,7 +253,7 @@ def test_from_one_side_alone_nobody_is_accused(name: str, direction: str) -> Non
     assert serious(inspected(items)) == []
 
 
-def test_every_flaw_of_the_manifest_is_told_once_at_its_place_and_nobody_else_is_accused() -> None:
+def test_every_violation_of_the_manifest_is_reported_once_at_its_place() -> None:
     manifest = json.loads((CAPTURES / "cgml-malformed.manifest.json").read_text())
     found = inspected(items_of("cgml-malformed.pcap.gz"))
     untold = found.diagnostics.copy()

@@ -122,7 +122,7 @@ def test_points_that_a_spectator_is_told_in_mid_round_end_nothing(scores: str) -
     assert wrong(play) == []
 
 
-def test_the_score_of_a_round_that_is_called_off_is_told_although_a_spectator_heard_it_before() -> None:
+def test_a_canceled_rounds_score_is_an_event_after_a_spectator_heard_it() -> None:
     play = played()
     play.server(ALL, "ROUND STARTING;x")
     play.client("eve", "REGISTER_SPECTATOR;eve")
@@ -196,7 +196,7 @@ def test_a_round_number_that_falls_is_a_new_start() -> None:
     assert wrong(play) == []
 
 
-def test_whose_points_are_wrong_is_still_told_after_a_newcomer_has_registered() -> None:
+def test_wrong_points_are_reported_after_a_newcomer_has_registered() -> None:
     play = played()
     play.register("dora")
     lose(play, 2, "alice:1,bob:7,carl:2", *ALL.split())

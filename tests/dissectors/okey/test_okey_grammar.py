@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import catan_cases
-import maexchen_cases
 import pytest
-import schafkopf_cases
 from cases import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from okey_cases import FLAWED, HEAD, LOOSE, SEED
-from one_direction import inspect
 from strength import times
 
-from kiebitz.dissectors.dissector import Likeness
 from kiebitz.dissectors.grammar.fields import Text, Word
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType
@@ -124,84 +119,10 @@ def test_each_character_of_a_token_is_found_in_the_line(tokens: list[str], pad: 
 # The table of cases.
 
 
-@each(*CASES)
-def test_a_line_decodes_to_what_it_says(case: Case) -> None:
-    decoded = OKEY.codec.decode(case.data, case.direction)
-    assert (name_of(decoded), decoded.fields) == (case.name, case.fields)
-    assert [(flaw.code, *flaw.place(case.data)) for flaw in decoded.flaws] == [*case.flaws]
-    assert decoded.valid == (case not in FLAWED)
-    assert {flaw.severity for flaw in decoded.flaws} <= ({"note"} if decoded.valid else {"error"})
-
-
-@each(*LOOSE, *FLAWED)
-def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None:
-    (flaw,) = OKEY.codec.decode(case.data, case.direction).flaws
-    assert flaw.expected
-    assert flaw.clause
-
-
-@each(*SEED)
-def test_what_the_specification_has_encodes_to_the_same_bytes(case: Case) -> None:
-    assert case.name is not None
-    assert OKEY.codec.encode(case.name, case.direction, case.fields) == case.data
-
-
 @each(*HEAD)
 def test_what_the_last_dialect_has_encodes_to_the_same_bytes(case: Case) -> None:
     assert case.name is not None
     assert OKEY.codec.encode(case.name, case.direction, case.fields, PERCENT_PAD) == case.data
-
-
-@each(*CASES)
-def test_a_line_says_the_same_byte_by_byte_and_the_next_one_is_read(case: Case) -> None:
-    following = b"PING\r\n"
-    data = case.data + following
-    whole = inspect(OKEY, case.direction, data)
-    pieces = inspect(OKEY, case.direction, *(data[at : at + 1] for at in range(len(data))))
-    for found in (whole, pieces):
-        # A line may be no message, but never two.
-        assert [(m.fields, m.offset, m.length) for m in found.messages] == [
-            (case.fields, 0, len(case.data)),
-            ({}, len(case.data), len(following)),
-        ]
-        codes = {flaw.code for flaw in found.diagnostics}
-        assert {code for code, *_ in case.flaws} <= codes
-
-
-@each(*SOUND)
-def test_a_line_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> None:
-    for before in (None, 100):
-        for rest in (b"", b"rest of a line\r\n"):
-            found = inspect(OKEY, case.direction, before, rest + case.data)
-            # Known commands stand right behind a gap where a segment is lost.
-            assert (found.messages[-1].name, found.messages[-1].fields) == (case.name, case.fields)
-            assert len(found.messages) == 1 + bool(rest)
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction} {row.name} {row.deviation or ''}")
-def test_every_row_has_a_case_a_clause_and_a_gloss(row: MessageType) -> None:
-    assert any(OKEY.codec.decode(case.data, case.direction).row is row for case in SOUND)
-    assert row.clause
-    assert row.description
-
-
-@pytest.mark.parametrize(
-    ("name", "direction", "fields"),
-    [
-        ("OK", "c2s", {}),
-        ("STAT", "c2s", {}),
-        ("LOGI", "c2s", {}),
-        ("LOGI", "c2s", {"nickname": "a\nPING"}),
-        ("DRAW", "c2s", {"drawstack": "x"}),
-        ("PUTT", "c2s", {"tile": "4:GREEN", "deck": []}),
-        ("CATC", "c2s", {"messagetype": "w", "msg": "x"}),
-        ("STRT", "s2c", {"startdeck": ["1:RED"] * 25, "playeridx": 0}),
-        ("PING", "c2s", {"msg": "x"}),
-    ],
-)
-def test_what_no_row_has_cannot_be_encoded(name: str, direction: Direction, fields: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=name):
-        OKEY.codec.encode(name, direction, fields)
 
 
 # Messages of all rows, made from the types of their fields.
@@ -276,18 +197,6 @@ mangled = st.one_of(
         lambda line, at, junk: line[:at] + junk + line[at:], lines, st.integers(0, 80), st.binary(max_size=3)
     ),
 )
-
-
-@given(mangled, st.sampled_from(DIRECTIONS))
-@settings(max_examples=times(500))
-def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
-    for decoded in (OKEY.codec.decode(data, direction), OKEY.codec.truncated(data, direction)):
-        assert (
-            decoded.valid == (not any(flaw.severity == "error" for flaw in decoded.flaws)) or not decoded.row
-        )
-        for flaw in decoded.flaws:
-            offset, length = flaw.place(data)
-            assert 0 <= offset <= offset + length <= len(data)
 
 
 def frames(direction: Direction, pieces: list[bytes | None]) -> list[Frame]:
@@ -366,33 +275,6 @@ def test_a_stream_that_is_closed_in_a_line(data: bytes, name: str, codes: list[s
 
 
 # Recognising.
-
-
-@each(*SOUND)
-def test_a_message_is_recognised(case: Case) -> None:
-    anybodys = case.name in ("PING", "+PING", "NAME", "STAT", "LEFT")
-    expected: Likeness = "similar" if anybodys else "certain"
-    assert OKEY.recognise(case.data, case.direction) == expected
-
-
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(b"", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"SSH-2.0-OpenSSH_9\r\n"),
-        *(b"220 mail ESMTP\r\n", b"EHLO x\r\n", b"* OK IMAP4\r\n", b"NICK boran\r\nUSER b 0 * :b\r\n"),
-        *(b"+OK POP3\r\n", b"USER x\r\nPASS y\r\n", b"QUIT\r\n", b"+PONG\r\n", b"\x16\x03\x01\x02\x00\x01"),
-        *(case.data for case in schafkopf_cases.SOUND[:20]),
-        *(case.data for case in catan_cases.SOUND[:20]),
-        *(case.data for case in maexchen_cases.SOUND[:20]),
-    ],
-)
-def test_foreign_traffic_is_not_recognised(
-    data: bytes, direction: Direction, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A capture may hold many megabytes of it: searching for the nearest name of each line takes seconds.
-    monkeypatch.setattr("kiebitz.dissectors.protocols.okey.codec.nearest_word", pytest.fail)
-    assert OKEY.recognise(data, direction) is None
 
 
 @settings(max_examples=times(200))

@@ -37,12 +37,6 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
 )
 
 CASES = [*SOUND, *LOOSE, *IGNORED, *FLAWED, *NO_PAKET, *UNKNOWN]
-SEVERITIES = [
-    ({"note"}, LOOSE),
-    ({"note"}, IGNORED),
-    ({"error"}, [*FLAWED, *NO_PAKET]),
-    ({"note"}, UNKNOWN),
-]
 
 
 def shortly(case: Case) -> str:
@@ -95,29 +89,6 @@ def sound_pakete(draw: st.DrawFn, direction: Direction) -> bytes:
 # Decoding and encoding.
 
 
-@pytest.mark.parametrize("case", CASES, ids=shortly)
-def test_a_paket_decodes_to_what_it_says(case: Case) -> None:
-    decoded = SCHAFKOPF.codec.decode(case.data, case.direction)
-    assert (decoded.row.name if decoded.row else None) == case.name
-    assert decoded.fields == case.fields
-    assert tuple((flaw.code, flaw.offset, flaw.length) for flaw in decoded.flaws) == case.flaws
-    assert decoded.valid == (case in SOUND or case in LOOSE)
-
-
-@pytest.mark.parametrize(
-    ("allowed", "case"), [(allowed, case) for allowed, cases in SEVERITIES for case in cases], ids=str
-)
-def test_how_bad_a_flaw_is(allowed: set[str], case: Case) -> None:
-    assert {flaw.severity for flaw in SCHAFKOPF.codec.decode(case.data, case.direction).flaws} <= allowed
-
-
-@pytest.mark.parametrize("case", [*FLAWED, *NO_PAKET, *UNKNOWN], ids=shortly)
-def test_a_flaw_says_what_was_expected_and_where_that_stands(case: Case) -> None:
-    (flaw,) = SCHAFKOPF.codec.decode(case.data, case.direction).flaws
-    assert flaw.expected
-    assert flaw.clause
-
-
 @pytest.mark.parametrize(
     ("data", "direction", "expected", "hint"),
     [
@@ -148,27 +119,6 @@ def test_an_expectation_is_written_as_in_the_specification(
     assert hint in flaw.text
 
 
-@pytest.mark.parametrize("case", SOUND, ids=shortly)
-def test_what_conforming_peers_send_encodes_to_the_same_bytes(case: Case) -> None:
-    assert case.name is not None
-    assert SCHAFKOPF.codec.encode(case.name, case.direction, case.fields) == case.data
-
-
-@pytest.mark.parametrize(
-    ("name", "fields"),
-    [
-        ("DRAN", {"konto": 1}),
-        ("NAME", {"name": "!END"}),
-        ("NAME", {"name": "Anna\n!END\n!ID"}),
-        ("NAME", {"name": "Anna\r"}),
-        ("MITSPIELER", {"namen": ["a", "b", "c"]}),
-    ],
-)
-def test_what_would_be_read_as_something_else_cannot_be_encoded(name: str, fields: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=name):
-        SCHAFKOPF.codec.encode(name, "s2c", fields)
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction}-{notation(row)}")
 @given(data=st.data())
 @settings(max_examples=times(50))
@@ -181,28 +131,6 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, dat
     assert (decoded.row.name, len(decoded.row.fields)) == (row.name, len(row.fields))
     assert decoded.fields == fields
     assert cut([paket], row.direction) == [Frame(0, paket, len(paket))]
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.direction}-{notation(row)}")
-def test_every_row_has_a_case_a_clause_and_a_gloss(row: MessageType) -> None:
-    shapes = {(case.name, case.direction, tuple(sorted(case.fields))) for case in SOUND}
-    assert (row.name, row.direction, tuple(sorted(field.name for field in row.fields))) in shapes
-    assert row.clause
-    assert row.description
-
-
-@given(st.binary(max_size=80), st.sampled_from(["c2s", "s2c"]), st.sampled_from(SOUND), st.integers(0, 200))
-def test_no_bytes_break_the_decoder_and_every_flaw_lies_inside(
-    data: bytes, direction: Direction, case: Case, at: int
-) -> None:
-    for frame in (data, case.data[:at] + data + case.data[at:], case.data[:at] + data, data + case.data[at:]):
-        for decoded in (
-            SCHAFKOPF.codec.decode(frame, direction),
-            SCHAFKOPF.codec.truncated(frame, direction),
-        ):
-            assert decoded.valid or len([flaw for flaw in decoded.flaws if not flaw.habit]) == 1
-            for flaw in decoded.flaws:
-                assert 0 <= flaw.offset <= flaw.offset + flaw.length <= len(frame)
 
 
 @pytest.mark.parametrize(
@@ -243,32 +171,6 @@ def split(data: bytes, places: Iterable[int]) -> list[bytes]:
 
 def told(found: Findings) -> list[tuple[str, Any, int, int]]:
     return [(message.name, message.fields, message.offset, message.length) for message in found.messages]
-
-
-def beginning(direction: Direction) -> bytes:
-    return b"!ID\n2\n!END\n" if direction == "s2c" else b"!ERSTE3\nNEIN\n!END\n"
-
-
-@pytest.mark.parametrize("case", CASES, ids=shortly)
-def test_a_paket_says_the_same_byte_by_byte_after_a_gap_and_in_mid_stream(case: Case) -> None:
-    direction = case.direction
-    whole = inspect(SCHAFKOPF, direction, case.data)
-    (said,) = told(whole)
-    assert said == (case.name or "unreadable", case.fields, 0, len(case.data))
-    in_pieces = inspect(SCHAFKOPF, direction, *(bytes([byte]) for byte in case.data))
-    assert told(in_pieces) == [said]
-    assert [d.code for d in in_pieces.diagnostics] == [d.code for d in whole.diagnostics]
-    before = beginning(direction)
-    for gap in (7, None):
-        # The rest of what the gap has begun, up to its end, then the case.
-        found = inspect(SCHAFKOPF, direction, before, gap, b"0\n!END\n", case.data)
-        at = len(before) + (gap or 0)
-        assert told(found)[1:] == [
-            ("unreadable", {}, at, 7),
-            (*said[:2], at + 7, len(case.data)),
-        ]
-    found = inspect(SCHAFKOPF, direction, None, b"CHELLEN\n!END\n", case.data)
-    assert told(found)[1:] == [(*said[:2], 13, len(case.data))]
 
 
 @pytest.mark.parametrize("case", SOUND, ids=shortly)
@@ -382,25 +284,3 @@ def test_what_has_no_end_is_not_held(direction: Direction, line: bytes) -> None:
         tracemalloc.stop()
     assert held < FRAME_LIMIT
     assert peak < 3 * FRAME_LIMIT
-
-
-@pytest.mark.parametrize("case", SOUND, ids=shortly)
-def test_a_conforming_paket_is_recognised(case: Case) -> None:
-    assert SCHAFKOPF.recognise(case.data, case.direction) == "certain"
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"\n",
-        b"!END\n",
-        b"GET / HTTP/1.1\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01",
-        b"{}\n",
-        b"!PING\n!END\n",
-    ],
-)
-def test_foreign_traffic_is_not_recognised(data: bytes) -> None:
-    assert SCHAFKOPF.recognise(data, "c2s") is None
-    assert SCHAFKOPF.recognise(data, "s2c") is None

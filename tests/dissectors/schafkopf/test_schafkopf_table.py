@@ -584,7 +584,7 @@ def test_a_hochzeit_that_nobody_takes_can_make_somebody_else_the_player() -> Non
     assert ("wrong-player", "server") in noted(findings)
 
 
-def test_who_wins_after_a_hochzeit_that_came_to_nothing_is_not_held_against_the_server() -> None:
+def test_the_winner_after_a_failed_hochzeit_is_no_violation() -> None:
     script = scripted("WENZ")
     put(script, places(script, "SPIELSTDU", "c2s")[0], modus="HOCHZEIT")
     log = script.rounds[0]

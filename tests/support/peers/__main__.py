@@ -1,4 +1,4 @@
-"""The command line: `python tests/peers PROTOCOL-ROLE --port N [--fault NAME]`, or `--list`."""
+"""The command line: `python tests/support/peers PROTOCOL-ROLE --port N [--fault NAME]`, or `--list`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parent.parent
-# Where a folder is run it comes first itself, but nothing in it is to be found by its bare name.
-sys.path[:1] = [str(TESTS), str(TESTS / "support"), str(TESTS.parent)]
+SUPPORT = Path(__file__).parent.parent
+# Python puts the folder that it runs first, but its modules are imported as a package's.
+sys.path[:1] = [str(SUPPORT), str(SUPPORT.parent.parent)]
 
 from peers import loop  # noqa: E402 (the path is set first)
 from peers.of_plugins import PLUGIN_FAULTS, PLUGIN_PEERS  # noqa: E402 (likewise)

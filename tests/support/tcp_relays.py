@@ -1,0 +1,74 @@
+"""A relay of TCP in this process, with its servers and clients."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvloop
+from udp_relays import HOSTS, SECONDS, V4, Running
+
+from kiebitz.proxy.relay.modes import Reverse
+
+LOOPS = pytest.mark.parametrize(
+    "new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"]
+)
+MOSTLY_UVLOOP = pytest.mark.parametrize(
+    "new_loop",
+    [uvloop.new_event_loop, pytest.param(asyncio.new_event_loop, marks=pytest.mark.full)],
+    ids=["uvloop", "asyncio"],
+)
+"""For what takes its time, and does not depend on the loop but by mistake."""
+NewLoop = Callable[[], asyncio.AbstractEventLoop]
+
+
+@contextmanager
+def serving(family: socket.AddressFamily = V4, port: int = 0) -> Iterator[socket.socket]:
+    """A listening socket; the tests play the server themselves."""
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.settimeout(SECONDS)
+        listener.bind((HOSTS[family], port))
+        listener.listen(4096)
+        yield listener
+
+
+def to(server: socket.socket, family: socket.AddressFamily = V4) -> Reverse:
+    host, port = server.getsockname()[:2]
+    return Reverse("tcp", host, port, HOSTS[family], 0)
+
+
+def connect(relay: Running, family: socket.AddressFamily = V4) -> socket.socket:
+    client = socket.socket(family, socket.SOCK_STREAM)
+    client.settimeout(SECONDS)
+    client.connect(relay.address())
+    return client
+
+
+@contextmanager
+def connected(
+    relay: Running, server: socket.socket, family: socket.AddressFamily = V4
+) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A client's socket and the server's, with the relay between them."""
+    with connect(relay, family) as client:
+        there, _ = server.accept()
+        with there:
+            there.settimeout(SECONDS)
+            yield client, there
+
+
+def receive(sock: socket.socket, count: int) -> bytes:
+    """So many bytes, or what came before the end."""
+    data = b""
+    while len(data) < count and (piece := sock.recv(count - len(data))):
+        data += piece
+    return data
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
