@@ -157,7 +157,7 @@ class LiveView:
         dissector = dissector_of(protocol)
         if dissector is None:
             return
-        name = dissector.introduced(message.name, message.direction, message.fields)
+        name = dissector.identity.introduced(message.name, message.direction, message.fields)
         if name is not None:
             self._names[message.stream.id] = name
             while len(self._names) > _NAMES:

@@ -1,6 +1,6 @@
 """What must hold of every protocol, for its tests: a plug-in's as well as the built-in ones'.
 
-Each check makes up traffic of what peers say (`said`: frames, sound and flawed ones) and of bytes that nobody
+Each check makes up traffic of what peers say (`said`: frames, valid and flawed ones) and of bytes that nobody
 would, and raises AssertionError where it does not hold. They need hypothesis, which `kiebitz[test]` brings:
 
     @pytest.mark.parametrize("check", testing.CHECKS)
@@ -19,9 +19,10 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.game.table import GameTable
-from kiebitz.dissectors.grammar.dissection_tree import MOST_PIECES, Piece
+from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Piece
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
-from kiebitz.dissectors.grammar.grammar import UNREADABLE, FieldType, MessageType, to_json
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, MessageType, to_json
 from kiebitz.dissectors.grammar.patching import value_at
 from kiebitz.dissectors.inspection.inspector import CUT_OFF, Inspector
 from kiebitz.dissectors.model import (
@@ -37,6 +38,7 @@ from kiebitz.dissectors.model import (
     Item,
     Message,
     Stream,
+    TableInfo,
 )
 from kiebitz.dissectors.registry import BUILT_IN
 
@@ -97,15 +99,18 @@ def findings_are_sound(dissector: Dissector, said: Sequence[bytes], examples: in
 
 
 def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """No bytes break the decoder; a frame is sound if all its flaws are notes, and flaws are parts of it."""
+    """No bytes break the decoder; a frame is valid if all its flaws are notes, and flaws are parts of it."""
 
     def check(data: st.DataObject) -> None:
         frame = data.draw(payloads(said))
         direction = data.draw(st.sampled_from(DIRECTIONS))
-        for decoded in (dissector.decode(frame, direction), dissector.truncated(frame, direction)):
+        for decoded in (
+            dissector.codec.decode(frame, direction),
+            dissector.codec.truncated(frame, direction),
+        ):
             assert decoded.fields_json == to_json(decoded.fields), f"{frame!r}: two texts of its fields"
             errors = [flaw for flaw in decoded.flaws if flaw.severity == "error"]
-            assert not (decoded.sound and errors), f"{frame!r} is sound, and has {errors}"
+            assert not (decoded.valid and errors), f"{frame!r} is valid, and has {errors}"
             for flaw in decoded.flaws:
                 offset, length = flaw.place(frame)
                 assert 0 <= offset <= offset + length <= len(frame), f"{frame!r}: {flaw} is not in it"
@@ -146,9 +151,9 @@ def decode_after_encode_is_the_identity(
     def check(data: st.DataObject) -> None:
         row = data.draw(st.sampled_from(dissector.grammar.rows))
         fields = data.draw(_fields(row, values_of))
-        frame = dissector.encode(row.name, row.direction, fields)
-        decoded = dissector.decode(frame, row.direction)
-        assert decoded.sound, f"{frame!r}: {decoded.flaws}"
+        frame = dissector.codec.encode(row.name, row.direction, fields)
+        decoded = dissector.codec.decode(frame, row.direction)
+        assert decoded.valid, f"{frame!r}: {decoded.flaws}"
         assert decoded.row is not None
         assert (decoded.row.name, decoded.fields) == (row.name, fields), f"{frame!r} says {decoded}"
 
@@ -232,11 +237,11 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
     tables: list[GameTable] = []
     watched = copy(dissector)
 
-    def table(*arguments: Any) -> GameTable:
-        tables.append(dissector.table(*arguments))
+    def table(info: TableInfo, ids: Ids, findings: Findings) -> GameTable:
+        tables.append(dissector.table(info, ids, findings))
         return tables[-1]
 
-    vars(watched)["table"] = table
+    watched.table = table
     others = [other for other in BUILT_IN if other.protocol != dissector.protocol]
     ports = _ports(dissector) if forced else ()
     decode_as = {(str(dissector.transport), port): watched for port in ports}
@@ -300,10 +305,10 @@ def check_accounted(items: Sequence[Item], found: Findings) -> None:
 
 def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
     """The pieces of a frame: those of depth 0 are the frame, those inside a piece are that piece, in order,
-    and there are not too many. A value is what the frame decodes to, and each field of a sound message has
+    and there are not too many. A value is what the frame decodes to, and each field of a valid message has
     its bytes."""
-    pieces = dissector.anatomy(frame, direction)
-    assert len(pieces) <= MOST_PIECES + 1, f"{len(pieces)} pieces of {frame[:40]!r}"
+    pieces = dissector.codec.anatomy(frame, direction)
+    assert len(pieces) <= MAX_PIECES + 1, f"{len(pieces)} pieces of {frame[:40]!r}"
     # Where each piece ends that is open, from the frame on, and where the next one inside it must begin.
     opened, at = [len(frame)], 0
     for number, piece in enumerate(pieces):
@@ -318,14 +323,14 @@ def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> t
         else:
             at = piece.end
     assert all(at == end for end in opened), f"{frame!r}: the pieces end at {at}"
-    decoded = dissector.decode(frame, direction)
+    decoded = dissector.codec.decode(frame, direction)
     for piece in pieces:
         if piece.value is not msgspec.UNSET:
             assert piece.path, f"{frame!r}: {piece} has a value and is no field"
             assert to_json(piece.value) == to_json(value_at(decoded.fields, piece.path)), (
                 f"{frame!r}: {piece}"
             )
-    if decoded.sound and all(piece.kind != "rest" for piece in pieces):
+    if decoded.valid and all(piece.kind != "rest" for piece in pieces):
         found = {piece.path[0] for piece in pieces if piece.path and piece.kind != "unread"}
         assert found >= {*decoded.fields}, f"{frame!r}: only {found} have bytes, not {[*decoded.fields]}"
     return pieces
@@ -358,7 +363,7 @@ def check_sound(dissector: Dissector, found: Findings) -> None:
     for event in found.events:
         assert protocols[event.table_id] == dissector.protocol
         assert set(event.data) >= set(dissector.grammar.events[event.kind].fields)
-        dissector.describe(event)
+        dissector.presentation.describe(event)
         apply(states.setdefault(event.table_id, {}), event.changes)
     for state in states.values():
         # Of the games that are over hardly any is left.

@@ -142,7 +142,7 @@ class _Row(NamedTuple):
         demand = case.expectation
         right = "any" if demand.right == ANY_REACTION else " or ".join(demand.right)
         told = (demand.level, right, demand.clause or "")
-        return cls(group, field, kind, sentence, told, None if of is None else of.gloss)
+        return cls(group, field, kind, sentence, told, None if of is None else of.description)
 
 
 def _shared(cases: Sequence[_Row]) -> list[_Row]:

@@ -1,4 +1,4 @@
-"""Kiebitz for programs: recorded games as records with types.
+"""Recorded games for Python programs, as typed records.
 
     import kiebitz
 
@@ -6,9 +6,9 @@
         for event in session.events('kind == "rolled"'):
             print(event.time, event.sentence)
 
-`open` takes a capture file, a database, or one of its sessions ("game.db:2"); `import_capture` records a
-capture in a database; `diff` compares two sessions by meaning. What they raise is a `KiebitzError`. The rooms
-(`kiebitz.proxy`, `kiebitz.dissectors`, `kiebitz.storage`, `kiebitz.cli`) are loaded when they are asked for.
+`open` opens a capture file, a database, or one of its sessions ("game.db:2"); `import_capture` records a
+capture in a database; `diff` compares two sessions by meaning. They raise `KiebitzError`. `kiebitz.hooks` has
+the types of a hook, `kiebitz.protocol` the names for a protocol of your own; everything else is internal.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kiebitz.api import import_capture as import_capture
     from kiebitz.api import open as open
     from kiebitz.dissectors.errors import KiebitzError as KiebitzError
+    from kiebitz.dissectors.statistics.results import TableStatistics as TableStatistics
     from kiebitz.storage.session.session import Alteration as Alteration
     from kiebitz.storage.session.session import Diagnostic as Diagnostic
     from kiebitz.storage.session.session import Event as Event
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "KiebitzError": "kiebitz.dissectors.errors",
+    "TableStatistics": "kiebitz.dissectors.statistics.results",
     **dict.fromkeys(("open", "import_capture", "diff"), "kiebitz.api"),
     **dict.fromkeys(
         ("Session", "Stream", "Game", "Message", "Alteration", "Event", "Diagnostic", "Table"),
@@ -48,6 +50,7 @@ __all__ = [
     "Session",
     "Stream",
     "Table",
+    "TableStatistics",
     "diff",
     "import_capture",
     "open",
@@ -55,7 +58,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Each of the names when it is first asked for: a command does not load what it does without."""
+    """Import a name when it is first used, so that a command loads only what it needs."""
     if name not in _WHERE:
         raise AttributeError(f"module 'kiebitz' has no attribute {name!r}")
     from importlib import import_module

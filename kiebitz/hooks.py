@@ -1,13 +1,13 @@
-"""What a hook works with: `kiebitz relay -s hooks.py` calls the functions of that file.
+"""Types of a hook: `kiebitz relay -s hooks.py` calls the functions of that file.
 
-    def message(message, table):            for each message, before it is passed on
+    def message(message, table):            for each message, before it is forwarded
         return message
 
-    def connected(stream): ...              a client has come
-    def closed(stream): ...                 a connection is over
+    def connected(stream): ...              a client has connected
+    def closed(stream): ...                 a connection has ended
 
-`message` gives back what is to be passed on in its place: the message, a changed one, several, or none. It
-runs in a process of its own. A hook needs no import to work; these are for its types.
+`message` returns what is forwarded in its place: the message, a changed one, several, or none. Hooks run in a
+process of their own. A hook works without imports; these names are for its annotations.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from kiebitz.dissectors.model import OPPOSITE, Direction, Transport
 
 __all__ = ["Message", "Stream", "Table"]
 
-LONGEST_DELAY_S = 3600.0
-"""No message is kept back for longer."""
+MAX_DELAY_S = 3600.0
+"""Maximum delay of a message in seconds."""
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """A TCP connection, or a pair of addresses that talk over UDP.
+    """A TCP connection, or the addresses of a client and a server over UDP.
 
-    `client` and `server` are written `ip:port`; `id` is the number that listings show. `player` is what the
-    client has called itself by now, None before it does.
+    `client` and `server` are `ip:port`; `id` is the number in listings. `player` is the name that the client
+    has given, None before it does.
     """
 
     id: int
@@ -42,12 +42,11 @@ class Stream(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A message on its way: `direction` is `c2s` or `s2c`, `time` in seconds since 1970 UTC.
+    """An intercepted message; `direction` is `c2s` or `s2c`, `time` in seconds since 1970 UTC.
 
-    `fields` has JSON values, as `kiebitz messages --json` shows them; it is this message's own copy and may
-    be changed in place. `data` are the bytes that came; none if the hook has made the message, which `is_new`
-    then. One in which nothing could be made out is called `unreadable`. `delay` is for how many seconds it is
-    to be kept back.
+    `fields` has JSON values, as in `kiebitz messages --json`, and may be changed in place. `data` are the
+    received bytes, empty if the hook has made the message (`is_new`). A message of unknown type is called
+    `unreadable`. `delay` is the time in seconds before it is forwarded.
     """
 
     name: str
@@ -61,24 +60,24 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     delay: float = 0.0
 
     def but(self, **values: Any) -> Self:
-        """The same message with other values in these fields, spelt as it was in all else.
+        """Return the message with other values in these fields, and otherwise spelt as it was.
 
-        A value is written as in `fields`, or as a text that stands in the protocol.
+        A value is a JSON value as in `fields`, or its text in the protocol.
         """
         return msgspec.structs.replace(self, fields={**self.fields, **values})
 
     def also(self, name: str, /, **values: Any) -> Message:
-        """A new message of this name, which goes the same way on the same stream."""
+        """Return a new message in the same direction of the same stream."""
         return self._new(name, self.direction, values)
 
     def reply(self, name: str, /, **values: Any) -> Message:
-        """A new message of this name, which goes back to whoever has sent this one."""
+        """Return a new message to the sender of this one."""
         return self._new(name, OPPOSITE[self.direction], values)
 
     def later(self, seconds: float) -> Self:
-        """The same message, to be kept back for so long, an hour at the most. Raises ValueError."""
-        if not (isfinite(seconds) and 0 <= seconds <= LONGEST_DELAY_S):
-            raise ValueError(f"a message is kept back for 0 to {LONGEST_DELAY_S:g} seconds, not {seconds!r}")
+        """Return the message with a delay of at most an hour; raise ValueError for any other."""
+        if not (isfinite(seconds) and 0 <= seconds <= MAX_DELAY_S):
+            raise ValueError(f"a message is kept back for 0 to {MAX_DELAY_S:g} seconds, not {seconds!r}")
         return msgspec.structs.replace(self, delay=float(seconds))
 
     def _new(self, name: str, direction: Direction, values: dict[str, Any]) -> Message:
@@ -94,7 +93,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table:
-    """The table of the server that a message goes to or comes from, as it was before the message."""
+    """The table of a message's server, as it was before the message."""
 
     def __init__(self, protocol: str, server: str, look: Callable[[], dict[str, Any]]) -> None:
         self.protocol = protocol
@@ -103,8 +102,8 @@ class Table:
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """A copy of the state after all that was passed on so far, as `kiebitz state --json` shows it.
+        """A copy of the state after all messages forwarded so far, as in `kiebitz state --json`.
 
-        It is looked at when it is first asked for, and costs nothing before.
+        It is made when it is first used.
         """
         return self._look()

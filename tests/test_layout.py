@@ -19,7 +19,7 @@ MAX_FLAT = 14
 MAX_IN_PACKAGE = 28
 """Maximum number of modules in a package."""
 
-PUBLIC = ("kiebitz", "kiebitz.__main__", "kiebitz.api", "kiebitz.hooks")
+PUBLIC = ("kiebitz", "kiebitz.__main__", "kiebitz.api", "kiebitz.hooks", "kiebitz.protocol")
 """Modules that are the public face of the project, not a part of the services."""
 
 

@@ -1,20 +1,36 @@
-"""docs/writing-a-protocol.md follows an example: the code that it shows is a plug-in's that is tested."""
+"""The code in docs/writing-a-protocol.md: its first protocol runs, the rest is in tested plug-ins."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.model import Chunk, Stream
+from kiebitz.dissectors.testing import CHECKS, Check, inspect
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text()
-EXCERPTS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+FIRST, *EXCERPTS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 SOURCES = [
     path.read_text()
     for pattern in ("*.toml", "*/*.py")
-    for path in (ROOT / "tests" / "plugins" / "noughts").glob(pattern)
+    for plugin in ("noughts", "knobeln")
+    for path in (ROOT / "tests" / "plugins" / plugin).glob(pattern)
 ]
+MAX_LINES = 40
+"""Maximum length of the first protocol."""
+
+
+@pytest.fixture(scope="module")
+def dice() -> Dissector:
+    names: dict[str, Any] = {}
+    exec(compile(FIRST, "docs/writing-a-protocol.md", "exec"), names)
+    assert isinstance(names["DICE"], Dissector)
+    return names["DICE"]
 
 
 def _as_lines(text: str) -> str:
@@ -23,9 +39,33 @@ def _as_lines(text: str) -> str:
 
 
 @pytest.mark.parametrize("excerpt", EXCERPTS, ids=lambda excerpt: excerpt.splitlines()[0])
-def test_an_excerpt_stands_in_the_package(excerpt: str) -> None:
+def test_an_excerpt_stands_in_a_package(excerpt: str) -> None:
     assert any(_as_lines(excerpt) in _as_lines(source) for source in SOURCES)
 
 
 def test_there_are_excerpts() -> None:
     assert len(EXCERPTS) >= 3
+
+
+def test_the_first_protocol_is_short() -> None:
+    assert len(FIRST.splitlines()) <= MAX_LINES
+
+
+def test_the_first_protocol_merges_copies(dice: Dissector) -> None:
+    streams = [Stream(number, "tcp", f"127.0.0.1:{number}", "127.0.0.1:4711", 0) for number in (1, 2)]
+    sent = b"JOINED alice\nROLLED alice 6\nROLLED alice 6\n"
+    items = [Chunk(stream, "s2c", 0, 0, sent) for stream in streams]
+    found = inspect(items, dice, forced=True)
+    assert [dice.presentation.describe(event) for event in found.events] == [
+        "alice joins",
+        "alice rolls 6",
+        "alice rolls 6",
+    ]
+    assert [message.event_id for message in found.messages] == [1, 2, 3] * 2
+    assert found.diagnostics == []
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_first_protocol_passes_the_checks(dice: Dissector, check: Check) -> None:
+    said = [b"JOIN alice\n", b"JOINED alice\n", b"ROLLED alice 6\n", b"ROLLED alice six\n"]
+    check(dice, said, 20)

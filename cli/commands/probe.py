@@ -347,7 +347,7 @@ def _sample(asked: _Asked) -> Script | None:
     from kiebitz.services.probing.recorded_samples import has_sample, sample_of, script_in
 
     protocol = asked.dissector.protocol
-    if asked.dissector.player is not None and not has_sample(protocol):
+    if asked.dissector.conformance.bot is not None and not has_sample(protocol):
         return None
     with sample_of(protocol) as sample:
         return script_in(sample)

@@ -79,10 +79,10 @@ def reference(dissector: Dissector) -> Iterator[Line]:
         for row in grammar.rows:
             if row.direction == direction:
                 yield from _message(dissector, row)
-    if dissector.productions:
+    if dissector.codec.productions:
         yield ()
         yield (Styled("Productions", bold=True),)
-        for production in dissector.productions:
+        for production in dissector.codec.productions:
             yield from _wrapped(production, 2)
     yield ()
     yield (Styled("Events", bold=True),)
@@ -102,22 +102,22 @@ def reference(dissector: Dissector) -> Iterator[Line]:
 
 
 def _message(dissector: Dissector, row: MessageType) -> Iterator[Line]:
-    yield "  ", Styled(row.name, bold=True), f": {row.gloss}"
-    notation = dissector.notation(row)
+    yield "  ", Styled(row.name, bold=True), f": {row.description}"
+    notation = dissector.codec.notation(row)
     if notation is not None:
         yield from _wrapped(notation, 4)
     for field in row.fields:
         # A production stands below, once for all messages.
-        title = [field.type.title] if field.type.title not in dissector.productions else []
-        handle = field.type.handle
+        title = [field.type.title] if field.type.title not in dissector.codec.productions else []
+        identifier = field.type.identifier
         remarks = [
             *title,
-            *(["new in every game"] if field.fresh else []),
-            *([f"another {handle.title} in another game"] if handle and not field.fresh else []),
+            *(["new in every game"] if field.generated else []),
+            *([f"another {identifier.title} in another game"] if identifier and not field.generated else []),
             *(["may be left out"] if field.optional else []),
         ]
         remark = f" ({'; '.join(remarks)})" if remarks else ""
-        yield from _wrapped(f"{field.name}: {field.gloss}{remark}", 4)
+        yield from _wrapped(f"{field.name}: {field.description}{remark}", 4)
     if row.answers:
         yield from _wrapped(f"answers {', '.join(row.answers)}", 4)
     if row.broadcast:

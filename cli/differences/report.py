@@ -232,7 +232,7 @@ def state_difference(
         for game in difference.games
         if game.table == table and game.a is not None and game.b is not None
     }
-    handles = dissector.grammar.state_handles if dissector is not None else {}
+    handles = dissector.grammar.state_identifiers if dissector is not None else {}
     shown_a, shown_b = both.a.numbers.state(a), both.b.numbers.state(b)
     return compare_states(shown_a, shown_b, handles, pair.called, games)
 

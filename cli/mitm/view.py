@@ -241,7 +241,7 @@ class ShowGames:
 def _lines(conversation: Conversation, dissector: Dissector, number: int) -> Iterator[_StyledLine]:
     """What a piece of a conversation says."""
     for message in conversation.messages(number):
-        gloss = dissector.gloss(message.name, message.direction, message.fields)
+        gloss = dissector.presentation.gloss(message.name, message.direction, message.fields)
         yield "header", message.name + (f"  ({gloss})" if gloss else "")
         for name, value in message.fields.items():
             for line in _field(name, value, 1):

@@ -58,7 +58,7 @@ def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:
     """Print the cases of a message below its label, which is the common beginning of their names."""
     protocol = cases[0].name.split("/")[0]
     start = f"{protocol}/" if group in (IN_PLAY, ANY_MESSAGE) else f"{protocol}/{group}/"
-    gloss = None if cases[0].of is None else cases[0].of.gloss
+    gloss = None if cases[0].of is None else cases[0].of.description
     about = f"{_GAP}{gloss or group} ({_counted(cases)})"
     is_beside = cell_len(start + about) <= columns
     show_line(Styled(start, bold=True), about if is_beside else "")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def view_of(protocol: str, scene: Scene) -> View | None:
     """Return a table's view; None if the protocol has none or is not installed."""
     dissector = dissector_of(protocol)
-    return dissector.view(scene) if dissector is not None else None
+    return dissector.presentation.view(scene) if dissector is not None else None
 
 
 def is_hex_board(view: View) -> TypeGuard[CatanView]:

@@ -111,7 +111,7 @@ def _scores(
         return None
     steps: list[tuple[int, dict[str, int]]] = []
     for seq, state in _states(reader, table, player, first, last):
-        scores = dissector.scores(state)
+        scores = dissector.presentation.scores(state)
         if scores and (not steps or steps[-1][1] != scores):
             steps.append((seq, scores))
     if not steps:
@@ -120,7 +120,9 @@ def _scores(
     steps = [*steps[:-1:stretch], steps[-1]]
     names = list(dict.fromkeys(name for _, scores in steps for name in scores))[:_MOST_NAMES]
     return records.Scores(
-        dissector.counts, names, [(seq, [scores.get(name) for name in names]) for seq, scores in steps]
+        dissector.presentation.counts,
+        names,
+        [(seq, [scores.get(name) for name in names]) for seq, scores in steps],
     )
 
 

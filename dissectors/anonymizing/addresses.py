@@ -13,7 +13,7 @@ from itertools import count, product
 _MAX_ADDRESSES = 1 << 17
 """Maximum number of remembered addresses; then the oldest is evicted, as clients can invent any number."""
 
-_LONGEST_IPV4 = len("255.255.255.255")
+_MAX_IPV4_LENGTH = len("255.255.255.255")
 _ANY_IPV6 = len("2001:db8::1000")
 
 _DOCUMENTATION = ("192.0.2.", "198.51.100.", "203.0.113.")
@@ -52,7 +52,7 @@ class AddressPseudonyms:
 
     def _next(self, version: int, length: int) -> str:
         """Return an unused pseudonym, of this length as long as there are any."""
-        make, other_length = (_ipv4, _LONGEST_IPV4) if version == 4 else (_ipv6, _ANY_IPV6)
+        make, other_length = (_ipv4, _MAX_IPV4_LENGTH) if version == 4 else (_ipv6, _ANY_IPV6)
         while True:
             for wanted in (length, other_length):
                 free = self._free.setdefault((version, wanted), make(wanted))

@@ -156,7 +156,7 @@ class _Conversation:
             other.original, other.fields_json = blank(item.original), None
             if self.dissector is not None:
                 other.original = self.anonymized(item.original, item.direction)
-                decoded = self.dissector.decode(other.original, item.direction)
+                decoded = self.dissector.codec.decode(other.original, item.direction)
                 if decoded.row is not None and item.fields_json is not None:
                     other.fields_json = decoded.fields_json
         if self.dissector is None or item.name not in self.dissector.grammar.words:

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.model import Direction
 
 _CHARSETS = ("utf-8", "cp1252", "iso-8859-2")
@@ -38,11 +39,11 @@ _JSON_WORDS = ("true", "false", "null")
 
 def anonymized(frame: bytes, direction: Direction, dissector: Dissector, pseudonyms: Pseudonyms) -> bytes:
     """Return the replacement of a message, or of bytes that should be one. Never raises."""
-    decoded = dissector.decode(frame, direction)
+    decoded = dissector.codec.decode(frame, direction)
     row, written = decoded.row, frame
     known = _own_words(dissector)
     if row is not None:
-        fields = dissector.anonymized(row, decoded.fields, pseudonyms.text, pseudonyms.rename)
+        fields = row.anonymized(decoded.fields, pseudonyms.text, pseudonyms.rename)
         known = known | words_as_bytes(_texts(fields))
         written = _rewritten(frame, direction, dissector, decoded.fields, fields)
     elif b"\0" in frame:
@@ -64,7 +65,7 @@ def _rewritten(
     for names in (changed, *([name] for name in changed)):
         wanted = now | {name: fields[name] for name in names}
         with suppress(*UNWRITABLE):
-            other = dissector.rewrite(written, direction, wanted)
+            other = dissector.codec.rewrite(written, direction, wanted)
             if len(other) == len(frame):
                 written, now = other, wanted
                 if len(names) == len(changed):

@@ -14,7 +14,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 
 from kiebitz.dissectors.anonymizing.addresses import AddressPseudonyms
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 
 MAX_WORDS = 1 << 17
 """Maximum number of remembered words; then the oldest is evicted, as peers can send any number of them."""
@@ -70,13 +70,13 @@ class Pseudonyms:
             other = self.text(bare)
         return f"{host.replace(bare, other)}{colon}{port}" if bare else endpoint
 
-    def rename(self, handle: Handle, name: object) -> object:
+    def rename(self, identifier: IdentifierKind, name: object) -> object:
         """Replace an identifier of this kind; a number that only counts within a game stays."""
-        if isinstance(name, str) and handle.of_server:
+        if isinstance(name, str) and identifier.of_server:
             return self.endpoint(name)
-        if isinstance(name, str) and handle.of_player:
+        if isinstance(name, str) and identifier.of_player:
             return self.text(name)
-        if type(name) is int and handle.lasting:
+        if type(name) is int and identifier.global_:
             return int(self.text(str(name)))
         return name
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.model import Direction
 
 TargetRole = Literal["server", "client"]
@@ -55,7 +55,7 @@ class Situation(msgspec.Struct, frozen=True):
     waits: bool = False
     state: State = msgspec.field(default_factory=dict)
     player: str | None = None
-    others: Mapping[Handle, Sequence[Any]] = msgspec.field(default_factory=dict)
+    others: Mapping[IdentifierKind, Sequence[Any]] = msgspec.field(default_factory=dict)
 
 
 class Refusal(NamedTuple):
@@ -129,8 +129,8 @@ class RuleViolation(msgspec.Struct, frozen=True):
     sends: str | None = None
 
 
-class Conformance(msgspec.Struct, frozen=True):
-    """The conformance rows of a protocol.
+class Expectations(msgspec.Struct, frozen=True):
+    """All expectations of a protocol.
 
     Each rule of its table is in one of three places: a breach breaks it, or the cases of a pattern do
     (`broken_by`), or it is `unreachable`, with the reason.
@@ -151,4 +151,4 @@ class Conformance(msgspec.Struct, frozen=True):
     one."""
 
 
-NO_CONFORMANCE = Conformance()
+NO_EXPECTATIONS = Expectations()

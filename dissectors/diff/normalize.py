@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.diff.players import Cast
-from kiebitz.dissectors.grammar.grammar import Grammar, Handle, Handles, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.model import ENDINGS
 
@@ -88,7 +89,7 @@ class Reader:
         self.cast = Cast()
         self.readings: list[Reading] = []
         self._grammar = grammar
-        self._handles: Handles = grammar.data_handles if grammar is not None else {}
+        self._handles: IdentifierKinds = grammar.data_identifiers if grammar is not None else {}
         self._known: dict[tuple[str, str | None, str], int] = {}
         self._version = 0
 
@@ -145,8 +146,8 @@ class Reader:
             # The keys are the grammar's, but what stands there may be anything.
             if not (isinstance(value, str | int) and isinstance(name, str)):
                 continue
-            assert isinstance(handle, Handle)
-            assert isinstance(newer_handle, Handle)
+            assert isinstance(handle, IdentifierKind)
+            assert isinstance(newer_handle, IdentifierKind)
             if self.cast.alias(handle, value, newer_handle, name):
                 given = name
         return given
@@ -163,7 +164,7 @@ def _is_ending(reason: Any) -> bool:
 class _Holes:
     """Takes the names out of one event."""
 
-    def __init__(self, cast: Cast, handles: Handles) -> None:
+    def __init__(self, cast: Cast, handles: IdentifierKinds) -> None:
         self._cast = cast
         self._handles = handles
         self.players: list[int] = []
@@ -174,7 +175,7 @@ class _Holes:
         """A value under a key, with holes."""
         handle = self._handles.get(name)
         if isinstance(handle, KeysOf):
-            return self._keys(handle.handle, value) if isinstance(value, dict) else value
+            return self._keys(handle.kind, value) if isinstance(value, dict) else value
         if handle is None:
             return self._inside(value, depth)
         if isinstance(value, dict):
@@ -192,8 +193,8 @@ class _Holes:
             return [self._inside(part, depth + 1) for part in value]
         return value
 
-    def _hole(self, handle: Handle, value: Any) -> Any:
-        if value is None or value in handle.nobody or isinstance(value, dict | list):
+    def _hole(self, handle: IdentifierKind, value: Any) -> Any:
+        if value is None or value in handle.null_values or isinstance(value, dict | list):
             return value
         if handle.of_player:
             self.players.append(self._cast.stay(handle, value))
@@ -201,7 +202,7 @@ class _Holes:
             self.named.append((handle.title, str(value)))
         return {"": handle.title}
 
-    def _keys(self, handle: Handle, value: dict[str, Any]) -> Any:
+    def _keys(self, handle: IdentifierKind, value: dict[str, Any]) -> Any:
         if not handle.of_player:
             return [value[name] for name in sorted(value)]
         self.keyed.append(

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 
-_Value = tuple[Handle, str]
+_Value = tuple[IdentifierKind, str]
 
 
 class Person(msgspec.Struct, eq=False):
@@ -53,13 +53,15 @@ class Cast:
 
     # While events are read.
 
-    def stay(self, handle: Handle, value: object) -> int:
+    def stay(self, handle: IdentifierKind, value: object) -> int:
         """The stay of the player whom a value calls; of one who was not heard of it is new."""
         key = (handle, str(value))
         number = self._called.get(key)
         return self._begin(key, Person([key[1]], is_numbered=True)) if number is None else number
 
-    def alias(self, handle: Handle, value: object, newer_handle: Handle, newer: object) -> bool:
+    def alias(
+        self, handle: IdentifierKind, value: object, newer_handle: IdentifierKind, newer: object
+    ) -> bool:
         """Two values call the same player; give whether he had another name before.
 
         Of two names, which have the same handle, the older one is then free for others.
@@ -132,14 +134,14 @@ class Cast:
                 self.players.append(Person([*person.names], person.is_numbered))
             latest[person.name] = number
 
-    def find(self, handle: Handle, value: object) -> int | None:
+    def find(self, handle: IdentifierKind, value: object) -> int | None:
         """The player who was called so last, None if nobody was."""
         stay = self._called_last.get((handle, str(value)))
         return self.player_of[stay] if stay is not None else None
 
-    def called(self, who: Sequence[int]) -> dict[tuple[Handle | None, str], int]:
+    def called(self, who: Sequence[int]) -> dict[tuple[IdentifierKind | None, str], int]:
         """Whom all values and, under None, all names call, by the numbers that `who` gives the players."""
-        calls: dict[tuple[Handle | None, str], int] = {
+        calls: dict[tuple[IdentifierKind | None, str], int] = {
             (None, name): who[number] for number, one in enumerate(self.players) for name in one.names
         }
         for key, stay in self._called_last.items():

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 
 Path = tuple[str, ...]
 
-Called = Mapping[tuple[Handle | None, str], int]
+Called = Mapping[tuple[IdentifierKind | None, str], int]
 """Whom the values of handles call: players, by numbers that both sides share. Under None stand all names."""
 
 
@@ -30,7 +30,7 @@ class StateDifference(msgspec.Struct, frozen=True):
 
 
 def compare_states(
-    a: State, b: State, handles: Handles, called: tuple[Called, Called], games: Mapping[str, str]
+    a: State, b: State, handles: IdentifierKinds, called: tuple[Called, Called], games: Mapping[str, str]
 ) -> list[StateDifference]:
     """Where two states differ, in the order of the first; `games` leads from its games to the other's."""
     return list(_Comparison(handles, called, games).objects((), a, (), b, None))
@@ -39,13 +39,15 @@ def compare_states(
 class _Comparison:
     """Walks through both states at once."""
 
-    def __init__(self, handles: Handles, called: tuple[Called, Called], games: Mapping[str, str]) -> None:
+    def __init__(
+        self, handles: IdentifierKinds, called: tuple[Called, Called], games: Mapping[str, str]
+    ) -> None:
         self._handles = handles
         self._called = called
         self._games = games
 
     def objects(
-        self, path_a: Path, a: dict[str, Any], path_b: Path, b: dict[str, Any], handle: Handle | None
+        self, path_a: Path, a: dict[str, Any], path_b: Path, b: dict[str, Any], handle: IdentifierKind | None
     ) -> Iterator[StateDifference]:
         """Two objects, whose keys may be of a handle."""
         partners = self._partners([*a], [*b], handle, is_games=path_a == ("games",))
@@ -61,11 +63,11 @@ class _Comparison:
                 yield StateDifference(None, (*path_b, name), None, value)
 
     def _values(
-        self, path_a: Path, a: Any, path_b: Path, b: Any, name: str, within: Handle | None
+        self, path_a: Path, a: Any, path_b: Path, b: Any, name: str, within: IdentifierKind | None
     ) -> Iterator[StateDifference]:
         """Two values under keys that are the same; what a key that is itself a handle leads to has none."""
         handle = self._handles.get(name) if within is None else None
-        of_keys = handle.handle if isinstance(handle, KeysOf) else handle
+        of_keys = handle.kind if isinstance(handle, KeysOf) else handle
         if isinstance(a, dict) and isinstance(b, dict):
             yield from self.objects(path_a, a, path_b, b, of_keys)
         elif isinstance(a, list) and isinstance(b, list) and _has_parts(a) and _has_parts(b):
@@ -74,7 +76,7 @@ class _Comparison:
             yield StateDifference(path_a, path_b, a, b)
 
     def _lists(
-        self, path_a: Path, a: list[Any], path_b: Path, b: list[Any], name: str, within: Handle | None
+        self, path_a: Path, a: list[Any], path_b: Path, b: list[Any], name: str, within: IdentifierKind | None
     ) -> Iterator[StateDifference]:
         """Two lists of objects, place by place."""
         for place in range(max(len(a), len(b))):
@@ -86,8 +88,8 @@ class _Comparison:
             else:
                 yield from self._values((*path_a, step), a[place], (*path_b, step), b[place], name, within)
 
-    def _same(self, handle: Handle | KeysOf | None, a: Any, b: Any) -> bool:
-        if not isinstance(handle, Handle):
+    def _same(self, handle: IdentifierKind | KeysOf | None, a: Any, b: Any) -> bool:
+        if not isinstance(handle, IdentifierKind):
             return bool(a == b)
         if isinstance(a, list) and isinstance(b, list):
             return len(a) == len(b) and all(self._same(handle, x, y) for x, y in zip(a, b, strict=True))
@@ -95,13 +97,13 @@ class _Comparison:
             return (a is None) == (b is None)
         return self._who(0, handle, a) == self._who(1, handle, b)
 
-    def _who(self, side: int, handle: Handle, value: Any) -> int | str:
+    def _who(self, side: int, handle: IdentifierKind, value: Any) -> int | str:
         """The player who is called so; a name that nobody has is itself."""
         called, text = self._called[side], str(value)
         return called.get((handle, text), called.get((None, text), text))
 
     def _partners(
-        self, a: Sequence[str], b: Sequence[str], handle: Handle | None, is_games: bool
+        self, a: Sequence[str], b: Sequence[str], handle: IdentifierKind | None, is_games: bool
     ) -> dict[str, str]:
         """Which keys of two objects are the same."""
         if handle is not None and handle.of_player:

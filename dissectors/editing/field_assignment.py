@@ -15,19 +15,13 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.dissector import UNWRITABLE
 from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
 from kiebitz.dissectors.escaping import json_text
 from kiebitz.dissectors.filters.fields import known_name, written
 from kiebitz.dissectors.filters.syntax import Step
-from kiebitz.dissectors.grammar.grammar import (
-    FieldType,
-    MessageType,
-    Mismatch,
-    nearest_word,
-    shortened,
-    to_json,
-)
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.grammar import MessageType, nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.patching import Path, value_at
 from kiebitz.dissectors.suggestions import did_you_mean
 

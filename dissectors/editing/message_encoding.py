@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
 from kiebitz.dissectors.editing.field_assignment import Target
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import nearest_word, to_json
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.suggestions import did_you_mean
@@ -23,7 +24,7 @@ def edited(
     dissector: Dissector, frame: bytes, direction: Direction, assignments: Sequence[Assignment]
 ) -> bytes:
     """A message's bytes with other values, spelt as it was in all else. Raises AssignmentError."""
-    decoded = dissector.decode(frame, direction)
+    decoded = dissector.codec.decode(frame, direction)
     if decoded.row is None:
         raise AssignmentError("this message could not be read: it can be dropped, but not edited")
     # Names are listed as a session's listings have them.
@@ -42,7 +43,7 @@ def rewritten(
     """A message's bytes with other values than those of `target`. Raises AssignmentError."""
     for values in target.readings(assignments):
         with suppress(ValueError):
-            return dissector.rewrite(frame, direction, values)
+            return dissector.codec.rewrite(frame, direction, values)
     raise AssignmentError(target.refusal(assignments))
 
 
@@ -82,9 +83,9 @@ def target_of(dissector: Dissector, name: str, direction: Direction, values: Map
 def _written(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> bytes | None:
     """The bytes of a message, None if the grammar does not take these values."""
     try:
-        data = dissector.encode(name, direction, values)
+        data = dissector.codec.encode(name, direction, values)
     except UNWRITABLE:
         return None
-    decoded = dissector.decode(data, direction)
+    decoded = dissector.codec.decode(data, direction)
     is_same = decoded.row is not None and decoded.row.name == name and decoded.fields_json == to_json(values)
-    return data if is_same and decoded.sound else None
+    return data if is_same and decoded.valid else None

@@ -1,13 +1,13 @@
-"""Copies of a broadcast are one event: a log of what was told, and for each stream a cursor in it.
+"""Deduplication of broadcasts: a log of broadcast messages, and for each stream a cursor in it.
 
-A server tells each client the same thing in a datagram or line of his own. The first copy is news; each
-further one finds it: it is the first entry after its stream's cursor that says the same and has no witness on
-this stream yet. So four copies give one event, and a lost copy does no harm. Where nothing after the cursor
-fits, a few entries before it may be tried too, for copies that overtook each other. Over UDP the same thing
-twice in a row on one stream is told to two players behind one address, or was doubled by the network.
+A server sends each client its own copy. The first copy becomes an entry; a further one matches the first
+entry after its stream's cursor that has the same key and no copy on this stream yet. So four copies make one
+event, and a lost copy does no harm. If nothing after the cursor matches, a few entries before it are tried,
+for copies that were reordered. Over UDP, the same message twice in a row on one stream went to two players
+behind one address, or was duplicated by the network.
 
-News on a stream moves its cursor to the end, past what it has not heard of. That may have been no news, but a
-copy with a key of its own; so where the next ones are found among what was passed over, the cursor goes back
+A new entry moves its stream's cursor to the end, past entries without a copy on this stream. It may have been
+a copy with a different key; so if the next copies match entries that were passed over, the cursor goes back
 there.
 """
 
@@ -22,34 +22,34 @@ import msgspec
 from kiebitz.dissectors.model import Event, Message
 
 LATEST_COPY_NS = 2_000_000_000
-"""Copies of one broadcast leave a server together: what comes later than this is another event."""
+"""Maximum age of an entry that a copy can match, as copies leave a server together."""
 
 REORDERED_NS = 100_000_000
-"""How far back a copy may have been overtaken by a later message on its own stream."""
+"""Longest time by which a later message of the same stream may overtake a copy over UDP."""
 
 SWAPPED_NS = 10_000_000
-"""Messages of several streams that were captured this close together may have been sent in another order."""
+"""Maximum distance of messages of several streams that may have been captured in another order."""
 
-_MOST_OVERTAKEN = 4
-"""So many copies overtake another on its stream at the most, however quickly they follow each other."""
+_MAX_OVERTAKEN = 4
+"""Maximum number of copies that may overtake another one on its stream."""
 
-_MOST_MISTAKEN = 4
-"""So much news in a row on one stream may have been copies that did not say the same as the others."""
+_MAX_MISTAKEN = 4
+"""Maximum number of consecutive new entries of a stream that may have been copies with other keys."""
 
 LOG_SIZE = 256
-"""At least so many events are kept, and fewer than twice as many."""
+"""Minimum number of entries that are kept; the maximum is twice as many."""
 
 
-_LONGEST_KEPT = 1000
+_MAX_KEPT_LENGTH = 1000
 
 
 def text_key(text: str) -> Hashable:
-    """A text as a part of a key; of a long one a digest is kept, so that the log stays small."""
-    return text if len(text) < _LONGEST_KEPT else sha256(text.encode()).digest()
+    """Return a text as part of a key: a long text as its digest, to keep the log small."""
+    return text if len(text) < _MAX_KEPT_LENGTH else sha256(text.encode()).digest()
 
 
 class Timed(Protocol):
-    """Something that was told at a time (nanoseconds)."""
+    """Something with a time in nanoseconds."""
 
     ts_ns: int
 
@@ -58,7 +58,7 @@ Told = TypeVar("Told", bound=Timed)
 
 
 class Entry(msgspec.Struct, Generic[Told], eq=False):
-    """What was told: what it says, when it was first told, and to which streams."""
+    """A broadcast: its key, its time, and the streams with a copy of it."""
 
     key: Hashable
     told: Told
@@ -67,10 +67,10 @@ class Entry(msgspec.Struct, Generic[Told], eq=False):
 
 
 class _Cursor(Generic[Told]):
-    """How far a stream has heard: `place`, `born` and `passed` count all entries there ever were.
+    """The position of a stream in the log; `place`, `born` and `passed` count all entries that ever were.
 
-    With the `news` that came last, one after another, it was moved on from `passed`. It is written to at each
-    copy, which takes three times as long in a struct.
+    The last `news` entries in a row moved it on from `passed`. No struct: writing to one for each copy would
+    take three times as long.
     """
 
     __slots__ = ("born", "latest", "news", "passed", "place")
@@ -84,10 +84,10 @@ class _Cursor(Generic[Told]):
 
 
 class BroadcastLog(Generic[Told]):
-    """The latest things that a table's server told to several streams.
+    """The latest broadcasts of a table's server.
 
-    `doubled`: the network may bring the same twice in a row. `overtaken_ns` is how far back a copy may have
-    been overtaken by a later one on its own stream; 0 where each stream hears all in the same order.
+    `doubled` says that the network may duplicate messages. `overtaken_ns` is the longest time by which a
+    later message of the same stream may overtake a copy; 0 if all streams have the same order.
     """
 
     def __init__(self, doubled: bool, overtaken_ns: int) -> None:
@@ -95,11 +95,12 @@ class BroadcastLog(Generic[Told]):
         self._overtaken_ns = overtaken_ns
         self._entries: list[Entry[Told]] = []
         self._first = 0
-        """How many entries came before those that are kept."""
+        """Number of entries before those that are kept."""
         self._cursors: dict[int, _Cursor[Told]] = {}
 
     def witness(self, stream_id: int, key: Hashable, ts_ns: int, may_be_late: bool = True) -> Told | None:
-        """What this copy tells again, or None if it is news; it `may_be_late` if others can overtake it."""
+        """Return the broadcast of this copy, None if it is new; it `may_be_late` if others can overtake
+        it."""
         cursor = self._cursors.get(stream_id) or self._appeared(stream_id)
         latest = cursor.latest
         if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:
@@ -119,7 +120,7 @@ class BroadcastLog(Generic[Told]):
                 cursor.latest = entry
                 return entry.told
         number = self._find(stream_id, cursor, key, ts_ns, may_be_late)
-        if number is None and may_be_late and 0 < cursor.news <= _MOST_MISTAKEN:
+        if number is None and may_be_late and 0 < cursor.news <= _MAX_MISTAKEN:
             number = self._next(stream_id, key, ts_ns, cursor.passed, cursor.place)
             if number is not None:
                 # So the news since then was none, or not to all.
@@ -140,20 +141,20 @@ class BroadcastLog(Generic[Told]):
         return entry.told
 
     def has(self, stream_id: int, key: Hashable, ts_ns: int, since_ns: int) -> bool:
-        """Whether this would be a copy of something that others were told since a time."""
+        """Return True if this would be a copy of a broadcast to others since a time."""
         cursor = self._cursors.get(stream_id) or self._appeared(stream_id)
         number = self._find(stream_id, cursor, key, ts_ns, True)
         return number is not None and self._entries[number].ts_ns >= since_ns
 
     def _appeared(self, stream_id: int) -> _Cursor[Told]:
-        """The cursor of a stream that has just appeared: it may get copies of what others have heard."""
+        """Return a cursor for a new stream, which may still get copies of earlier broadcasts."""
         cursor = self._cursors[stream_id] = _Cursor(self._first, self._first)
         return cursor
 
     def _find(
         self, stream_id: int, cursor: _Cursor[Told], key: Hashable, ts_ns: int, may_be_late: bool
     ) -> int | None:
-        """Which entry a copy is of: the first after the cursor that says the same, else a late one."""
+        """Return the entry of a copy: the first one with its key after the cursor, else an overtaken one."""
         number = self._next(stream_id, key, ts_ns, cursor.place, self._first + len(self._entries))
         if number is not None or not (self._overtaken_ns and may_be_late):
             return number
@@ -162,7 +163,7 @@ class BroadcastLog(Generic[Told]):
         overtaking = 0
         for number in range(place - 1, max(cursor.born - self._first, 0) - 1, -1):
             entry = entries[number]
-            if entry.ts_ns < ts_ns - self._overtaken_ns or overtaking > _MOST_OVERTAKEN:
+            if entry.ts_ns < ts_ns - self._overtaken_ns or overtaking > _MAX_OVERTAKEN:
                 break
             if stream_id in entry.witnesses:
                 overtaking += 1
@@ -171,7 +172,7 @@ class BroadcastLog(Generic[Told]):
         return None
 
     def _next(self, stream_id: int, key: Hashable, ts_ns: int, begin: int, end: int) -> int | None:
-        """The first entry from place `begin` to `end` that says the same, if copies of it may yet come."""
+        """Return the first entry with this key from `begin` to `end` that is young enough for copies."""
         entries = self._entries
         for number in range(max(begin - self._first, 0), end - self._first):
             entry = entries[number]
@@ -184,7 +185,7 @@ class BroadcastLog(Generic[Told]):
         return None
 
     def add(self, stream_id: int, key: Hashable, told: Told) -> None:
-        """Log news that was first told on this stream."""
+        """Log a new broadcast, whose first copy came on this stream."""
         entry = self._append(key, told)
         entry.witnesses.add(stream_id)
         cursor = self._cursors.get(stream_id)
@@ -200,13 +201,13 @@ class BroadcastLog(Generic[Told]):
         cursor.latest = entry
 
     def expect(self, key: Hashable, told: Told) -> None:
-        """Log what was worked out before any copy of it came, so that the copies find it."""
+        """Log an inferred broadcast before any copy of it, so that the copies match it."""
         self._append(key, told)
 
     def begin(self, stream_id: int, ts_ns: int) -> None:
-        """A stream hears from a time on what is told to all: nothing of before was told to it.
+        """Let a stream receive broadcasts from a time on, and no copies of earlier ones.
 
-        What others were told just before may have been told after that, and only be captured first.
+        Broadcasts just before that time may have been sent after it, and only be captured first.
         """
         place = self._first + len(self._entries)
         for entry in reversed(self._entries):
@@ -216,7 +217,7 @@ class BroadcastLog(Generic[Told]):
         self._cursors[stream_id] = _Cursor(place, place)
 
     def clear(self) -> None:
-        """Nobody is there any more who could hear copies: whoever comes hears news, though it be the same."""
+        """Forget everything: no client is left that could get copies, so equal messages are new."""
         self._first += len(self._entries)
         self._entries.clear()
         self._cursors.clear()
@@ -235,15 +236,15 @@ class BroadcastLog(Generic[Told]):
 
 
 class EventLog(BroadcastLog[Event]):
-    """The log of a table where each thing told is an event at once; of those it keeps no data and changes."""
+    """A log of broadcasts that each are an event; it keeps them without data and changes."""
 
     def _append(self, key: Hashable, told: Event) -> Entry[Event]:
         return super()._append(key, msgspec.structs.replace(told, data={}, changes=[]))
 
     def is_copy(self, message: Message, key: Hashable, hearer: int | None = None) -> bool:
-        """Whether a message tells again what another has told; then its event and its game are set.
+        """Return True, and set the event and game of a message, if it is a copy of a known broadcast.
 
-        Its stream hears it, or another `hearer` where one stream hears the same twice, for two reasons.
+        `hearer` replaces the id of its stream, if one stream gets the same message twice for two reasons.
         """
         stream_id = message.stream.id if hearer is None else hearer
         event = self.witness(stream_id, key, message.ts_ns)

@@ -1,6 +1,6 @@
-"""What a game table and its parts work with: the state, the events with their changes, games and diagnostics.
+"""The context of a game table: its state, events, games and diagnostics.
 
-A protocol derives its own from it where its parts share more. Findings come out of it, and nothing else.
+A protocol whose table has several parts derives its own context, which they share.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from kiebitz.dissectors.model import (
 SNAPSHOT_EVERY = 200
 """Events between two snapshots: what a jump to any moment has to replay at the most."""
 
-_MOST_GAMES_ON = 256
+_MAX_GAMES_ON = 256
 
-_LONGEST_LABEL = 200
+_MAX_LABEL_LENGTH = 200
 _CUT_LABEL = 60
 
 
 def label(name: str) -> str:
     """A name as it stands in events and in the state, again and again: one that is very long is cut short."""
-    return name if len(name) <= _LONGEST_LABEL else f"{name[:_CUT_LABEL]}…"
+    return name if len(name) <= _MAX_LABEL_LENGTH else f"{name[:_CUT_LABEL]}…"
 
 
 class GameContext:
-    """One table's state, and what is found at it; `rules` are its checks: those of its protocol's grammar."""
+    """The state of one table, and what is reported of it; `rules` are those of the grammar."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings, rules: Mapping[str, Rule]) -> None:
         self.info = info
@@ -52,39 +52,39 @@ class GameContext:
         self._findings = findings
         self._seq = 0
         self._changes: list[Change] = []
-        self._remarked: set[str] = set()
+        self._noted: set[str] = set()
         self.games_on: dict[int, Game] = {}
-        """The games that are on, by number: the latest of them, if some are never ended."""
+        """Running games by number: the latest ones, if some never end."""
         self.is_unfinished: Callable[[Stream, Direction], bool] = lambda stream, direction: False
-        """Whether something has come in a direction of a stream that may yet become a message."""
-        self.neighbours: Sequence[GameContext] = ()
-        """Those of all tables of the same protocol in this session, this one among them."""
+        """Returns True if bytes of an incomplete message have arrived in a direction of a stream."""
+        self.peers: Sequence[GameContext] = ()
+        """The contexts of all tables of the same protocol in this session, including this one."""
 
-    def put(self, value: Any, *path: str) -> None:
-        """Change the state at `path`; the change belongs to the next event. None takes the path away."""
+    def set_state(self, value: Any, *path: str) -> None:
+        """Set the value at `path` of the state, or remove it if None; the next event has the change."""
         # The state gets its own object: what is put into it later must not alter this change.
         if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append((list(path), value))
 
-    def put_under(self, above: Sequence[str], part: State, path: Sequence[str], value: Any) -> None:
-        """The same for a `part` of the state, which stands at the path `above`: the way to it is not gone."""
+    def set_part(self, above: Sequence[str], part: State, path: Sequence[str], value: Any) -> None:
+        """Set a value in a `part` of the state at the path `above`, without looking that path up."""
         if set_at(part, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append(([*above, *path], value))
 
     def part_of(self, game: Game) -> tuple[tuple[str, str], State]:
-        """Where a game's part of the state is, and that part itself: `put_under` changes it."""
+        """Return the path of a game's part of the state, and the part, for `set_part`."""
         place = "games", str(game.id)
         return place, self.state.setdefault(place[0], {}).setdefault(place[1], {})
 
     @property
     def pending_changes(self) -> Sequence[Change]:
-        """The changes that wait for the next event."""
+        """Changes that will be part of the next event."""
         return self._changes
 
     def emit(
-        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
+        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None = None
     ) -> Event:
-        """Make an event of all changes since the last one."""
+        """Report an event, with all changes of the state since the last one."""
         self._ids.event += 1
         self._seq += 1
         game_id = game.id if game is not None else None
@@ -98,25 +98,25 @@ class GameContext:
         return event
 
     def emit_of(
-        self, message: Message, kind: str, actor: str | None, data: dict[str, Any], game: Game | None
+        self, message: Message, kind: str, actor: str | None, data: dict[str, Any], game: Game | None = None
     ) -> Event:
-        """Make the event that a message tells of: the message refers to it and to its game."""
+        """Report the event of a message, which then refers to it and to its game."""
         event = self.emit(kind, message.ts_ns, actor, data, game)
         message.event_id, message.game_id = event.id, event.game_id
         return event
 
     def open_game(self, label: str, ts_ns: int) -> Game:
-        """Begin a game."""
+        """Report a new game."""
         self._ids.game += 1
         game = Game(self._ids.game, self.info.id, self.info.protocol, label, ts_ns)
         self._findings.games.append(game)
         self.games_on[game.id] = game
-        if len(self.games_on) > _MOST_GAMES_ON:
+        if len(self.games_on) > _MAX_GAMES_ON:
             del self.games_on[next(iter(self.games_on))]
         return game
 
     def changed_game(self, game: Game) -> None:
-        """A game's label, end or result is new."""
+        """Report a new label, end or result of a game."""
         self._findings.games.append(game)
         if game.ended_ns is not None:
             self.games_on.pop(game.id, None)
@@ -187,17 +187,17 @@ class GameContext:
             )
         )
 
-    def remark_dialect(self, message: Message, row: MessageType) -> None:
+    def note_dialect(self, message: Message, row: MessageType) -> None:
         """Note, once per table, that a row of the grammar differs from the specification."""
         if row.deviation is not None:
-            self.remark(message, row.deviation, row.clause)
+            self.note_once(message, row.deviation, row.clause)
 
-    def remark(
+    def note_once(
         self, message: Message, deviation: str, clause: str, at: tuple[int, int] | None = None
     ) -> None:
         """Note, once per table, how a server or its clients differ from the specification."""
-        if deviation not in self._remarked:
-            self._remarked.add(deviation)
+        if deviation not in self._noted:
+            self._noted.add(deviation)
             self.diagnose(
                 message,
                 "note",

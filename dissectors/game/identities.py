@@ -226,10 +226,10 @@ class Identities:
     def _key(self, claim: Claim) -> Hashable:
         """Return the key that the claims of one player have in common."""
         dissector = self._dissector_at(claim.table)
-        if dissector is None or dissector.identity == "connection":
+        if dissector is None or dissector.identity.same_player == "connection":
             return id(claim)
         client, _ = self._stream_of(claim.stream)
-        table = claim.table if dissector.identity == "address" else None
+        table = claim.table if dissector.identity.same_player == "address" else None
         return dissector.protocol, table, claim.name, client.rpartition(":")[0]
 
     def _is_only_bearer(self, player: Player, table: int, name: str, event: int) -> bool:
@@ -240,7 +240,7 @@ class Identities:
         if last is not None and last not in player.claims:
             return last.name_at(event) != name
         dissector = self._dissector_at(table)
-        if dissector is not None and dissector.identity == "address":
+        if dissector is not None and dissector.identity.same_player == "address":
             # There a name belongs to the connection that took it last.
             return True
         for _, _, claim in takings:

@@ -1,7 +1,7 @@
-"""A table's state as plain JSON, and the changes that lead from one state to the next.
+"""A table's state as plain JSON, and its changes.
 
-A change is a path and a value; the value None takes the path away. What is not in the state is not known.
-Under a key `private` stand, by player, the things that only this player could know.
+A change is a path and a value; the value None removes the path. Anything absent from the state is unknown. A
+key `private` contains, by player, what only this player could know.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ State = dict[str, Any]
 
 
 def apply(state: State, changes: Iterable[tuple[list[str], Any]]) -> None:
-    """Make the changes in place."""
+    """Apply changes in place."""
     for path, value in changes:
         set_at(state, path, value)
 
 
 def set_at(state: State, path: Sequence[str], value: Any) -> bool:
-    """Make one change in place, and say whether it changed anything.
+    """Apply one change in place; return True if it changed anything.
 
-    Objects on the way that are not there yet are made, but not to take away what is not there; [] is not a
-    path.
+    Missing objects on the path are created, but not to remove a missing value. The path must not be empty.
     """
     place = state
     for step in path[:-1]:

@@ -1,51 +1,96 @@
-"""What a protocol brings to make sense of messages: its game table, as the inspector calls it.
+"""Game tables: the part of a protocol that turns messages into events, as the inspector calls it.
 
-A protocol's table derives from `GameTable` and says what its messages mean; all that it says goes into its
-context. It never looks at a clock, only at the times of what it is given.
+A table reports events, state and violations to its context. It uses no clock, only the times of the messages.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 
+from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog, text_key
 from kiebitz.dissectors.game.context import GameContext
-from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.model import Direction, Message, Stream
+from kiebitz.dissectors.grammar.grammar import MessageType, Rule
+from kiebitz.dissectors.model import Direction, Event, Findings, Ids, Message, Stream, TableInfo
 
 
 class GameTable(ABC):
-    """One server's table. Subclasses read messages, and tell their `context` what comes of them."""
+    """The table of one server, with full control over copies of broadcasts."""
 
     def __init__(self, context: GameContext) -> None:
         self.context = context
 
     @abstractmethod
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
-        """Take the next message, whose bytes are `frame`; `sound` says that its row allows it.
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
+        """Handle the next message, whose bytes are `frame`; `valid` is True if it conforms to its row.
 
-        Sets its event and game, at once or before it is no longer among the `undecided`.
+        Sets its event and game, at once or while it is `undecided`.
         """
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
-        """A frame came in which no message could be made out; it has its diagnostic already."""
+        """Handle a frame whose message type is unknown; its diagnostic is reported already."""
         return
 
     def missing(self, stream: Stream, direction: Direction) -> None:
-        """Bytes of a direction are not in the capture: what they said is not known."""
+        """Handle a gap: bytes of a direction are not in the capture."""
         return
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        """A stream of this table is over."""
+        """Handle the end of a stream of this table."""
         return
 
     def unreachable(self, stream: Stream) -> None:
-        """Nobody listens at the server's port: there is no server now."""
+        """Handle a client that finds no server at the port."""
         return
 
     def undecided(self) -> int | None:
-        """The id of the first message whose event is not yet set; it and those after it wait to be stored."""
+        """Return the id of the first message whose event is not set yet; it and all after it wait."""
         return None
 
     def finish(self, ts_ns: int) -> None:
-        """Nothing more comes: give the verdicts that waited for more."""
+        """Report the verdicts that waited for more messages: there are no more."""
         return
+
+
+class SimpleTable(GameTable):
+    """A table of messages that each cause at most one event; it merges copies of broadcasts.
+
+    Of a message type with `broadcast=True`, only the first copy is handled; the others get its event.
+    """
+
+    rules: Mapping[str, Rule] = MappingProxyType({})
+    """The rules of the grammar, if it has any."""
+
+    def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
+        super().__init__(GameContext(info, ids, findings, self.rules))
+        self._log: EventLog | None = None
+
+    @abstractmethod
+    def handle(self, message: Message, row: MessageType) -> Event | None:
+        """Handle the next valid message; return the event that it causes."""
+
+    def disconnected(self, stream: Stream, ts_ns: int) -> None:
+        """Handle the end of a stream of this table."""
+        return
+
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
+        if not valid:
+            return
+        if self._log is None:
+            # A network may double and reorder datagrams.
+            is_udp = message.stream.transport == "udp"
+            self._log = EventLog(doubled=is_udp, overtaken_ns=REORDERED_NS if is_udp else 0)
+        key = (row.name, text_key(message.fields_json))
+        if row.broadcast and self._log.is_copy(message, key):
+            return
+        event = self.handle(message, row)
+        if event is not None:
+            message.event_id, message.game_id = event.id, event.game_id
+            if row.broadcast:
+                self._log.add(message.stream.id, key, event)
+
+    def closed(self, stream: Stream, ts_ns: int) -> None:
+        if self._log is not None:
+            self._log.forget(stream.id)
+        self.disconnected(stream, ts_ns)

@@ -10,11 +10,11 @@ from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, seen_by, seen_change
-from kiebitz.dissectors.grammar.grammar import Handle, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, KeysOf
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Change, Event
 
-_ADDRESS = Handle("address")
+_ADDRESS = IdentifierKind("address")
 """The handle of a client's address in the states of protocols."""
 
 
@@ -48,7 +48,7 @@ def initial_view(dissector: Dissector | None, whole: State, names: Collection[st
 
 def _address_keys(dissector: Dissector) -> set[str]:
     """Return the keys of a protocol's state that hold addresses of clients."""
-    handles = dissector.grammar.state_handles
+    handles = dissector.grammar.state_identifiers
     return {key for key, handle in handles.items() if handle in (_ADDRESS, KeysOf(_ADDRESS))}
 
 

@@ -1,61 +1,107 @@
-"""What turns frames into messages and back: the half of a protocol that reads and writes."""
+"""Codecs: from frames to messages and back."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, unreadable
+from kiebitz.dissectors.grammar.grammar import (
+    Decoded,
+    Field,
+    Flaw,
+    MessageType,
+    to_json,
+    unreadable,
+)
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
 
+UNWRITABLE = (ValueError, TypeError, AttributeError, LookupError)
+"""Raised for values that a row cannot have; all but the first for those of a type other than the field's."""
+
+_MAX_QUOTED = 40
+"""Maximum length of quoted fields that cannot be written, in characters."""
+
 
 class Codec(ABC):
-    """Reads and writes the messages of one protocol."""
+    """Decodes and encodes the messages of one protocol."""
 
     @abstractmethod
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        """What a frame says. Never raises; what is wrong stands in the result's flaws."""
+        """Return a decoded frame. Never raises; errors are in the result's flaws."""
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        """What the rest of a stream says whose sender ended it in the middle of a message. Never raises."""
+        """Return the decoded rest of a stream that ends within a message. Never raises."""
         flaw = Flaw("error", "malformed", "truncated", "the stream ends in this message", len(frame), 0)
         return unreadable(flaw)
 
     @abstractmethod
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """The frame of a message; raises ValueError where no row of the grammar has these fields."""
+        """Return the frame of a message; raise ValueError if no row of the grammar has these fields."""
 
-    def respelt(
+    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        """Return the frame with other values in its fields, and otherwise spelt as it was.
+
+        If that is not possible, it is spelt as in the specification. Raises ValueError if no row of this name
+        has these fields.
+        """
+        decoded = self.decode(frame, direction)
+        row = decoded.row
+        if row is None:
+            raise ValueError(f"no message can be made out in this frame of {len(frame)} bytes")
+        wanted = to_json(fields)
+        if wanted == decoded.fields_json:
+            return frame
+        for written in self._spellings(frame, row, decoded.fields, fields):
+            again = self.decode(written, direction)
+            same_name = again.row is not None and again.row.name == row.name
+            if same_name and again.fields_json == wanted and again.valid >= decoded.valid:
+                return written
+        raise ValueError(
+            f"{direction} {row.name} cannot be written with these fields: {wanted[:_MAX_QUOTED]}"
+        )
+
+    def _spellings(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> Iterator[bytes]:
+        """Yield the patched frame, then one spelt as in the specification, as far as they can be made."""
+        with suppress(*UNWRITABLE):
+            yield self.patch(frame, row, before, fields)
+        with suppress(*UNWRITABLE):
+            yield self.encode(row.name, row.direction, fields)
+
+    def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """A frame of this row, whose fields were `before`, with only the bytes of other values changed.
+        """Return a frame of this row, whose fields were `before`, with only the bytes of changed values
+        replaced.
 
-        It may say something else in the end: `Dissector.rewrite` sees to that. Raises ValueError where it
-        cannot be done.
+        Raises ValueError if it cannot be done. `rewrite` checks that the result decodes to the new fields.
         """
         return self.encode(row.name, row.direction, fields)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-        """Which production took which bytes of a frame; see `Piece`. Never raises.
+        """Return the annotated bytes of a frame; see `Piece`. Never raises.
 
-        A codec that does not say it gives the frame in one piece.
+        By default the frame is one piece.
         """
         decoded = self.decode(frame, direction)
         notation = self.notation(decoded.row) if decoded.row is not None else None
         return whole(frame, decoded, notation or "message")
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        """Where the text of a field stands in a sound frame; None where there is none, or where that is not
-        known. It is as the anatomy has it."""
+        """Return the place of a field's text in a valid frame by its anatomy, None if it is not known."""
         piece = next((each for each in self.anatomy(frame, row.direction) if each.path == (name,)), None)
         return None if piece is None else (piece.offset, piece.length)
 
     def whole_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        """The same with all that belongs to the field alone, such as the delimiter before it: without that,
-        the field is left out, and with that twice, it is doubled."""
+        """Return the place of a field with all that belongs to it alone, such as the delimiter before it.
+
+        Without these bytes, the field is left out; with them twice, it is doubled.
+        """
         before: Piece | None = None
         for piece in self.anatomy(frame, row.direction):
             if piece.path == (name,):
@@ -66,18 +112,25 @@ class Codec(ABC):
         return None
 
     def twice(self, whole: bytes) -> bytes:
-        """What stands in a `whole_place`, doubled."""
+        """Return the bytes of a `whole_place`, doubled."""
         return whole * 2
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
-        """Any text, be it wrong, as it is written in a field of such a frame. Half a surrogate pair stands
-        for a byte that is no UTF-8 (`surrogateescape`)."""
+        """Return any text, valid or not, as it is written in a field of such a frame.
+
+        Half a surrogate pair represents a byte that is not UTF-8 (`surrogateescape`).
+        """
         return text.encode("utf-8", "surrogateescape")
 
     def notation(self, row: MessageType) -> str | None:
-        """How the specification writes down such a message, None if it has no notation."""
+        """Return the specification's notation of such a message, None if it has none."""
         return None
 
+    @property
+    def productions(self) -> tuple[str, ...]:
+        """The productions of the symbols in `notation`."""
+        return ()
+
     def resembles(self, frame: bytes, direction: Direction) -> bool:
-        """Whether a frame that is no sound message may be a slip of one."""
+        """Return True if an invalid frame looks like a malformed message of this protocol."""
         return self.decode(frame, direction).row is not None

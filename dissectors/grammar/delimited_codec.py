@@ -15,14 +15,13 @@ import msgspec
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    FieldType,
     Flaw,
     Grammar,
     MessageType,
-    Mismatch,
     count_of_fields,
     sender_of,
     to_json,
@@ -32,10 +31,10 @@ from kiebitz.dissectors.grammar.patching import Place, changed_fields
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.suggestions import suggesting
 
-SHOWN = 40
+MAX_QUOTED = 40
 """So much of a wrong name is quoted (characters)."""
 
-_LONGEST_NAME = 64
+_MAX_NAME_LENGTH = 64
 """So many bytes of a frame are compared with the names of messages."""
 
 
@@ -148,7 +147,7 @@ class TextCodec(Codec, Generic[P]):
                 pieces.take_any(end, "unread", AFTER_A_FLAW)
                 break
             self.take_field(pieces, field, frame[start : start + length])
-        pieces.take_any(end, *(("ignored", SURPLUS) if decoded.sound else ("unread", TOO_MUCH)))
+        pieces.take_any(end, *(("ignored", SURPLUS) if decoded.valid else ("unread", TOO_MUCH)))
         pieces.take_any(len(frame), "markup", LINE_END)
         return pieces.finish(decoded)
 
@@ -246,7 +245,7 @@ class TextCodec(Codec, Generic[P]):
     def unknown(self, parts: P, direction: Direction) -> Flaw:
         """A frame begins with no known name; what it may have been meant to be."""
         name = parts.texts[0]
-        text = f'"{name[:SHOWN]}" is no message {sender_of(direction)} sends'
+        text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
         near = self.grammar.nearest(name, direction)
         if near is not None:
             text = suggesting(text, near)
@@ -275,7 +274,7 @@ class TextCodec(Codec, Generic[P]):
     # What is unusual.
 
     def remarks(self, parts: P, reading: Reading) -> tuple[Flaw, ...]:
-        """What is to be said of a message whose fields fit its row; where it is an error, it is not sound."""
+        """What is to be said of a message whose fields fit its row; where it is an error, it is not valid."""
         row, decoders, remarkable = reading
         if not remarkable and len(parts.texts) <= len(decoders) + 1:
             return ()
@@ -354,7 +353,7 @@ class DelimitedCodec(TextCodec[Parts]):
         texts = [field.type.encode(fields[field.name]) for field in row.fields if field.name in fields]
         return f"{self._delimiter.join([name, *texts])}{self._line_end}".encode()
 
-    def respelt(
+    def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
         # What is surplus stays, and so does the line end.
@@ -372,7 +371,7 @@ class DelimitedCodec(TextCodec[Parts]):
         return frame.rstrip(b"\r\n") if self._line_end else frame
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
-        name = frame[:_LONGEST_NAME].decode("utf-8", "replace").partition(self._delimiter)[0]
+        name = frame[:_MAX_NAME_LENGTH].decode("utf-8", "replace").partition(self._delimiter)[0]
         return self.grammar.nearest(name, direction) is not None
 
 

@@ -23,7 +23,7 @@ apart (delimiters, quotation marks, brackets, line ends). Readers pass over `ign
 took `unread` ones, and the `rest` is not taken apart because there is too much.
 """
 
-MOST_PIECES = 1000
+MAX_PIECES = 1000
 """A frame is taken apart into no more pieces; one more is the rest of it."""
 
 _REST = "not taken apart: the message has too many parts"
@@ -97,7 +97,7 @@ class Pieces:
             self._found[number] = msgspec.structs.replace(around, length=self.at - start)
 
     def _has_room(self) -> bool:
-        self.is_full = self.is_full or len(self._found) >= MOST_PIECES
+        self.is_full = self.is_full or len(self._found) >= MAX_PIECES
         return not self.is_full
 
     def finish(self, decoded: Decoded) -> tuple[Piece, ...]:

@@ -6,31 +6,33 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import FieldType, Handle, Mismatch, nearest_word
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.grammar import nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.suggestions import suggesting
 
-_SHOWN = 40
-"""So much of a wrong value is quoted (characters)."""
+_MAX_QUOTED = 40
+"""Maximum length of a quoted invalid value, in characters."""
 
 
 _VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
 
 
 def is_version(text: str) -> bool:
-    """Whether a text is a version in numbers, such as `1.0`: nobody is known by one."""
+    """Return True if a text is a version number such as `1.0`, which is not personal."""
     return _VERSION.fullmatch(text) is not None
 
 
 class Text(FieldType):
-    """Any text that the framing lets through; a name, if it has a `handle`. Usual ones are its `words`."""
+    """Any text that the framing allows; a name, if it has an `identifier`. Its usual values are its
+    `words`."""
 
     title = "text"
     is_free_text = True
 
-    def __init__(self, handle: Handle | None = None, words: tuple[str, ...] = ()) -> None:
+    def __init__(self, identifier: IdentifierKind | None = None, words: tuple[str, ...] = ()) -> None:
         self.words = words
-        self.handle = handle
+        self.identifier = identifier
 
     def decode(self, text: str) -> str:
         return text
@@ -62,18 +64,20 @@ class Word(Text):
 
 
 class Number(FieldType):
-    """A whole number, 0 or more; the number of something, if it has a `handle`."""
+    """A whole number, 0 or more; the number of something, if it has an `identifier`."""
 
     title = "whole number"
     wrong_texts = OF_NUMBERS
 
-    def __init__(self, handle: Handle | None = None) -> None:
-        self.handle = handle
+    def __init__(self, identifier: IdentifierKind | None = None) -> None:
+        self.identifier = identifier
 
     def decode(self, text: str) -> int:
         # At most 15 digits: a number that every reader of the database can hold.
         if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise Mismatch(0, len(text), f'"{text[:_SHOWN]}" is not a number', "a whole number", "bad-number")
+            raise Mismatch(
+                0, len(text), f'"{text[:_MAX_QUOTED]}" is not a number', "a whole number", "bad-number"
+            )
         return int(text)
 
     def encode(self, value: Any) -> str:
@@ -81,6 +85,6 @@ class Number(FieldType):
 
 
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
-    """What to raise for a text that is none of `words`, with the one that it was probably meant to be."""
-    problem = f'"{text[:_SHOWN]}" is not known here' if text else "there is nothing here"
+    """Return the error for a text that is none of `words`, with the closest one as a suggestion."""
+    problem = f'"{text[:_MAX_QUOTED]}" is not known here' if text else "there is nothing here"
     return Mismatch(0, len(text), suggesting(problem, nearest_word(text, words)), expected)

@@ -38,45 +38,45 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class Framer(ABC):
-    """The bytes of one direction of one stream."""
+    """Cuts the bytes of one direction of a stream into frames."""
 
     def __init__(self, direction: Direction) -> None:
         self._direction = direction
 
     @abstractmethod
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
-        """The frames that are whole after these bytes."""
+        """Return the frames that are complete after these bytes."""
 
     @abstractmethod
     def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
-        """Bytes are missing here: what is left from before, as a frame that is cut."""
+        """Handle missing bytes: return the rest of the bytes before them as a cut frame."""
 
     @abstractmethod
     def eof(self) -> Sequence[Frame]:
-        """The direction is over: what is left, as frames."""
+        """Handle the end of the direction: return the rest of the bytes as frames."""
 
     def settle(self) -> Sequence[Frame]:
-        """The other side speaks: a frame that was only waiting for what might still belong to its end."""
+        """Return a complete frame that was held for an optional end, as the other side has sent something."""
         return ()
 
     @property
     @abstractmethod
     def is_unfinished(self) -> bool:
-        """Whether something has come that is no frame yet."""
+        """True if the bytes of an incomplete frame have arrived."""
 
 
 class ByteFramer(Framer):
-    """Holds the bytes of a stream until a frame is whole; where that is, is a protocol's affair."""
+    """Holds the bytes of a stream until a frame is complete, which the protocol decides."""
 
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
         self._held = bytearray()
-        """What has come of the frame and is kept, from `_start` in this direction of the stream."""
+        """Bytes of the incomplete frame that are kept, from offset `_start`."""
         self._start = 0
         self._cut: Cut | None = None
         self._place = 0
         self._dropped = 0
-        """How many bytes of what has come are not kept, being too many."""
+        """Number of bytes of the incomplete frame that are not kept, as they are too many."""
 
     def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
         frames: list[Frame] = []
@@ -98,10 +98,10 @@ class ByteFramer(Framer):
 
     @abstractmethod
     def _seek(self) -> None:
-        """Bytes are missing: go on where a message can begin."""
+        """Resynchronise after missing bytes, where a message can begin."""
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
-        """Give what has come up to there as a frame, and go on behind it."""
+        """Emit the bytes up to there as a frame, and continue after it."""
         size = self._dropped + upto
         if size:
             data = b"" if self._cut in ("gap", "limit") else bytes(self._held[:upto])
@@ -121,9 +121,9 @@ class LineFramer(ByteFramer):
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
         self._searched = 0
-        """So many bytes of `_held` have no line end in them."""
+        """Number of bytes of `_held` that contain no line end."""
         self._seeking = False
-        """Whether bytes are missing before these, and nothing has shown yet that a line begins here."""
+        """True if bytes are missing before these, and no line is known to begin here."""
 
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
         held = self._held
@@ -145,7 +145,7 @@ class LineFramer(ByteFramer):
         return frames
 
     def _begin(self, offset: int, data: bytes) -> None:
-        """A line begins with these bytes."""
+        """Begin a line with these bytes."""
         self._start = offset
 
     def _is_one_line(self, data: bytes) -> bool:
@@ -159,7 +159,7 @@ class LineFramer(ByteFramer):
         self._seeking = True
 
     def _resync(self) -> None:
-        """See whether a line begins right behind what is missing, if that can be told: then none is cut."""
+        """Stop seeking if a line is known to begin right after the missing bytes: then none is cut."""
         self._seeking = False
 
     def _end_line(self, upto: int, frames: list[Frame]) -> None:
@@ -169,7 +169,7 @@ class LineFramer(ByteFramer):
         self._searched = 0
 
     def _drop(self) -> None:
-        """Keep nothing but what may be half a line end."""
+        """Drop all but what may be half a line end."""
         self._cut = self._cut or "limit"
         rest = b"\r" if self._held[-1:] == b"\r" else b""
         self._dropped += len(self._held) - len(rest)
@@ -180,7 +180,7 @@ class LineFramer(ByteFramer):
 SHORT = 512
 """Of pieces that have no more bytes it is remembered where messages end: a server says the same to all."""
 
-MOST_SHORT = 4096
+MAX_SHORT = 4096
 """Of so many short pieces at the most: those that came last."""
 
 GOES_ON = -1
@@ -223,22 +223,22 @@ class StructuredFramer(ByteFramer):
 
     @abstractmethod
     def _whole(self, data: bytes) -> Sequence[int]:
-        """Where the messages end that are seen at once to be whole, if one can begin here."""
+        """Return the ends of the messages that are complete at first sight, if one can begin here."""
 
     @abstractmethod
     def _frame_end(self) -> int:
-        """Look at what has come; say where in `_held` the frame ends, or that it goes on.
+        """Return the end of the frame in `_held`, or `GOES_ON`.
 
-        Of one that is cut, it ends where the next message can begin.
+        A cut frame ends where the next message can begin.
         """
 
     @abstractmethod
     def _overflow(self) -> None:
-        """The frame is too long: what follows is skipped. Set the place of what has no end."""
+        """Handle a frame that is too long: set the place of the part without an end."""
 
     @abstractmethod
     def _drop(self) -> None:
-        """Keep nothing but what may be part of a beginning."""
+        """Drop all but what may be part of a beginning."""
 
 
 class DatagramFramer(Framer):

@@ -7,8 +7,7 @@ row with the same name, never a second grammar.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import product
@@ -17,213 +16,138 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.invalid_values import OF_ANY, Wrong
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, IdentifierKinds, Rename, Replace
 from kiebitz.dissectors.model import Blame, Direction, Group, Severity
 from kiebitz.dissectors.suggestions import suggested
 
 UNREADABLE = "unreadable"
-"""The name of a message in which no message type could be made out; its diagnostic says why."""
+"""Name of a message whose type is unknown; its diagnostic says why."""
 
-Follows = Literal["before", "after"]
-"""From what an event follows that only one player was told: from what was told last, or is told next."""
+ImpliedBy = Literal["before", "after"]
+"""The event that implies one that only one player was told: the last one before it, or the next one."""
 
 _MEANT = 40
-"""So much of a text (characters) is compared with the words that may have been meant."""
+"""Maximum length of a text that is compared with known words, in characters."""
 
 _JSON = msgspec.json.Encoder(order="sorted")
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON text with sorted keys."""
+    """Return compact JSON text with sorted keys."""
     return _JSON.encode(value).decode()
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of so many characters at the most, with an ellipsis in place of what is left out."""
+    """Return a text of at most `most` characters, with an ellipsis for the rest."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-class Mismatch(Exception):
-    """A text is no value of a field type: characters `start` to `end` are wrong."""
-
-    def __init__(self, start: int, end: int, problem: str, expected: str, code: str = "bad-field") -> None:
-        super().__init__(problem)
-        self.start = start
-        self.end = end
-        self.problem = problem
-        self.expected = expected
-        self.code = code
-
-
-class Handle(msgspec.Struct, frozen=True):
-    """A kind of value by which a protocol names something: a token, a player's number, a lobby.
-
-    Another playing of the same game has other such values in the same places. One that is `per_stream` names
-    something in one conversation only; one that is `of_player` names a player, one that is `of_server` the
-    address of a server, `ip:port`. A number that is `lasting` names the same player in other games, too.
-    Values that are `nobody` stand where nothing is named; null does, too.
-    """
-
-    title: str
-    per_stream: bool = False
-    of_player: bool = False
-    of_server: bool = False
-    lasting: bool = False
-    nobody: tuple[Any, ...] = ()
-
-    def renamed(self, value: Any, rename: Rename) -> Any:
-        """Another name in place of this one, or the same value if it names nothing."""
-        return value if value is None or value in self.nobody else rename(self, value)
-
-
-class KeysOf(msgspec.Struct, frozen=True):
-    """In the place of a handle: only where the value is an object its keys are such handles."""
-
-    handle: Handle
-
-
-Handles = Mapping[str, Handle | KeysOf]
-"""What the values under a key name, at whatever depth: in a list each part does, in an object each key."""
-
-
-Rename = Callable[[Handle, Any], Any]
-"""Gives the value to stand in place of one that names something."""
-
-Replace = Callable[[str], str]
-"""Gives the text to stand in place of one that may tell who somebody is."""
-
-
-class FieldType(ABC):
-    """How a field's text and its JSON value belong together."""
-
-    title: str
-    """What a person reads in the reference, such as "dice, higher die first"."""
-
-    handle: Handle | None = None
-    """What a value names, if it names something that has another name in another playing."""
-
-    is_free_text = False
-    """Whether a value is any text that its sender likes, so that it may tell who somebody is."""
-
-    words: tuple[str, ...] = ()
-    """The fixed words that a value can be; of a free text, those that say nothing of anybody."""
-
-    wrong_texts: Sequence[Wrong] = OF_ANY
-    """What may be put in the place of a value to see what a program makes of it."""
-
-    @abstractmethod
-    def decode(self, text: str) -> Any:
-        """The JSON value of `text`. Raises Mismatch."""
-
-    @abstractmethod
-    def encode(self, value: Any) -> str:
-        """The text of a value; `decode` gives the value back."""
-
-    def remark(self, text: str) -> str | None:
-        """What is unusual but harmless about a text that decodes, or None."""
-        return None
-
-    def renamed(self, value: Any, rename: Rename) -> Any:
-        """A value of this type with another name wherever it has one; types with parts look into them."""
-        return value if self.handle is None else self.handle.renamed(value, rename)
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
-        """A value of this type that names nobody: `replace` gives another text for one that is free, and
-        `rename` another name. Types with parts that are free texts look into them."""
-        if self.is_free_text and isinstance(value, str):
-            return value if value in self.words else replace(value)
-        return self.renamed(value, rename)
-
-    def all_words(self) -> Iterator[str]:
-        """The fixed words of a value, and of what is in it; types with parts look into them."""
-        yield from self.words
-
-    def handles(self) -> Iterator[Handle]:
-        """What values can name; types with parts say what these do."""
-        if self.handle is not None:
-            yield self.handle
-
-    def wrong_values(self) -> Iterator[Wrong]:
-        """The ways in which a value can be wrong: of `wrong_texts` those that `decode` refuses, and the odd
-        ones. Types with parts say how these can be wrong."""
-        for wrong in self.wrong_texts:
-            if not isinstance(wrong.text, str) or self._refuses(wrong.text):
-                yield wrong
-            elif wrong.odd:
-                yield wrong._replace(allowed=True)
-
-    def _refuses(self, text: str) -> bool:
-        try:
-            self.decode(text)
-        except Mismatch:
-            return True
-        return False
-
-
 class Field(msgspec.Struct, frozen=True):
-    """A field of a message. A *fresh* value is made up by the server and differs in every game played.
+    """A field of a message.
 
-    An `optional` field may be left out.
+    A `generated` value is made up by the server and differs in every game. An `optional` field may be absent.
     """
 
     name: str
     type: FieldType
-    gloss: str
-    fresh: bool = False
+    description: str
+    generated: bool = False
     optional: bool = False
 
 
-class MessageType(msgspec.Struct, frozen=True, dict=True):
-    """A row of a grammar.
-
-    `answers` names the messages that this one replies to; `broadcast` says that the server sends a copy to
-    each client; `deviation` tells in a sentence how the row differs from the specification, None if it does
-    not, and makes a note once per table. `brief` says in a listing what a message is about, with fields in
-    braces; the gloss, where it is None. A `heartbeat` comes when the clock says so and tells nothing.
-    """
+class _MessageHead(msgspec.Struct, frozen=True, dict=True):
+    """Attributes of a message type that may be given by position."""
 
     name: str
     direction: Direction
     fields: tuple[Field, ...]
-    gloss: str
+    description: str
+
+
+class MessageType(_MessageHead, frozen=True, kw_only=True):
+    """A row of a grammar.
+
+    Attributes:
+        clause: Heading or number of the specification's clause.
+        answers: Names of the messages that this one replies to.
+        broadcast: True if the server sends a copy to each client.
+        deviation: Sentence that says how the row differs from the specification; noted once per table.
+        summary: Text for listings, with fields in braces; if None, the description.
+        heartbeat: True if it is sent at fixed times and has no meaning in the game.
+    """
+
     clause: str
     answers: tuple[str, ...] = ()
     broadcast: bool = False
     deviation: str | None = None
-    brief: str | None = None
+    summary: str | None = None
     heartbeat: bool = False
 
     @cached_property
-    def is_fresh(self) -> bool:
-        """Whether no two messages of this type are the same."""
-        return any(field.fresh for field in self.fields)
+    def is_generated(self) -> bool:
+        """True if no two messages of this type are the same."""
+        return any(field.generated for field in self.fields)
+
+    def matches(self, fields: Mapping[str, Any]) -> bool:
+        """Return True if a message of this name with these fields can be of this row."""
+        return {field.name for field in self.fields} >= {*fields}
+
+    def renamed(self, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
+        """Return the fields with every identifier replaced by `rename`."""
+        return self.with_each(fields, lambda kind, value: kind.renamed(value, rename))
+
+    def anonymized(self, fields: Mapping[str, Any], replace: Replace, rename: Rename) -> dict[str, Any]:
+        """Return the fields with everything personal replaced; see `FieldType.anonymized`."""
+        return self.with_each(fields, lambda kind, value: kind.anonymized(value, replace, rename))
+
+    def with_each(self, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
+        """Return the fields with `change` applied to each."""
+        types = {field.name: field.type for field in self.fields}
+        return {name: change(types[name], value) for name, value in fields.items()}
+
+    def identifiers(self, fields: Mapping[str, Any]) -> list[tuple[IdentifierKind, Any]]:
+        """Return the identifiers in the fields, with their kinds, in order."""
+        found: list[tuple[IdentifierKind, Any]] = []
+
+        def note(kind: IdentifierKind, value: Any) -> Any:
+            found.append((kind, value))
+            return value
+
+        self.renamed(fields, note)
+        return found
 
 
-class EventKind(msgspec.Struct, frozen=True):
-    """A kind of event: its data fields, a sentence with them in braces, and who could know of it.
-
-    A `secret` event is known only to its actor. The field `ending` may say how a connection ended.
-
-    The messages named in `own` tell it on its actor's own connection; of a kind that `introduces`, the first
-    does. One that `restores` shows that the server took the client for an earlier player of that name. A
-    player that sees an event was told the parts of the state in `tells` whole: paths with dots, in which
-    `{game}` is the event's game and any other name in braces a field of its data, each value of a list.
-
-    Some follow from what was told `before`, or `after`, in the same game: whoever was told that knows it.
-    A `spoken` one may have been said to one client alone; `to` in its data names it, if it is known.
-    """
+class _EventHead(msgspec.Struct, frozen=True):
+    """Attributes of an event kind that may be given by position."""
 
     kind: str
     fields: tuple[str, ...]
     sentence: str
+
+
+class EventKind(_EventHead, frozen=True, kw_only=True):
+    """A kind of event: its data fields, a sentence with them in braces, and who could observe it.
+
+    Attributes:
+        secret: True if only its actor knows of it.
+        ending: Field that may say how a connection ended.
+        reported_by: Messages that report it on its actor's own connection.
+        identifies: True if the first of these messages on a connection identifies its player.
+        restores: True if the server has accepted the client as an earlier player of that name.
+        tells: Parts of the state that the message contains completely: paths with dots, in which `{game}` is
+            the event's game and another name in braces a field of its data, each value of a list.
+        implied_by: Position of the event of the same game from which it follows; who observed that, knows it.
+        directed: True if it may have been said to one client alone, which `to` in its data names if known.
+    """
+
     secret: bool = False
     ending: str | None = None
-    own: tuple[str, ...] = ()
-    introduces: bool = False
+    reported_by: tuple[str, ...] = ()
+    identifies: bool = False
     restores: bool = False
     tells: tuple[str, ...] = ()
-    follows: Follows | None = None
-    spoken: bool = False
+    implied_by: ImpliedBy | None = None
+    directed: bool = False
 
     def told_paths(self, game: int | None, data: Mapping[str, Any]) -> Iterator[list[str]]:
         """Yield the paths in `tells` for an event of this game with this data."""
@@ -243,11 +167,11 @@ def _step_values(step: str, game: int | None, data: Mapping[str, Any]) -> list[s
 
 
 OWN_CLAUSE = "{clause}"
-"""In the clause of a rule: that of the row whose message breaks it."""
+"""In the clause of a rule: the clause of the row whose message violates it."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A check of a table: what it reports of a message that breaks it.
+    """A check of a table, and what it reports about a message that violates it.
 
     `key` is the diagnostic's code; where a code has several rows, a word after a slash tells them apart.
     `message` is the name of the message that breaks it, None if several can. `text`, `expected` and `clause`
@@ -267,15 +191,15 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """The code of its diagnostics."""
+        """Code of its diagnostics."""
         return self.key.partition("/")[0]
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """Something wrong in a frame; `offset` and `length` are bytes from the start of the frame.
+    """An error in a frame; `offset` and `length` are bytes from the start of the frame.
 
-    One that is a `habit` of its sender is told only the first time in a direction of a stream; so where it
-    takes work to find its place, `locate` does it, given the frame, when it is told.
+    A `habit` of its sender is reported only once per direction of a stream. If its place takes work to find,
+    `locate` does so when it is reported, given the frame.
     """
 
     severity: Severity
@@ -291,56 +215,64 @@ class Flaw(msgspec.Struct, frozen=True):
 
     @property
     def suggestion(self) -> str | None:
-        """What was probably meant."""
+        """The probable intention."""
         return suggested(self.group, self.text)
 
     def place(self, frame: bytes) -> tuple[int, int]:
-        """Offset and length in the frame."""
+        """Return its offset and length in the frame."""
         return self.locate(frame) if self.locate is not None else (self.offset, self.length)
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """What a frame says. `row` is None where no message type could be made out.
+    """A decoded frame; `row` is None if its message type is unknown.
 
-    `sound` says that the message is one that its row allows: its flaws are notes or warnings, if it has any.
+    A `valid` message conforms to its row: its flaws, if any, are notes or warnings.
     """
 
     row: MessageType | None
     fields: dict[str, Any]
     fields_json: str
-    sound: bool
+    valid: bool
     flaws: tuple[Flaw, ...] = ()
 
 
 class Grammar:
-    """The rows, event kinds and rules of one protocol; `foreign` if its messages' names need a gloss.
+    """The rows, event kinds and rules of one protocol.
 
-    `data_handles` says what the values in the data of its events name, and under `actor` who acts;
-    `state_handles` the same of its table's state. Where an event has two values that name the same player,
-    his number and his name or two of his names, `aliases` leads from the one's key to the newer one's.
-    `mixed` are the values, in fields or data, that are a list or an object in one message and not in another
-    of the same name: `Spieler.Rohstoffe`, where lists around them add nothing.
-    `more_words` are those of its wording that no row has: markup, and other spellings.
+    Args:
+        protocol: Name in the database and in filters, one word in small letters.
+        title: Name for people.
+        rows: Message types; several of one name are dialects.
+        events: Kinds of events that the game table reports.
+        rules: Checks of the game table.
+        foreign: True if message names are not English, so that listings add a gloss.
+        data_identifiers: Kinds of the identifiers in the data of events by key, and of `actor`.
+        state_identifiers: The same for the state.
+        aliases: Pairs of keys of identifiers of the same player: number and name, or old and new name.
+        variable_shape: Paths of values in fields or data that are a list or an object in some messages only,
+            such as `Spieler.Rohstoffe`; lists around them add nothing.
+        more_words: Words of the protocol that no row contains: markup, other spellings.
     """
 
     def __init__(
         self,
         protocol: str,
         title: str,
+        *,
         rows: Iterable[MessageType],
-        events: Iterable[EventKind],
-        foreign: bool = False,
-        data_handles: Handles = MappingProxyType({}),
-        state_handles: Handles = MappingProxyType({}),
-        aliases: Mapping[str, str] = MappingProxyType({}),
+        events: Iterable[EventKind] = (),
         rules: Iterable[Rule] = (),
-        mixed: Collection[str] = (),
+        foreign: bool = False,
+        data_identifiers: IdentifierKinds = MappingProxyType({}),
+        state_identifiers: IdentifierKinds = MappingProxyType({}),
+        aliases: Mapping[str, str] = MappingProxyType({}),
+        variable_shape: Collection[str] = (),
         more_words: Iterable[str] = (),
     ) -> None:
         self.foreign = foreign
-        self.mixed = frozenset(mixed)
-        self.data_handles = data_handles
-        self.state_handles = state_handles
+        self.variable_shape = frozenset(variable_shape)
+        self.data_identifiers = data_identifiers
+        self.state_identifiers = state_identifiers
         self.aliases = aliases
         self._more_words = tuple(more_words)
         self.protocol = protocol
@@ -354,12 +286,18 @@ class Grammar:
             self._by_name[key] = (*self._by_name.get(key, ()), row)
 
     def rows_named(self, direction: Direction, name: str) -> tuple[MessageType, ...]:
-        """The rows (dialects) of a message name in one direction; empty if there is none."""
+        """Return the rows (dialects) of a message name in one direction; empty if there is none."""
         return self._by_name.get((direction, name), ())
 
+    def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
+        """Return the first row of a message name that has these fields."""
+        return next((row for row in self.rows_named(direction, name) if row.matches(fields)), None)
+
     def row_with(self, name: str, direction: Direction, fields: Collection[str]) -> MessageType:
-        """The row of a message that has exactly these fields, but for optional ones. Raises ValueError if
-        there is none."""
+        """Return the row of a message with exactly these fields, optional ones aside.
+
+        Raises ValueError if there is none.
+        """
         for row in self.rows_named(direction, name):
             left_out = {field.name: field for field in row.fields}
             if all(left_out.pop(key, None) for key in fields) and all(f.optional for f in left_out.values()):
@@ -368,7 +306,7 @@ class Grammar:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """What is the protocol's own wording: the names of messages and fields, and the words of values."""
+        """The words of the protocol: names of messages and fields, and fixed words of values."""
         fields = [field for row in self.rows for field in row.fields]
         return frozenset(
             [row.name for row in self.rows]
@@ -378,11 +316,11 @@ class Grammar:
         )
 
     def names(self, direction: Direction) -> list[str]:
-        """The message names of a direction in the order of the grammar."""
+        """Return the message names of a direction in the order of the grammar."""
         return list(dict.fromkeys(row.name for row in self.rows if row.direction == direction))
 
     def heartbeats_to(self, asked: str, direction: Direction) -> list[str]:
-        """The names of the heartbeats of a direction that answer a message of the other one."""
+        """Return the names of the heartbeats of a direction that answer a message of the other one."""
         return [
             row.name
             for row in self.rows
@@ -390,17 +328,17 @@ class Grammar:
         ]
 
     def nearest(self, name: str, direction: Direction) -> str | None:
-        """The known message name that `name` was probably meant to be, or None."""
+        """Return the known message name closest to `name`, None if none is close."""
         return nearest_word(name.strip(), self.names(direction))
 
 
 def unreadable(*flaws: Flaw) -> Decoded:
-    """A frame in which no message type can be made out."""
+    """Return a decoded frame whose message type is unknown."""
     return Decoded(None, {}, "{}", False, flaws)
 
 
 def nearest_word(text: str, words: Iterable[str]) -> str | None:
-    """The word that `text` was probably meant to be: the same but for case and blanks, or close to it."""
+    """Return the word that equals `text` but for case and blanks, or that is close to it."""
     folded = {word.casefold(): word for word in words}
     meant = text[:_MEANT].strip().casefold()
     if meant in folded:
@@ -410,15 +348,15 @@ def nearest_word(text: str, words: Iterable[str]) -> str | None:
 
 
 def count_of_fields(count: int) -> str:
-    """`no field`, `1 field`, `2 fields`."""
+    """Return `no field`, `1 field` or `2 fields`."""
     return "no field" if count == 0 else f"{count} field{'s' if count > 1 else ''}"
 
 
 def sender_of(direction: Direction) -> str:
-    """Who sends what goes in a direction, in words."""
+    """Return the words for the sender of a direction."""
     return "a client" if direction == "c2s" else "a server"
 
 
 def blame_of(direction: Direction) -> Blame:
-    """Who sent the bytes of a direction."""
+    """Return the sender of a direction."""
     return "client" if direction == "c2s" else "server"

@@ -1,7 +1,7 @@
-"""How a field's text can be wrong: what is put in its place to see what a program makes of it.
+"""Invalid values of fields, for test cases of `probe`.
 
-A type of field lists texts that it may refuse (`FieldType.wrong_texts`); those that it does refuse are its
-wrong values. A plug-in's types have them without a line of their own.
+A field type lists texts that it may reject (`FieldType.wrong_texts`); those that it does reject are its
+invalid values. The types of a plug-in have them without a line of their own.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 LONG = 5000
-"""A text that is too long has so many characters."""
+"""Length of a text that is too long, in characters."""
 
 NOBODY = "Kiebitz"
-"""A word that no protocol knows."""
+"""A word that occurs in no protocol."""
 
 Text = str | Callable[[Any], str]
-"""A text to be written, or how it is made of the value that stands there."""
+"""A text to write, or a function that makes it from the field's value."""
 
 
 class Wrong(NamedTuple):
-    """A way to spoil a field: its `kind` in a word, what it is in a few, and the text to be written.
+    """A way to make a field invalid: its `kind` in a word, a title, and the text to write.
 
-    One that is `odd` is worth a try where its type lets it pass, too; `allowed` says that it does: then no
-    flaw is promised. `part` is what of a field is wrong that has parts.
+    An `odd` one is worth a try even if the type accepts it, which `allowed` says: then no violation is
+    expected. `part` names the invalid part of a field that has parts.
     """
 
     kind: str
@@ -34,12 +34,11 @@ class Wrong(NamedTuple):
     part: str = ""
 
     def of(self, value: Any) -> str:
-        """The text in place of a value. Raises LookupError or ValueError where this value has nothing
-        to be spoilt so."""
+        """Return the text that replaces a value; raise LookupError or ValueError if there is none."""
         return self.text if isinstance(self.text, str) else self.text(value)
 
     def inside(self, part: str, text: Callable[[Any], str]) -> Wrong:
-        """The same in a part of a field, all of whose text is then `text`."""
+        """Return it for a part of a field, whose whole text is then `text`."""
         return self._replace(text=text, part=f"{part}.{self.part}" if self.part else part)
 
 
@@ -54,7 +53,7 @@ MARKUP = Wrong("markup", "what other formats take for markup", f'<b>&"{NOBODY}"<
 OUTSIDE_ASCII = Wrong("outside-ascii", "letters of two and of four bytes", "Größe🎲", odd=True)
 
 OF_ANY = (EMPTY, UNKNOWN, NEGATIVE, TOO_LARGE, FRACTION, TOO_LONG, CONTROL, MARKUP, OUTSIDE_ASCII)
-"""The texts for a type of which nothing is known."""
+"""Texts for a type about which nothing is known."""
 
 OF_NUMBERS = (
     EMPTY,
@@ -75,7 +74,7 @@ OF_WORDS = (
 
 
 def other_case(encode: Callable[[Any], str]) -> Wrong:
-    """Small letters for capital ones, and the other way round."""
+    """Return the way that swaps small and capital letters."""
 
     def text(value: Any) -> str:
         written = encode(value)

@@ -18,7 +18,7 @@ from kiebitz.dissectors.grammar.patching import Place
 
 CLAUSE = "RFC 8259, 4"
 
-_SHOWN = 40
+_MAX_QUOTED = 40
 """Maximum number of characters of a name in a diagnostic."""
 
 _encode = msgspec.json.Encoder().encode
@@ -49,7 +49,7 @@ def duplicate_key(text: bytes, value: Any) -> Flaw | None:
     if found is None:
         return None
     name, place = found
-    shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+    shown = name if len(name) <= _MAX_QUOTED else f"{name[:_MAX_QUOTED]}…"
     return Flaw(
         "warning",
         "malformed",

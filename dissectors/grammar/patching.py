@@ -1,5 +1,4 @@
-"""What frames with other values are made of: where two messages' fields differ, and bytes put in place of
-others."""
+"""Frames with other values: differences between two messages' fields, and replacement of bytes."""
 
 from __future__ import annotations
 
@@ -8,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Path = tuple[str | int, ...]
-"""The steps to a part of a JSON value, keys and places in lists; () is the whole."""
+"""The path of a part of a JSON value, of keys and list indexes; () is the whole."""
 
 Place = tuple[int, int]
-"""Where something stands in a frame: its first byte, and how many bytes it takes."""
+"""A place in a frame: offset and length in bytes."""
 
 
 def differences(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of the smallest values that differ between two JSON values of one shape.
+    """Yield the paths of the smallest values that differ between two JSON values of one shape.
 
-    Where an object has other keys, or a list another length, it differs as a whole.
+    An object with other keys, or a list of another length, differs as a whole.
     """
     if isinstance(before, dict) and isinstance(after, dict) and before.keys() == after.keys():
         for key in before:
@@ -31,14 +30,14 @@ def differences(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
-    """The names of the fields that differ. Raises ValueError where there are other fields."""
+    """Return the names of the fields that differ; raise ValueError if there are other fields."""
     if before.keys() != after.keys():
         raise ValueError("a field is new, or gone")
     return {name for name in before if next(differences(before[name], after[name]), None) is not None}
 
 
 def value_at(fields: Any, path: Path) -> Any:
-    """The value at a path."""
+    """Return the value at a path."""
     for step in path:
         fields = fields[step]
     return fields
@@ -51,10 +50,10 @@ def spelt_alike(
     read: Callable[[str], str],
     write: Callable[[str, str], str],
 ) -> str | None:
-    """A text in which each character is spelt as the one in its place was, with an escape or without one.
+    """Return a text with each character spelt as the one in its place was, with or without an escape.
 
-    `character` finds each in what was sent, `read` says which it is, and `write` has another one in the same
-    manner. None where the texts have not as many of them. Raises ValueError where `read` does.
+    `character` finds each character in the sent text, `read` decodes it, and `write` encodes another one
+    alike. Returns None if the texts differ in length; raises ValueError if `read` does.
     """
     spelt = character.findall(old)
     if len(spelt) != len(new):
@@ -65,7 +64,7 @@ def spelt_alike(
 
 
 def replaced(frame: bytes, pieces: Mapping[Place, bytes]) -> bytes:
-    """The frame with other bytes in these places, of which no two overlap."""
+    """Return the frame with other bytes in these places, which must not overlap."""
     parts: list[bytes] = []
     at = 0
     for (start, length), piece in sorted(pieces.items()):

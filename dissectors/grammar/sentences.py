@@ -8,7 +8,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import Handle, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, KeysOf
 from kiebitz.dissectors.model import LOST
 
 CALLED = "called"
@@ -72,10 +72,10 @@ def called(names: Any) -> Callable[[int | str], str]:
     return name_of
 
 
-def named(value: Any, handle: Handle | KeysOf | None, name_of: Callable[[int | str], Any]) -> Any:
+def named(value: Any, identifier: IdentifierKind | KeysOf | None, name_of: Callable[[int | str], Any]) -> Any:
     """Return the value of a field with names in place of its players' numbers."""
-    if isinstance(handle, KeysOf):
-        if not (handle.handle.of_player and isinstance(value, dict)):
+    if isinstance(identifier, KeysOf):
+        if not (identifier.kind.of_player and isinstance(value, dict)):
             return value
         names = [name_of(key) for key in value]
         # Two of one name stay apart.
@@ -83,10 +83,10 @@ def named(value: Any, handle: Handle | KeysOf | None, name_of: Callable[[int | s
             name if names.count(name) == 1 else f"{name} ({key})": inner
             for (key, inner), name in zip(value.items(), names, strict=True)
         }
-    if handle is None or not handle.of_player:
+    if identifier is None or not identifier.of_player:
         return value
     if isinstance(value, list):
-        return [named(part, handle, name_of) for part in value]
+        return [named(part, identifier, name_of) for part in value]
     return name_of(value) if isinstance(value, int) else value
 
 

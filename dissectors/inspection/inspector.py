@@ -331,7 +331,7 @@ class Inspector:
         server.table = dissector.table(info, self._ids, self._findings)
         context = server.table.context
         context.is_unfinished = self._is_unfinished
-        context.neighbours = neighbours = self._contexts.setdefault(dissector.protocol, [])
+        context.peers = neighbours = self._contexts.setdefault(dissector.protocol, [])
         neighbours.append(context)
         self._alteration_impact.server_recognised(
             (stream.transport, stream.server), context.info.protocol, self._tables
@@ -562,7 +562,7 @@ class Inspector:
                 conversation.habits.add(habit)
             self._report(message, flaw, data)
         if row is not None:
-            table.message(message, row, decoded.sound, data)
+            table.message(message, row, decoded.valid, data)
         elif not decoded.flaws or any(flaw.severity != "note" for flaw in decoded.flaws):
             # Skipped for what real peers tolerate.
             table.unreadable(conversation.stream, direction)
@@ -589,7 +589,7 @@ class Inspector:
             return unreadable(flaw)
         if frame.cut == "end" and ended in ("closed", "reset"):
             assert server.dissector is not None
-            return server.dissector.truncated(frame.data, direction)
+            return server.dissector.codec.truncated(frame.data, direction)
         # The capture, not the sender, omitted the rest; a gap has its own diagnostic.
         return unreadable()
 
@@ -616,7 +616,7 @@ class Inspector:
 
 def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:
     """Return True if a datagram contains a message that has led to a wrong guess before."""
-    row = dissector.decode(data, direction).row if server.disproved else None
+    row = dissector.codec.decode(data, direction).row if server.disproved else None
     return row is not None and (direction, row.name) in server.disproved
 
 

@@ -64,8 +64,8 @@ def decode_cached(memo: FrameCache, dissector: Dissector, frame: bytes, directio
     if found is None:
         found = memo.older.get(frame)
         if found is None:
-            found = dissector.decode(frame, direction)
-            if len(frame) > MAX_FRAME_SIZE or (found.row is not None and found.row.is_fresh):
+            found = dissector.codec.decode(frame, direction)
+            if len(frame) > MAX_FRAME_SIZE or (found.row is not None and found.row.is_generated):
                 return found
         if len(memo.recent) >= MAX_FRAMES or memo.room < len(frame):
             memo.older, memo.recent, memo.room = memo.recent, {}, MAX_BYTES

@@ -56,7 +56,7 @@ class ProtocolGuess:
             if len(self.streams) > _MAX_STREAMS:
                 del self.streams[next(iter(self.streams))]
         if decoded.row is not None:
-            if decoded.sound:
+            if decoded.valid:
                 self._sound += 1
                 self.names.add((direction, decoded.row.name))
             else:

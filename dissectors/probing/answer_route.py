@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing.message_reader import MessageReader, ReceivedMessage
@@ -32,7 +33,7 @@ MAX_POINTS = 6
 def side_only_answers(dissector: Dissector, plays: Direction) -> bool:
     """Return True if every message of this side, except introductions, answers one of the other side."""
     rows = [row for row in dissector.grammar.rows if row.direction == plays and row.deviation is None]
-    asked = [row for row in rows if row.name not in dissector.introductions]
+    asked = [row for row in rows if row.name not in dissector.identity.login_messages]
     return plays == "c2s" and bool(asked) and all(row.answers for row in asked)
 
 
@@ -85,7 +86,7 @@ class AnswerRoute(ScriptRoute):
         last: dict[int, RecordedLine] = {}
         for line in (step for step in script.steps if isinstance(step, RecordedLine) and step.whole):
             role = line.role.number
-            decoded = self._dissector.decode(line.data, line.direction)
+            decoded = self._dissector.codec.decode(line.data, line.direction)
             if decoded.row is None or decoded.row.heartbeat:
                 continue
             if line.direction == "s2c":
@@ -134,7 +135,7 @@ class AnswerRoute(ScriptRoute):
             return False
         if self._at_start:
             return self._early is not None and action.line in self._openings[action.line.role.number][:1]
-        return self._fits(self._dissector.decode(action.data, "c2s"))
+        return self._fits(self._dissector.codec.decode(action.data, "c2s"))
 
     def _at(self, action: SendBytes) -> InjectionPoint:
         line = action.line
@@ -193,7 +194,7 @@ class AnswerRoute(ScriptRoute):
         for message in self._readers[connection].read(data):
             if message.row.heartbeat:
                 for answer in self._dissector.grammar.heartbeats_to(message.row.name, "c2s"):
-                    replies.append(SendBytes(connection, self._dissector.encode(answer, "c2s", {})))
+                    replies.append(SendBytes(connection, self._dissector.codec.encode(answer, "c2s", {})))
             else:
                 self._compare(connection, message)
                 self._answer(connection, message)
@@ -219,7 +220,7 @@ class AnswerRoute(ScriptRoute):
         expected = self.point.expected
         if expected is None:
             return
-        recorded = self._dissector.decode(expected.data, "s2c")
+        recorded = self._dissector.codec.decode(expected.data, "s2c")
         if recorded.row is not live.row:
             return
         is_others = expected.role is not self._roles[connection]
@@ -227,30 +228,30 @@ class AnswerRoute(ScriptRoute):
         self._continued_normally = is_others or named == expected_named
 
     def _players(self, row: MessageType, fields: dict[str, Any]) -> list[str]:
-        named = self._dissector.names(row, fields)
-        return sorted(str(name) for handle, name in named if handle.of_player)
+        named = row.identifiers(fields)
+        return sorted(str(name) for identifier, name in named if identifier.of_player)
 
     def _answer(self, connection: int, live: ReceivedMessage) -> None:
         """Answer a question as in the record, with the live identifiers."""
         pairs = self._answers.get(live.row.name, [])
         role = self._roles[connection]
         own = [pair for pair in pairs if pair[1].role is role] or pairs
-        fitting = [pair for pair in pairs if self._fits(self._dissector.decode(pair[1].data, "c2s"))]
+        fitting = [pair for pair in pairs if self._fits(self._dissector.codec.decode(pair[1].data, "c2s"))]
         pairs = [pair for pair in fitting if pair[1].role is role] or fitting or own
         if not pairs:
             return
         key = (connection, live.row.name)
         turn = self._turns[key] = self._turns.get(key, -1) + 1
         question, answer = pairs[turn % len(pairs)]
-        asked = self._dissector.decode(question.data, "s2c")
-        answered = self._dissector.decode(answer.data, "c2s")
+        asked = self._dissector.codec.decode(question.data, "s2c")
+        answered = self._dissector.codec.decode(answer.data, "c2s")
         if asked.row is None or answered.row is None:
             return
         try:
             if asked.row is live.row:
                 self._bindings.take(self._dissector, live.row, asked.fields, live.fields, role.number)
             fields = self._bindings.to_live(self._dissector, answered.row, answered.fields, role.number)
-            data = self._dissector.rewrite(answer.data, "c2s", fields)
+            data = self._dissector.codec.rewrite(answer.data, "c2s", fields)
         except UNWRITABLE:
             return
         self._due.append(SendBytes(connection, data, 0, True, answer))

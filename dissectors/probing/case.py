@@ -15,7 +15,8 @@ import msgspec
 
 from kiebitz.dissectors.conformance.bots import Fields, TargetMessage
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Expectation, Situation, TargetRole
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType
 from kiebitz.dissectors.probing.actions import CaseActions
 
@@ -58,7 +59,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     def fits(self, decoded: Decoded) -> bool:
         """Return True if the case can be injected at a well-formed recorded message."""
-        if not decoded.sound or decoded.row is None:
+        if not decoded.valid or decoded.row is None:
             return False
         if self.of is None:
             return True
@@ -74,7 +75,9 @@ class Case(msgspec.Struct, frozen=True, eq=False):
         def fits(fields: Fields) -> bool:
             # The other side may have a message of this name, too.
             with suppress(*UNWRITABLE):
-                return self.fits(dissector.decode(dissector.encode(name, direction, fields), direction))
+                return self.fits(
+                    dissector.codec.decode(dissector.codec.encode(name, direction, fields), direction)
+                )
             return False
 
         return TargetMessage(name, fits)

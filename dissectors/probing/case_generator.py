@@ -39,7 +39,7 @@ def generate_cases(dissector: Dissector, role: TargetRole) -> tuple[Case, ...]:
 
 def cases_by_rule(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
     """Return, for each rule of a protocol's table, the cases that break it or why there are none."""
-    reactions = dissector.reactions
+    reactions = dissector.conformance.expectations
     cases = [case.name for role in ROLES for case in generate_cases(dissector, role)]
     found: dict[str, tuple[str, ...] | str] = {}
     for rule in dissector.grammar.rules:
@@ -65,7 +65,7 @@ class _CaseGenerator:
         self._mutator = Mutator(dissector, self._direction)
         self._rows = [row for row in dissector.grammar.rows if row.direction == self._direction]
         self._transport: Transport = dissector.transport
-        self._reactions = dissector.reactions
+        self._reactions = dissector.conformance.expectations
         # A field that every message has, such as the version, belongs to no message in particular.
         first = self._rows[0].fields if len(self._rows) > 1 else ()
         self._common_fields = [each for each in first if all(each in row.fields for row in self._rows)]
@@ -166,7 +166,7 @@ class _CaseGenerator:
     def _delivery_cases(self, row: MessageType, label: str) -> Iterator[Case]:
         for form in delivery_variants_of(row, self._dissector, self._role):
             yield self._message_case(row, f"{label}/{form.kind}", form.sentence, form.make, form)
-        if row.name not in self._dissector.introductions:
+        if row.name not in self._dissector.identity.login_messages:
             sentence = "before any other message"
             yield self._message_case(row, f"{label}/first", sentence, actions.send_whole, at_start=True)
 
@@ -229,7 +229,7 @@ class _CaseGenerator:
                 name = f"{around}{to_case_name(wrong.part)}/{wrong.kind}"
             yield case(name, wrong.title, partial(mutator.replace_text, of, wrong))
         # No client is redirected to a server other than the configured one.
-        for handle in dict.fromkeys(each for each in of.type.handles() if not each.of_server):
+        for handle in dict.fromkeys(each for each in of.type.identifiers() if not each.of_server):
             for is_others in (True, False) if not out_of_range else (True,):
                 whose = "others" if is_others else "nobodys"
                 sentence = f"another's {handle.title}" if is_others else f"an unknown {handle.title}"

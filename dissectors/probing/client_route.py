@@ -93,7 +93,7 @@ class ClientRoute(SimulatedRoute):
         if target_message is None or self._has_acted:
             return None
         # The other bots are to join as regular players do.
-        is_for_all = target_message.name not in self._dissector.introductions
+        is_for_all = target_message.name not in self._dissector.identity.login_messages
         return target_message if is_for_all or seat is self._seats[-1] else None
 
     def _may_connect(self) -> bool:
@@ -156,7 +156,7 @@ class ClientRoute(SimulatedRoute):
         needs_all = (
             target_message is None
             or target_message.name is None
-            or target_message.name in self._dissector.introductions
+            or target_message.name in self._dissector.identity.login_messages
         )
         here = sum(seat.connection is not None for seat in self._seats)
         return here >= (len(self._seats) if needs_all else min(2, len(self._seats)))

@@ -62,7 +62,7 @@ def delivery_variants_of(
     """Return the delivery variants of a message sent to a program of a role."""
     forms = [DeliveryVariant("whole", "as it is", actions.send_whole, harmless=True)]
     forms += _STREAM_VARIANTS if dissector.transport == "tcp" else _DATAGRAM_VARIANTS
-    patience = dissector.patience.get(row.name)
+    patience = dissector.conformance.timeouts.get(row.name)
     if row.answers and dissector.transport == "tcp":
         forms.append(DeliveryVariant("never", "it is not sent", actions.send_nothing))
     if row.answers and patience is not None:

@@ -34,8 +34,8 @@ class MessageReader:
         self._received += len(data)
         found = []
         for frame in frames:
-            decoded = self._dissector.decode(frame.data, self._direction)
-            if decoded.row is not None and decoded.sound:
+            decoded = self._dissector.codec.decode(frame.data, self._direction)
+            if decoded.row is not None and decoded.valid:
                 found.append(ReceivedMessage(frame.data, decoded.row, decoded.fields))
         return found
 

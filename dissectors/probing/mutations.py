@@ -11,8 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 from kiebitz.dissectors.conformance.expectations import NotApplicable, RuleViolation, Situation, Spelling
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Handle, MessageType, Mismatch, to_json
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, to_json
 from kiebitz.dissectors.grammar.invalid_values import NOBODY, Wrong
 from kiebitz.dissectors.grammar.patching import Place, replaced
 from kiebitz.dissectors.model import Direction
@@ -72,22 +74,24 @@ class Mutator:
         middle = span[0] + (span[1] + 1) // 2
         return self._checked(frame, frame[:middle] + _LATIN_1_BYTE + frame[middle:], must_be_flawed=False)
 
-    def replace_identifier(self, field: Field, handle: Handle, is_others: bool, at: Situation) -> bytes:
+    def replace_identifier(
+        self, field: Field, identifier: IdentifierKind, is_others: bool, at: Situation
+    ) -> bytes:
         """Replace an identifier by another player's, or by one that does not exist. Raises NotApplicable."""
         frame, decoded, row = self._with_field(field, at.frame)
-        known = at.others.get(handle, ())
+        known = at.others.get(identifier, ())
 
-        def renamed(named: Handle, value: Any) -> Any:
-            if named is not handle:
+        def renamed(named: IdentifierKind, value: Any) -> Any:
+            if named is not identifier:
                 return value
             if not is_others:
                 return _unused_identifier(value)
             return next((other for other in known if other != value and type(other) is type(value)), value)
 
         before = {field.name: decoded.fields[field.name]}
-        after = self._dissector.renamed(row, before, renamed)
+        after = row.renamed(before, renamed)
         if to_json(before) == to_json(after):
-            raise NotApplicable(f"no other {handle.title} is known")
+            raise NotApplicable(f"no other {identifier.title} is known")
         return self._rewritten(frame, {**decoded.fields, **after})
 
     # Messages.
@@ -102,7 +106,7 @@ class Mutator:
         if breach.sends is None:
             return self._rewritten(at.frame, fields)
         try:
-            return self._dissector.encode(breach.sends, self._direction, fields)
+            return self._dissector.codec.encode(breach.sends, self._direction, fields)
         except UNWRITABLE as error:
             raise NotApplicable(f"such a message cannot be encoded: {error}") from error
 
@@ -122,11 +126,11 @@ class Mutator:
                 if field.name in known or not field.optional
             }
             try:
-                mutated = self._dissector.encode(row.name, row.direction, fields)
+                mutated = self._dissector.codec.encode(row.name, row.direction, fields)
             except UNWRITABLE:
                 continue
-            again = self._dissector.decode(mutated, self._direction)
-            if again.row is row and again.sound:
+            again = self._dissector.codec.decode(mutated, self._direction)
+            if again.row is row and again.valid:
                 return mutated
         raise NotApplicable("it cannot be converted to this dialect")
 
@@ -134,8 +138,8 @@ class Mutator:
         """Return the same message in another spelling with the same content. Raises NotApplicable."""
         decoded, _ = self._read(frame)
         mutated = spelling.frame(frame)
-        again = self._dissector.decode(mutated, self._direction)
-        if mutated == frame or again.fields_json != decoded.fields_json or not again.sound:
+        again = self._dissector.codec.decode(mutated, self._direction)
+        if mutated == frame or again.fields_json != decoded.fields_json or not again.valid:
             raise NotApplicable("nothing in it would be spelt differently")
         return mutated
 
@@ -156,7 +160,7 @@ class Mutator:
         """Replace the message's name by one that no message has. Raises NotApplicable."""
         _, row = self._read(frame)
         mutated = frame.replace(row.name.encode(), NOBODY.upper().encode())
-        if self._dissector.decode(mutated, self._direction).row is not None:
+        if self._dissector.codec.decode(mutated, self._direction).row is not None:
             raise NotApplicable("its name does not occur literally in its bytes")
         return self._checked(frame, mutated, must_be_flawed=False)
 
@@ -177,34 +181,34 @@ class Mutator:
         for made_up in (*words[:1], NOBODY, 1, True):
             with suppress(NotApplicable, *UNWRITABLE):
                 fields = {**decoded.fields, field.name: made_up}
-                mutated = self._dissector.encode(row.name, self._direction, fields)
+                mutated = self._dissector.codec.encode(row.name, self._direction, fields)
                 again, _ = self._read(mutated)
                 if again.row is row and field.name in again.fields:
                     return mutated, again, row
         raise NotApplicable(f"it has no {field.name}")
 
     def _read(self, frame: bytes) -> tuple[Decoded, MessageType]:
-        decoded = self._dissector.decode(frame, self._direction)
-        if decoded.row is None or not decoded.sound:
+        decoded = self._dissector.codec.decode(frame, self._direction)
+        if decoded.row is None or not decoded.valid:
             raise NotApplicable("the message is invalid before any change")
         return decoded, decoded.row
 
     def _rewritten(self, frame: bytes, fields: Mapping[str, Any]) -> bytes:
         try:
-            mutated = self._dissector.rewrite(frame, self._direction, fields)
+            mutated = self._dissector.codec.rewrite(frame, self._direction, fields)
         except UNWRITABLE as error:
             raise NotApplicable(f"such a message cannot be encoded: {error}") from error
         return self._checked(frame, mutated, must_be_flawed=False)
 
     def _checked(self, frame: bytes, mutated: bytes, must_be_flawed: bool) -> bytes:
         """Return a mutated frame whose content differs or is less valid, else raise NotApplicable."""
-        before, after = (self._dissector.decode(each, self._direction) for each in (frame, mutated))
+        before, after = (self._dissector.codec.decode(each, self._direction) for each in (frame, mutated))
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not before.row and after.row is not None and after.row.deviation is not None
-        if must_be_flawed and after.sound and not is_dialect:
+        if must_be_flawed and after.valid and not is_dialect:
             raise NotApplicable("it is still valid")
         says_the_same = after.row is before.row and after.fields_json == before.fields_json
-        if says_the_same and after.sound and _codes(after) <= _codes(before):
+        if says_the_same and after.valid and _codes(after) <= _codes(before):
             raise NotApplicable("its content is unchanged")
         return mutated
 

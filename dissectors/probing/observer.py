@@ -13,8 +13,9 @@ from typing import Any
 from kiebitz.dissectors.conformance.expectations import Situation
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.framing import Frame, Framer
-from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Handle
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Item, Stream
 from kiebitz.dissectors.probing.routes import InjectionPoint
 from kiebitz.dissectors.probing.verdict import ProgramMessage
@@ -33,7 +34,7 @@ class Observer:
         self._streams: dict[int, Stream] = {}
         self._names: dict[int, str] = {}
         """The client's own name, by stream."""
-        self._identifiers: dict[int, dict[Handle, dict[Any, None]]] = {}
+        self._identifiers: dict[int, dict[IdentifierKind, dict[Any, None]]] = {}
         """Identifiers in the messages, by stream."""
         self._tables: dict[int, str] = {}
         self._states: dict[str, State] = {}
@@ -75,14 +76,14 @@ class Observer:
         return self._framers[key]
 
     def _read(self, stream: int, direction: Direction, frame: Frame) -> None:
-        decoded = self._dissector.decode(frame.data, direction)
+        decoded = self._dissector.codec.decode(frame.data, direction)
         row = decoded.row
-        if row is not None and decoded.sound:
+        if row is not None and decoded.valid:
             identifiers = self._identifiers.setdefault(stream, {})
-            for handle, value in self._dissector.names(row, decoded.fields):
+            for handle, value in row.identifiers(decoded.fields):
                 if value is not None:
                     identifiers.setdefault(handle, {})[value] = None
-            called = self._dissector.introduced(row.name, direction, decoded.fields)
+            called = self._dissector.identity.introduced(row.name, direction, decoded.fields)
             if called is not None:
                 self._names.setdefault(stream, called)
         if (
@@ -103,7 +104,7 @@ class Observer:
 
     def situation(self, point: InjectionPoint) -> Situation:
         """Return what a case may need at an injection point."""
-        others: dict[Handle, list[Any]] = {}
+        others: dict[IdentifierKind, list[Any]] = {}
         for stream, handles in self._identifiers.items():
             if stream == point.connection:
                 continue
@@ -134,5 +135,5 @@ class Observer:
 
     def decode(self, data: bytes) -> ProgramMessage:
         """Decode a message of the target."""
-        decoded = self._dissector.decode(data, self._target_direction)
+        decoded = self._dissector.codec.decode(data, self._target_direction)
         return ProgramMessage(UNREADABLE if decoded.row is None else decoded.row.name, decoded.fields)

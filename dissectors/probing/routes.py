@@ -212,7 +212,7 @@ class RecordedRoute(ScriptRoute):
                 here.discard(number)
             elif step.direction == self._plays and step.whole and not self._is_heartbeat(step):
                 point = begun.setdefault(number, (step.number, len(here) > 1))
-                if not fits(self._dissectors[step.role.protocol].decode(step.data, step.direction)):
+                if not fits(self._dissectors[step.role.protocol].codec.decode(step.data, step.direction)):
                     continue
                 if not self._at_start:
                     found.append((step.number, len(here) > 1))

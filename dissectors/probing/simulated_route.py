@@ -15,7 +15,8 @@ import msgspec
 
 from kiebitz.dissectors.conformance import bots as play
 from kiebitz.dissectors.conformance.bots import TargetMessage
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.probing.baseline import Baseline
@@ -194,12 +195,12 @@ class SimulatedRoute(Route):
         if target_message is None or self._has_acted or not target_message.matches(message):
             return False
         # Messages before a game are no injection points of a case that fits any message.
-        return target_message.name is not None or message.name not in self._dissector.introductions
+        return target_message.name is not None or message.name not in self._dissector.identity.login_messages
 
     def _point_at(self, sent: SendBytes, upcoming: play.BotAction | None, role: StreamRole) -> InjectionPoint:
         """Return a message's injection point; `upcoming` is sent after it without waiting for the target."""
         self._held = sent
-        self._row = self._dissector.decode(sent.data, self._plays).row
+        self._row = self._dissector.codec.decode(sent.data, self._plays).row
         following = self._encode(upcoming) if isinstance(upcoming, play.SendMessage) else None
         self._skipped = upcoming if following is not None else None
         waits = following is None
@@ -266,7 +267,7 @@ class SimulatedRoute(Route):
                 continue
             self._heard_at = self._clock()
             called = self._player_name(connection)
-            named = [name for handle, name in self._dissector.names(row, message.fields) if handle.of_player]
+            named = [name for handle, name in row.identifiers(message.fields) if handle.of_player]
             if self._has_acted:
                 if self._goes_on(row, called in named):
                     self._answered.add(connection)

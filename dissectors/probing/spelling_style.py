@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from kiebitz.dissectors.conformance.expectations import NotApplicable, Spelling
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing.actions import line_end_of, swap_line_ends
 from kiebitz.dissectors.probing.message_reader import ReceivedMessage
@@ -36,8 +37,8 @@ class SpellingStyle:
             return
         self._heard[row.name] += 1
         with suppress(*UNWRITABLE):
-            plain = self._dissector.encode(row.name, row.direction, message.fields)
-            for spelling in self._dissector.reactions.spellings:
+            plain = self._dissector.codec.encode(row.name, row.direction, message.fields)
+            for spelling in self._dissector.conformance.expectations.spellings:
                 if spelling.level == "open" and spelling.frame(plain) != plain:
                     # A message that is already in this spelling does not change.
                     self._is_used[spelling.word] = spelling.frame(frame) == frame
@@ -47,8 +48,8 @@ class SpellingStyle:
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
         """Encode a message as this target would. Raises ValueError if no row has these fields."""
-        frame = self._dissector.encode(name, direction, fields)
-        for spelling in self._dissector.reactions.spellings:
+        frame = self._dissector.codec.encode(name, direction, fields)
+        for spelling in self._dissector.conformance.expectations.spellings:
             if self._is_used.get(spelling.word):
                 frame = self._respell(spelling, frame, direction)
         return swap_line_ends(frame) if self._has_other_ends else frame
@@ -57,7 +58,7 @@ class SpellingStyle:
         """Return the frame in a spelling, or unchanged if that would alter its content."""
         with suppress(*UNWRITABLE):
             written = spelling.frame(frame)
-            before, after = (self._dissector.decode(each, direction) for each in (frame, written))
-            if after.sound and after.fields_json == before.fields_json and after.row is before.row:
+            before, after = (self._dissector.codec.decode(each, direction) for each in (frame, written))
+            if after.valid and after.fields_json == before.fields_json and after.row is before.row:
                 return written
         return frame

@@ -13,14 +13,15 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import Handle, MessageType
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.grammar import MessageType
 
 Fields = Mapping[str, Any]
 
-_Scope = tuple[Handle, int | None]
+_Scope = tuple[IdentifierKind, int | None]
 """A kind of identifier, and the stream that it belongs to if it is valid in one stream only."""
 
-_Found = dict[tuple[Handle, Any], Any]
+_Found = dict[tuple[IdentifierKind, Any], Any]
 """The live identifiers that recorded ones can be bound to."""
 
 
@@ -67,14 +68,14 @@ class Bindings:
     def to_live(self, dissector: Dissector, row: MessageType, fields: Fields, role: int) -> dict[str, Any]:
         """Return a recorded message's fields with the live identifiers; an unbound one is bound to itself."""
 
-        def rename(handle: Handle, name: Any) -> Any:
-            pairs = self._of(handle, role)
+        def rename(identifier: IdentifierKind, name: Any) -> Any:
+            pairs = self._of(identifier, role)
             if name not in pairs.live:
-                is_moved = handle.of_server and name in self._servers
+                is_moved = identifier.of_server and name in self._servers
                 pairs.bind(name, self._servers[name] if is_moved else pairs.free_for(name))
             return pairs.live[name]
 
-        return dissector.renamed(row, fields, rename)
+        return row.renamed(fields, rename)
 
     def expected(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
@@ -116,11 +117,11 @@ class Bindings:
     ) -> dict[str, Any]:
         """Return a recorded message's fields with these identifiers, and else with the bound ones."""
 
-        def rename(handle: Handle, name: Any) -> Any:
-            bound = self._of(handle, role).live.get(name, name)
-            return found.get((handle, name), bound)
+        def rename(identifier: IdentifierKind, name: Any) -> Any:
+            bound = self._of(identifier, role).live.get(name, name)
+            return found.get((identifier, name), bound)
 
-        return dissector.renamed(row, recorded, rename)
+        return row.renamed(recorded, rename)
 
     def _unbound(
         self, dissector: Dissector, row: MessageType, recorded: Fields, live: Fields, role: int
@@ -130,30 +131,30 @@ class Bindings:
         An identifier that the server generates in this very message is bound again, whatever it was bound to.
         One that is valid in one stream only comes from the server: a client's message never binds it.
         """
-        fresh = {field.name for field in row.fields if field.fresh}
+        fresh = {field.name for field in row.fields if field.generated}
         found: _Found = {}
-        taken: set[tuple[Handle, Any]] = set()
+        taken: set[tuple[IdentifierKind, Any]] = set()
         for field in (name for name in recorded if name in live):
-            ones = dissector.names(row, {field: recorded[field]})
-            others = dissector.names(row, {field: live[field]})
+            ones = row.identifiers({field: recorded[field]})
+            others = row.identifiers({field: live[field]})
             if len(ones) != len(others):
                 continue
             for one, other in zip(ones, others, strict=True):
-                (handle, name), (other_handle, other_name) = one, other
-                if handle != other_handle or (handle.per_stream and row.direction == "c2s"):
+                (identifier, name), (other_handle, other_name) = one, other
+                if identifier != other_handle or (identifier.per_stream and row.direction == "c2s"):
                     continue
-                free = field in fresh or self._of(handle, role).may_bind(name, other_name)
+                free = field in fresh or self._of(identifier, role).may_bind(name, other_name)
                 if free and one not in found and other not in taken:
                     found[one] = other_name
                     taken.add(other)
         return found
 
     def _bind(self, found: _Found, role: int) -> None:
-        for (handle, name), live in found.items():
-            self._of(handle, role).bind(name, live)
+        for (identifier, name), live in found.items():
+            self._of(identifier, role).bind(name, live)
 
-    def _of(self, handle: Handle, role: int | None) -> _Pairs:
-        scope = (handle, role if handle.per_stream else None)
+    def _of(self, identifier: IdentifierKind, role: int | None) -> _Pairs:
+        scope = (identifier, role if identifier.per_stream else None)
         pairs = self._pairs.get(scope)
         if pairs is None:
             pairs = self._pairs[scope] = _Pairs()

@@ -152,7 +152,7 @@ class ExpectedLines:
         if describe.row is None or live.row is None:
             # Of an overlong frame only the beginning is kept.
             return len(line.data) == message.length and line.data.startswith(message.data)
-        if describe.row is not live.row or describe.sound != live.sound:
+        if describe.row is not live.row or describe.valid != live.valid:
             return False
         match = self._bindings.fits if may_rename else self._bindings.is_same
         return match(self.dissector, live.row, describe.fields, live.fields, self.role.number)
@@ -165,6 +165,6 @@ class ExpectedLines:
         found = self._decoded.get(line.number)
         if found is None:
             is_read = line.name != UNREADABLE
-            found = self.dissector.decode(line.data, line.direction) if is_read else unreadable()
+            found = self.dissector.codec.decode(line.data, line.direction) if is_read else unreadable()
             self._decoded[line.number] = found
         return found

@@ -23,18 +23,18 @@ def names_of_roles(script: Script, dissectors: Mapping[str, Dissector]) -> dict[
         introduces = step.direction == "c2s" and introduced.get(number, step.name) == step.name
         dissector = dissectors[step.role.protocol]
         rows = dissector.grammar.rows_named(step.direction, step.name)
-        if not introduces and not any(row.is_fresh for row in rows):
+        if not introduces and not any(row.is_generated for row in rows):
             continue
-        decoded = dissector.decode(step.data, step.direction)
+        decoded = dissector.codec.decode(step.data, step.direction)
         if decoded.row is None:
             continue
-        fresh = {field.name for field in decoded.row.fields if field.fresh}
+        fresh = {field.name for field in decoded.row.fields if field.generated}
         fields = (
             decoded.fields
             if introduces
             else {name: decoded.fields[name] for name in fresh & decoded.fields.keys()}
         )
-        named = dissector.names(decoded.row, fields)
+        named = decoded.row.identifiers(fields)
         # An identifier that is valid in one conversation only, such as a token, is no player's name.
         found = {str(name) for handle, name in named if not handle.per_stream}
         if found and introduces:

@@ -226,11 +226,11 @@ class ReplayPeer:
         """Return a line with the live identifiers; an identifier that is not bound yet is bound to itself."""
         progress = self._progress[line.role.number]
         dissector = progress.expected_lines.dissector
-        decoded = dissector.decode(line.data, line.direction)
+        decoded = dissector.codec.decode(line.data, line.direction)
         if decoded.row is None or not line.whole:
             return line.data
         fields = self._bindings.to_live(dissector, decoded.row, decoded.fields, progress.role.number)
-        return dissector.rewrite(line.data, line.direction, fields)
+        return dissector.codec.rewrite(line.data, line.direction, fields)
 
     def awaits(self, line: RecordedLine) -> bool:
         """Return True if a line of the peer has not arrived yet."""
@@ -337,7 +337,9 @@ class ReplayPeer:
             message = LiveMessage(decoded, frame.data, frame.offset, frame.size)
             if decoded.row is not None and decoded.row.heartbeat:
                 for answer in talk.dissector.grammar.heartbeats_to(decoded.row.name, self._plays):
-                    replies.append(SendBytes(connection, talk.dissector.encode(answer, self._plays, {})))
+                    replies.append(
+                        SendBytes(connection, talk.dissector.codec.encode(answer, self._plays, {}))
+                    )
                 continue
             progress = talk.progress or self._choose(connection, message)
             # A client beyond those of the record is ignored.
@@ -349,9 +351,11 @@ class ReplayPeer:
 
     def _decode(self, talk: _LiveConnection, frame: Frame) -> Decoded:
         if frame.cut is None:
-            return talk.dissector.decode(frame.data, self._input_direction)
+            return talk.dissector.codec.decode(frame.data, self._input_direction)
         return (
-            talk.dissector.truncated(frame.data, self._input_direction) if frame.cut == "end" else _TOO_LONG
+            talk.dissector.codec.truncated(frame.data, self._input_direction)
+            if frame.cut == "end"
+            else _TOO_LONG
         )
 
     def _choose(self, connection: int, message: LiveMessage) -> _RoleProgress | None:

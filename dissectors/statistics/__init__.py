@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-MOST_WAITING = 1024
+MAX_WAITING = 1024
 """A reader remembers no more players or games at a time: a peer can make up any number of them."""
 
 COUNT = "count"
@@ -124,20 +124,20 @@ def actions(**columns: str) -> Callable[[], Read]:
 
 def general(dissector: Dissector) -> Iterator[Statistic]:
     """The rows that follow from what a protocol says anyway: who has how much, and whose turn it is."""
-    unit = dissector.counts
+    unit = dissector.presentation.counts
     yield Course(
         key="course",
         title=f"{unit[:1].upper()}{unit[1:]} over time",
         unit=unit,
         reads=lambda: _Scores(dissector),
     )
-    if dissector.turn in dissector.grammar.events:
+    if dissector.presentation.turn in dissector.grammar.events:
         yield Durations(key="move-times", title="Time for a move", reads=lambda: _Moves(dissector))
 
 
 def statistics_of(dissector: Dissector) -> tuple[Statistic, ...]:
     """All rows of a protocol, its own first."""
-    return (*dissector.statistics, *general(dissector))
+    return (*dissector.presentation.statistics, *general(dissector))
 
 
 class _Scores:
@@ -149,7 +149,7 @@ class _Scores:
 
     def __call__(self, event: Event, state: State) -> Iterable[Sample]:
         if event.changes:
-            for name, score in self._dissector.scores(state).items():
+            for name, score in self._dissector.presentation.scores(state).items():
                 if self._known.get(name) != score:
                     remember(self._known, name, score)
                     yield Sample(name, amount=score)
@@ -167,13 +167,15 @@ class _Moves:
             return
         key = (event.game_id, event.actor)
         kind = self._dissector.grammar.events[event.kind]
-        if event.kind == self._dissector.turn:
+        if event.kind == self._dissector.presentation.turn:
             self._since.setdefault(key, event.ts_ns)
             bound(self._since)
         elif kind.ending is not None:
             self._since.pop(key, None)
-        elif not kind.spoken and (since := self._since.pop(key, None)) is not None:
-            yield Sample(self._dissector.called(event.actor, state), amount=event.ts_ns - since)
+        elif not kind.directed and (since := self._since.pop(key, None)) is not None:
+            yield Sample(
+                self._dissector.presentation.display_name(event.actor, state), amount=event.ts_ns - since
+            )
 
 
 def remember(memory: dict[Key, Value], key: Key, value: Value) -> None:
@@ -184,5 +186,5 @@ def remember(memory: dict[Key, Value], key: Key, value: Value) -> None:
 
 def bound(memory: dict[Key, Value]) -> None:
     """Let the oldest go where there is too much in a reader's memory."""
-    if len(memory) > MOST_WAITING:
+    if len(memory) > MAX_WAITING:
         del memory[next(iter(memory))]

@@ -150,7 +150,7 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Li
         *head, direction, client, player, server, name, offset, length, game, event = row
         fields = msgspec.json.decode(told, type=dict[str, Any])
         dissector = dissector_of(protocol)
-        gloss = None if dissector is None else dissector.gloss(name, direction, fields)
+        gloss = None if dissector is None else dissector.presentation.gloss(name, direction, fields)
         known = [FlawOfMessage(**flaw) for flaw in flaws or ()]
         said = [name, gloss, fields, offset, length, game, event]
         message = ListedMessage(*[*head, direction, client, player, server, *said, None, known, sent])

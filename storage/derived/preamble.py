@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, to_json
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.timeline import Timeline, increasing
@@ -69,11 +70,11 @@ def _naming(timeline: Timeline, last: int) -> Iterator[tuple[int, int, str, bool
         if dissector is None or name not in naming:
             continue
         said = msgspec.json.decode(fields)
-        row = dissector.row_of(name, direction, said)
+        row = dissector.grammar.row_of(name, direction, said)
         if row is None:
             continue
         try:
-            named = dissector.names(row, said)
+            named = row.identifiers(said)
         except UNWRITABLE:
             # A field of another type than its own names nothing.
             continue
@@ -89,6 +90,6 @@ def _with_names(protocol: str) -> tuple[Dissector, frozenset[str]] | None:
     naming = frozenset(
         row.name
         for row in dissector.grammar.rows
-        if any(handle.per_stream for field in row.fields for handle in field.type.handles())
+        if any(handle.per_stream for field in row.fields for handle in field.type.identifiers())
     )
     return (dissector, naming) if naming else None

@@ -7,7 +7,7 @@ player has does not matter; of those that are nobody's the number does.
 from __future__ import annotations
 
 from kiebitz.dissectors.diff.players import Match
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.matching import shared_numbers
@@ -55,11 +55,11 @@ def _by_player(side: Side, table: TableSide) -> tuple[_Streams, list[int]]:
         (side.timeline.session.id, table.row.id),
     )
     dissector = dissector_of(table.row.protocol)
-    handle = dissector.grammar.data_handles.get("actor") if dissector is not None else None
+    handle = dissector.grammar.data_identifiers.get("actor") if dissector is not None else None
     found: _Streams = {}
     spoken: set[int] = set()
     for stream, actor in acting:
-        who = table.reader.cast.find(handle, actor) if isinstance(handle, Handle) else None
+        who = table.reader.cast.find(handle, actor) if isinstance(handle, IdentifierKind) else None
         if who is not None:
             found.setdefault(who, []).append(stream)
             spoken.add(stream)

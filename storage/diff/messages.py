@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.dissectors.diff.players import Cast, Match
-from kiebitz.dissectors.grammar.grammar import Handle, to_json
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff.loader import Side, TableSide
@@ -151,14 +152,14 @@ class _MessageReader:
             return fields
         try:
             decoded: dict[str, Any] = msgspec.json.decode(fields)
-            row = self._dissector.row_of(name, direction, decoded)
+            row = self._dissector.grammar.row_of(name, direction, decoded)
             if row is None:
                 return fields
-            return None if row.heartbeat else to_json(self._dissector.renamed(row, decoded, self._rename))
+            return None if row.heartbeat else to_json(row.renamed(decoded, self._rename))
         except RecursionError:
             return fields
 
-    def _rename(self, handle: Handle, value: Any) -> Any:
+    def _rename(self, handle: IdentifierKind, value: Any) -> Any:
         """A player by the number that both sessions share; of all else only what sort of thing it is."""
         if not handle.of_player:
             return {"": handle.title}

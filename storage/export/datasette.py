@@ -125,7 +125,7 @@ def metadata(timeline: Timeline) -> dict[str, Any]:
         raise StorageError("datasette asks a database: read the capture into one with kiebitz import first")
     spoken = connection.execute("SELECT DISTINCT protocol FROM tables ORDER BY protocol")
     dissectors = filter(None, (dissector_of(protocol) for (protocol,) in spoken))
-    queries = [*QUERIES, *(query for dissector in dissectors for query in dissector.queries)]
+    queries = [*QUERIES, *(query for dissector in dissectors for query in dissector.presentation.queries)]
     return {
         "title": "Recorded games",
         "source": "Kiebitz",

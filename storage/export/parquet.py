@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import parquet
 
-from kiebitz.dissectors.dissector import UNWRITABLE
 from kiebitz.dissectors.escaping import encodable
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.derived.selection import Selection
@@ -136,15 +136,15 @@ def _place_in_message(row: MessageRow) -> Place:
             return False
         direction: Direction = "c2s" if row.direction == "c2s" else "s2c"
         fields = json.loads(row.fields)
-        message = dissector.row_of(row.name, direction, fields)
+        message = dissector.grammar.row_of(row.name, direction, fields)
         if message is None:
             return False
         with suppress(*UNWRITABLE):
-            renamed = dissector.renamed(message, fields, lambda _, name: f"another than {name}")[path[0]]
+            renamed = message.renamed(fields, lambda _, name: f"another than {name}")[path[0]]
             return isinstance(renamed, dict) and renamed.keys() != value.keys()
         return False
 
-    return Place(has_open_keys, dissector.grammar.mixed if dissector is not None else ())
+    return Place(has_open_keys, dissector.grammar.variable_shape if dissector is not None else ())
 
 
 def _place_in_event(protocol: str) -> Place:
@@ -152,5 +152,5 @@ def _place_in_event(protocol: str) -> Place:
     dissector = dissector_of(protocol)
     if dissector is None:
         return Place(lambda path, value: False, ())
-    handles = dissector.grammar.data_handles
-    return Place(lambda path, value: bool(path) and path[-1] in handles, dissector.grammar.mixed)
+    handles = dissector.grammar.data_identifiers
+    return Place(lambda path, value: bool(path) and path[-1] in handles, dissector.grammar.variable_shape)

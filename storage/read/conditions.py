@@ -28,7 +28,7 @@ def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
             continue
         fields = messages[grammar.protocol] = {}
         for row in grammar.rows:
-            fields.setdefault(row.name, {}).update({field.name: field.gloss for field in row.fields})
+            fields.setdefault(row.name, {}).update({field.name: field.description for field in row.fields})
         events[grammar.protocol] = {kind: event.fields for kind, event in grammar.events.items()}
     return FieldCatalog(messages, events)
 

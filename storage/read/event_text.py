@@ -26,7 +26,7 @@ def describe(protocol: str, event: Event) -> str:
         raise StorageError(
             f"this Kiebitz knows no {protocol} event {event.kind}: make it anew with kiebitz redissect"
         )
-    return dissector.describe(event)
+    return dissector.presentation.describe(event)
 
 
 def sentence(protocol: str, kind: str, data: dict[str, Any]) -> str:

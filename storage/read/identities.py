@@ -44,7 +44,7 @@ class RecordedIdentities(Identities):
             (kind.kind, name): kind
             for dissector in self._dissectors()
             for kind in dissector.grammar.events.values()
-            for name in kind.own
+            for name in kind.reported_by
         }
         if not kinds:
             return
@@ -62,7 +62,7 @@ class RecordedIdentities(Identities):
         )
         for kind, name, event, ts_ns, table, stream, actor in rows.fetchall():
             found = kinds[kind, name]
-            yield Evidence(event, ts_ns, table, actor, stream, None, found.introduces, found.restores)
+            yield Evidence(event, ts_ns, table, actor, stream, None, found.identifies, found.restores)
 
     def _read_renamings(self) -> Iterator[Evidence]:
         kinds = {

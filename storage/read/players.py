@@ -30,7 +30,9 @@ def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
     dissectors = {
         protocol: dissector for protocol in {*protocols.values()} if (dissector := dissector_of(protocol))
     }
-    introductions = sorted({name for dissector in dissectors.values() for name in dissector.introductions})
+    introductions = sorted(
+        {name for dissector in dissectors.values() for name in dissector.identity.login_messages}
+    )
     # The plus keeps SQLite from reading all from there on.
     marks = ", ".join("?" * len(introductions))
     rows = timeline.connection.execute(
@@ -41,7 +43,7 @@ def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
     for _, stream, name, fields in increasing(rows):
         dissector = dissectors.get(protocols.get(stream, ""))
         if dissector is not None:
-            called = dissector.introduced(name, "c2s", msgspec.json.decode(fields))
+            called = dissector.identity.introduced(name, "c2s", msgspec.json.decode(fields))
             if called is not None:
                 names[stream] = called
     return names

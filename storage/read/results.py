@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.sentences import named
 from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.registry import dissector_of
@@ -17,7 +17,7 @@ def named_result(timeline: Timeline, game: Game) -> dict[str, Any] | None:
     dissector = dissector_of(game.protocol)
     if not result or dissector is None:
         return result
-    handles: Handles = {**dissector.grammar.state_handles, **dissector.grammar.data_handles}
+    handles: IdentifierKinds = {**dissector.grammar.state_identifiers, **dissector.grammar.data_identifiers}
     # Most games tell of players by name, and need no state.
     if not any(_has_number(value, handles.get(key)) for key, value in result.items()):
         return result
@@ -34,9 +34,9 @@ def named_result(timeline: Timeline, game: Game) -> dict[str, Any] | None:
     return {key: named(value, handles.get(key), name_of) for key, value in result.items()}
 
 
-def _has_number(value: Any, handle: Handle | KeysOf | None) -> bool:
+def _has_number(value: Any, handle: IdentifierKind | KeysOf | None) -> bool:
     if isinstance(handle, KeysOf):
-        return handle.handle.of_player and isinstance(value, dict) and any(map(str.isdecimal, value))
+        return handle.kind.of_player and isinstance(value, dict) and any(map(str.isdecimal, value))
     parts = value if isinstance(value, list) else [value]
     return handle is not None and handle.of_player and any(isinstance(part, int) for part in parts)
 

@@ -15,12 +15,13 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from kiebitz.dissectors.dissector import Dissector, said_to
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.identities import Claim, Identities, Player
 from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
 from kiebitz.dissectors.game.visibility import initial_view, told_changes
-from kiebitz.dissectors.grammar.grammar import Follows
+from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.model import Change, Event
+from kiebitz.dissectors.presentation import said_to
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.event_text import describe
@@ -30,7 +31,7 @@ from kiebitz.storage.read.timeline import Timeline
 _NEAR = 64
 """Maximum number of events to search for the one that an event follows from."""
 
-_SIDES: tuple[Follows, ...] = ("before", "after")
+_SIDES: tuple[ImpliedBy, ...] = ("before", "after")
 
 _COPY_NS = 3_000_000_000
 """Age (ns) from which no message is expected any more that tells a player of an event."""
@@ -137,9 +138,9 @@ class Visibility:
         identities = self._known()
         found = identities.find(player)
         if found is None:
-            return dissector.seen_by(event, player)
+            return dissector.identity.seen_by(event, player)
         names = identities.names_at(found, event.table_id, event.id)
-        seen = dissector.seen_by(event, *names)
+        seen = dissector.identity.seen_by(event, *names)
         if seen is None or not self._knows(dissector, event, names, found.streams):
             return None
         return seen
@@ -224,7 +225,7 @@ class Visibility:
         told = self._told(event.id)
         if told & streams or (event.actor in names and not told):
             return True
-        follows = dissector.follows(event)
+        follows = dissector.identity.implied_by(event)
         if told and follows is None:
             return False
         if follows is None:
@@ -235,7 +236,7 @@ class Visibility:
             told = self._told(near.id)
             if told & streams or (near.actor in names and not told):
                 return True
-            if told and dissector.follows(near) != follows:
+            if told and dissector.identity.implied_by(near) != follows:
                 return False
         return False
 
@@ -250,7 +251,7 @@ class Visibility:
     def _only_hearer(self, protocol: str, event: Event) -> str | None:
         """The client that the server said something to, where that was one of several."""
         dissector = dissector_of(protocol)
-        if dissector is None or event.actor is not None or not dissector.grammar.events[event.kind].spoken:
+        if dissector is None or event.actor is not None or not dissector.grammar.events[event.kind].directed:
             return None
         told = self._told(event.id)
         if len(told) != 1:

@@ -256,8 +256,8 @@ def _introduced(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
             continue
         protocol = message.stream.protocol
         dissector = dissector_of(protocol)
-        if dissector is not None and message.name in dissector.introductions:
-            name = dissector.introduced(message.name, message.direction, message.fields)
+        if dissector is not None and message.name in dissector.identity.login_messages:
+            name = dissector.identity.introduced(message.name, message.direction, message.fields)
             if name is not None:
                 yield message.stream, name
 

@@ -256,23 +256,23 @@ class InFull:
 
 def _pieces(dissector: Dissector | None, direction: Direction, data: bytes) -> tuple[Piece, ...]:
     """What took the bytes; all of them are in one piece where the protocol is not installed."""
-    return whole(data, unreadable(), "") if dissector is None else dissector.anatomy(data, direction)
+    return whole(data, unreadable(), "") if dissector is None else dissector.codec.anatomy(data, direction)
 
 
 def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> RowInFull | None:
     """What the grammar says of a message."""
     if dissector is None:
         return None
-    read = dissector.decode(data, row.direction).row
+    read = dissector.codec.decode(data, row.direction).row
     # Of one that is not read to its end the name must do.
     found = read if read is not None and read.name == row.name else _row_of(dissector, row)
     if found is None:
         return None
-    return RowInFull(found.gloss, dissector.notation(found), found.clause, found.deviation)
+    return RowInFull(found.description, dissector.codec.notation(found), found.clause, found.deviation)
 
 
 def _row_of(dissector: Dissector, row: StoredMessage) -> MessageType | None:
-    return dissector.row_of(row.name, row.direction, row.fields)
+    return dissector.grammar.row_of(row.name, row.direction, row.fields)
 
 
 def _at(state: Any, path: Sequence[str]) -> Any:

@@ -455,7 +455,7 @@ def message_record(
         player,
         stream.server,
         row.name,
-        dissector.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
+        dissector.presentation.gloss(row.name, row.direction, row.fields) if dissector is not None else None,
         row.fields,
         row.offset,
         row.length,

@@ -250,7 +250,7 @@ def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
         for number in range(data.draw(st.integers(0, 4)))
     ]
     columns = data.draw(st.integers(NARROWEST, 130))
-    pieces = dissector.anatomy(case.data, case.direction)
+    pieces = dissector.codec.anatomy(case.data, case.direction)
     lines = [line.plain for line in ByteRows(case.data, pieces, flaws, columns).lines()]
     assert max(map(cell_len, lines)) <= columns
     assert all(map(str.isprintable, lines))

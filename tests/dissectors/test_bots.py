@@ -103,10 +103,10 @@ def hosting_of(
 ) -> tuple[Bench, Hosting]:
     """A simple host, alone or in company."""
     about, seats = dissector(protocol), SEATS[protocol]
-    assert about.host is not None
-    assert about.player is not None
-    host = about.host(seats, seed, GAMES[protocol])
-    others = [about.player(name, 10 * seed + len(name), 0) for name in NAMES[1:seats]]
+    assert about.conformance.simulated_server is not None
+    assert about.conformance.bot is not None
+    host = about.conformance.simulated_server(seats, seed, GAMES[protocol])
+    others = [about.conformance.bot(name, 10 * seed + len(name), 0) for name in NAMES[1:seats]]
     hosting = Hosting(
         about, SimulatedTable(host, others) if in_company else host, 1 + (protocol == "cgml"), aim
     )
@@ -187,8 +187,8 @@ def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> N
         places = [player.place for player in players if player.place is not None]
         if places:
             # It is well-formed, and nothing of it has been said yet.
-            frame = dissector(protocol).encode(name, "c2s", places[0].fields)
-            assert dissector(protocol).decode(frame, "c2s").sound
+            frame = dissector(protocol).codec.encode(name, "c2s", places[0].fields)
+            assert dissector(protocol).codec.decode(frame, "c2s").valid
             assert all(player.said[name] == 0 for player in players if player.place is not None)
             return
     pytest.fail(f"nobody gets to {name}")
@@ -235,8 +235,8 @@ def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> Non
         bench.connect(Seated(dissector(protocol), NAMES[0], seed, games=name == "+LOGO"))
         bench.run(ENOUGH_S, until=partial(are_there, [hosting]))
         if hosting.place is not None:
-            frame = dissector(protocol).encode(name, "s2c", hosting.place.fields)
-            assert dissector(protocol).decode(frame, "s2c").sound
+            frame = dissector(protocol).codec.encode(name, "s2c", hosting.place.fields)
+            assert dissector(protocol).codec.decode(frame, "s2c").valid
             assert hosting.said[name] == 0
             return
     pytest.fail(f"no host gets to {name}")
@@ -248,9 +248,12 @@ def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> Non
 @pytest.mark.parametrize("protocol", SEATS)
 def test_what_makes_no_sense_is_left_alone(protocol: str) -> None:
     about = dissector(protocol)
-    assert about.player is not None
-    assert about.host is not None
-    player, host = about.player("Anna", 1, 0), about.host(SEATS[protocol], 1, 0)
+    assert about.conformance.bot is not None
+    assert about.conformance.simulated_server is not None
+    player, host = (
+        about.conformance.bot("Anna", 1, 0),
+        about.conformance.simulated_server(SEATS[protocol], 1, 0),
+    )
     player.connected(0)
     host.client_connected(1, 0)
     ask = {"status": "ask", "type": "ask", "flag": "SPIEL"}
@@ -293,8 +296,8 @@ def test_a_fault_of_the_peer_makes_nobody_raise_or_speak_for_ever(fault: Fault) 
 
 def test_nothing_is_done_until_it_is_said() -> None:
     about = dissector("maexchen")
-    assert about.player is not None
-    player = about.player("Anna", 1, 0)
+    assert about.conformance.bot is not None
+    player = about.conformance.bot("Anna", 1, 0)
     player.connected(0)
     first = player.next(0)
     assert first == player.next(0) == SendMessage("REGISTER", {"name": "Anna"})
@@ -323,17 +326,17 @@ def test_a_case_has_an_aim(protocol: str, role: TargetRole) -> None:
         "cgml": ("pause", {"type": "finish"}),
     }
     said = SendMessage(*said_of[protocol])
-    frame = about.encode(said.name, direction, said.fields)
+    frame = about.codec.encode(said.name, direction, said.fields)
     aimed = {case.name for case in generate_cases(about, role) if case.target_message(about).matches(said)}
-    decoded = about.decode(frame, direction)
+    decoded = about.codec.decode(frame, direction)
     assert aimed == {case.name for case in generate_cases(about, role) if case.fits(decoded)}
     assert any(f"/{said.name.replace(' ', '_')}" in name for name in aimed)
 
 
 def test_a_player_calls_where_it_is_sent() -> None:
     about = dissector("cgml")
-    assert about.player is not None
-    player = about.player("Anna", 1, 0)
+    assert about.conformance.bot is not None
+    player = about.conformance.bot("Anna", 1, 0)
     player.connected(0)
     step = player.next(0)
     assert isinstance(step, SendMessage)

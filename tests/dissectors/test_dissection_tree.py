@@ -21,7 +21,7 @@ from tables import rows_of
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import Codec
-from kiebitz.dissectors.grammar.dissection_tree import MOST_PIECES, Piece
+from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Piece
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
 from kiebitz.dissectors.grammar.grammar import Decoded, unreadable
 from kiebitz.dissectors.model import Direction
@@ -46,9 +46,9 @@ each_protocol = pytest.mark.parametrize("dissector", ALL_CASES, ids=lambda disse
 def check_frame(dissector: Dissector, frame: bytes, direction: Direction) -> None:
     """Its pieces are all of it; what is sound is understood, and what is nothing is not."""
     pieces = check_anatomy(dissector, frame, direction)
-    decoded = dissector.decode(frame, direction)
+    decoded = dissector.codec.decode(frame, direction)
     is_unread = any(piece.kind == "unread" for piece in pieces)
-    if decoded.sound:
+    if decoded.valid:
         assert not is_unread, frame
     elif decoded.row is None and frame.strip() and any(flaw.severity == "error" for flaw in decoded.flaws):
         assert is_unread, frame
@@ -84,7 +84,7 @@ def test_the_pieces_of_what_was_recorded_are_all_of_it(name: str) -> None:
 def test_the_bytes_of_a_field_say_its_value(dissector: Dissector, cases: list[Case]) -> None:
     count = 0
     for case in cases:
-        row = dissector.decode(case.data, case.direction).row
+        row = dissector.codec.decode(case.data, case.direction).row
         types = {} if row is None else {field.name: field.type for field in row.fields}
         for piece in _valued(dissector, case):
             text = case.data[piece.offset : piece.end].decode("utf-8", "replace")
@@ -122,7 +122,7 @@ def test_the_lines_of_a_field_say_its_value() -> None:
 
 
 def _valued(dissector: Dissector, case: Case) -> list[Piece]:
-    pieces = dissector.anatomy(case.data, case.direction)
+    pieces = dissector.codec.anatomy(case.data, case.direction)
     return [piece for piece in pieces if piece.value is not msgspec.UNSET]
 
 
@@ -245,7 +245,9 @@ def test_what_took_which_bytes(dissector: Dissector, direction: Direction, piece
 
 
 def test_a_piece_says_its_production() -> None:
-    words = {piece.production for piece in SCHAFKOPF.anatomy(b"!HOCHZEIT\nJA\nHERZ\nSAU\n!END\n", "c2s")}
+    words = {
+        piece.production for piece in SCHAFKOPF.codec.anatomy(b"!HOCHZEIT\nJA\nHERZ\nSAU\n!END\n", "c2s")
+    }
     assert words == {
         '"!HOCHZEIT" "JA" Karte "!END"',
         'Boolean = "JA" | "NEIN"',
@@ -296,6 +298,6 @@ def test_a_huge_message_has_no_more_pieces_than_there_may_be(
 ) -> None:
     frame = begin + again * (_HUGE // len(again)) + end
     pieces = check_anatomy(dissector, frame, direction)
-    assert len(pieces) <= MOST_PIECES + 1
-    if len(pieces) > MOST_PIECES:
+    assert len(pieces) <= MAX_PIECES + 1
+    if len(pieces) > MAX_PIECES:
         assert (pieces[-1].kind, pieces[-1].end) == ("rest", len(frame))

@@ -16,7 +16,8 @@ from one_direction import is_one_frame
 from strength import a_few, few_captures
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import Decoded, Handle, Rename
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, Rename
+from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.patching import Path, differences
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
@@ -138,7 +139,7 @@ TEXTS = {
 
 
 def decoded(said: Said) -> Decoded:
-    return said.dissector.decode(said.frame, said.direction)
+    return said.dissector.codec.decode(said.frame, said.direction)
 
 
 def of_cases(dissector: Dissector) -> list[Said]:
@@ -150,14 +151,14 @@ def renamed(said: Said, rename: Rename) -> dict[str, Any]:
     """A message's fields with other names."""
     message = decoded(said)
     assert message.row is not None
-    return said.dissector.renamed(message.row, message.fields, rename)
+    return message.row.renamed(message.fields, rename)
 
 
-def names_of(said: Said) -> list[tuple[Handle, Any]]:
+def names_of(said: Said) -> list[tuple[IdentifierKind, Any]]:
     """All that names something in a message."""
-    found: list[tuple[Handle, Any]] = []
+    found: list[tuple[IdentifierKind, Any]] = []
 
-    def noted(handle: Handle, value: Any) -> Any:
+    def noted(handle: IdentifierKind, value: Any) -> Any:
         found.append((handle, value))
         return value
 
@@ -165,16 +166,16 @@ def names_of(said: Said) -> list[tuple[Handle, Any]]:
     return found
 
 
-def reached(said: Said) -> dict[Path, Handle]:
+def reached(said: Said) -> dict[Path, IdentifierKind]:
     """Where in a message's fields other names are put in."""
-    found: dict[Path, Handle] = {}
+    found: dict[Path, IdentifierKind] = {}
     for kind in {handle for handle, _ in names_of(said)}:
         other = renamed(said, partial(_of_kind, kind))
         found |= dict.fromkeys(differences(decoded(said).fields, other), kind)
     return found
 
 
-def _of_kind(kind: Handle, handle: Handle, value: Any) -> Any:
+def _of_kind(kind: IdentifierKind, handle: IdentifierKind, value: Any) -> Any:
     return onwards(handle, value) if handle == kind else value
 
 
@@ -265,7 +266,7 @@ def test_the_same_names_give_the_same_fields_and_bytes(capture: str) -> None:
     for said in with_row(messages_of(capture)):
         fields = decoded(said).fields
         assert renamed(said, lambda _, value: value) == fields
-        assert said.dissector.rewrite(said.frame, said.direction, fields) == said.frame
+        assert said.dissector.codec.rewrite(said.frame, said.direction, fields) == said.frame
 
 
 @each_capture
@@ -276,11 +277,11 @@ def test_other_names_go_in_and_out_again(capture: str) -> None:
         as_it_was = json.dumps(before.fields)
         fields = renamed(said, onwards)
         assert json.dumps(before.fields) == as_it_was
-        other = Said(dissector, direction, dissector.rewrite(frame, direction, fields))
+        other = Said(dissector, direction, dissector.codec.rewrite(frame, direction, fields))
         after = decoded(other)
         assert after.row == before.row
         assert after.fields == fields
-        assert after.sound >= before.sound
+        assert after.valid >= before.valid
         assert is_one_frame(*other) == is_one_frame(*said)
-        again = dissector.rewrite(other.frame, direction, renamed(other, back))
-        assert dissector.decode(again, direction).fields == before.fields
+        again = dissector.codec.rewrite(other.frame, direction, renamed(other, back))
+        assert dissector.codec.decode(again, direction).fields == before.fields

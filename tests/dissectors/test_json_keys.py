@@ -189,9 +189,9 @@ def test_a_text_that_is_nested_too_deeply_to_be_written_is_scanned() -> None:
 def test_catan_reports_one_duplicate_of_a_message(
     frame: bytes, codes: list[str], is_sound: bool, fields: dict[str, Any]
 ) -> None:
-    decoded = CATAN.decode(frame, "c2s")
+    decoded = CATAN.codec.decode(frame, "c2s")
     assert [flaw.code for flaw in decoded.flaws] == codes
-    assert (decoded.sound, decoded.fields) == (is_sound, fields)
+    assert (decoded.valid, decoded.fields) == (is_sound, fields)
 
 
 def test_check_shows_each_such_message_of_a_capture_at_its_byte(tmp_path: Path) -> None:

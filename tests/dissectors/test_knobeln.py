@@ -33,7 +33,7 @@ def inspect(*items: Item) -> Findings:
 
 
 def told(found: Findings) -> list[str]:
-    return [KNOBELN.describe(event) for event in found.events]
+    return [KNOBELN.presentation.describe(event) for event in found.events]
 
 
 def test_decode_after_encode_is_the_identity() -> None:
@@ -42,12 +42,12 @@ def test_decode_after_encode_is_the_identity() -> None:
 
 def test_another_player_can_be_put_in() -> None:
     frame = b"WURF alice 3"
-    decoded = KNOBELN.decode(frame, "s2c")
+    decoded = KNOBELN.codec.decode(frame, "s2c")
     assert decoded.row is not None
-    fields = KNOBELN.renamed(decoded.row, decoded.fields, lambda handle, name: f"{handle.title}-{name}")
+    fields = decoded.row.renamed(decoded.fields, lambda handle, name: f"{handle.title}-{name}")
     assert fields == {"name": "player-alice", "zahl": 3}
-    assert KNOBELN.rewrite(frame, "s2c", fields) == b"WURF player-alice 3"
-    assert KNOBELN.rewrite(frame, "s2c", decoded.fields) == frame
+    assert KNOBELN.codec.rewrite(frame, "s2c", fields) == b"WURF player-alice 3"
+    assert KNOBELN.codec.rewrite(frame, "s2c", decoded.fields) == frame
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

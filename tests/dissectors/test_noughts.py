@@ -72,7 +72,7 @@ def registered() -> Talk:
 
 
 def told(found: Findings) -> list[str]:
-    return [NOUGHTS.describe(event) for event in found.events]
+    return [NOUGHTS.presentation.describe(event) for event in found.events]
 
 
 def test_its_rows_of_statistics_count_what_players_did() -> None:
@@ -96,7 +96,9 @@ def test_decode_after_encode_is_the_identity() -> None:
 
 
 def test_another_player_can_be_put_in_and_the_line_end_stays() -> None:
-    assert NOUGHTS.rewrite(b"MARK alice 5\n", "s2c", {"name": "carol", "square": "5"}) == b"MARK carol 5\n"
+    assert (
+        NOUGHTS.codec.rewrite(b"MARK alice 5\n", "s2c", {"name": "carol", "square": "5"}) == b"MARK carol 5\n"
+    )
 
 
 def test_a_game_is_told_once_from_both_conversations() -> None:

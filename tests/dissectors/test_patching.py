@@ -224,13 +224,13 @@ TABLE = [
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda case: repr(case.after[:70]))
 def test_only_what_is_to_be_other_bytes_is(case: Rewritten) -> None:
-    decoded = case.dissector.decode(case.before, case.direction)
+    decoded = case.dissector.codec.decode(case.before, case.direction)
     assert decoded.row is not None
     fields = decoded.fields | case.fields
     assert fields != decoded.fields
-    written = case.dissector.rewrite(case.before, case.direction, fields)
+    written = case.dissector.codec.rewrite(case.before, case.direction, fields)
     assert written == case.after
-    assert case.dissector.decode(written, case.direction).fields == fields
+    assert case.dissector.codec.decode(written, case.direction).fields == fields
 
 
 @pytest.mark.parametrize(
@@ -259,24 +259,24 @@ def test_what_no_row_allows_is_not_written(
     dissector: Dissector, direction: Direction, frame: bytes, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(ValueError, match=r"cannot be written|no message"):
-        dissector.rewrite(frame, direction, fields)
+        dissector.codec.rewrite(frame, direction, fields)
 
 
 @each_protocol
 def test_other_names_go_into_every_case_and_out_again(dissector: Dissector) -> None:
     for case in CASES[dissector]:
-        before = dissector.decode(case.data, case.direction)
+        before = dissector.codec.decode(case.data, case.direction)
         if before.row is None or "2147483647" in before.fields_json:
             # Nothing names anything there, or the next number would be too large.
             continue
-        fields = dissector.renamed(before.row, before.fields, onwards)
-        other = dissector.rewrite(case.data, case.direction, fields)
-        after = dissector.decode(other, case.direction)
+        fields = before.row.renamed(before.fields, onwards)
+        other = dissector.codec.rewrite(case.data, case.direction, fields)
+        after = dissector.codec.decode(other, case.direction)
         assert after.row is not None
         assert (after.row, after.fields) == (before.row, fields)
-        assert after.sound >= before.sound
-        first = dissector.rewrite(other, case.direction, dissector.renamed(after.row, after.fields, back))
-        assert dissector.decode(first, case.direction).fields == before.fields
+        assert after.valid >= before.valid
+        first = dissector.codec.rewrite(other, case.direction, after.row.renamed(after.fields, back))
+        assert dissector.codec.decode(first, case.direction).fields == before.fields
 
 
 # Any fields, for any frame.
@@ -318,17 +318,17 @@ def others(draw: st.DrawFn, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_rewriting(dissector: Dissector, direction: Direction, frame: bytes, fields: dict[str, Any]) -> None:
-    before = dissector.decode(frame, direction)
+    before = dissector.codec.decode(frame, direction)
     try:
-        written = dissector.rewrite(frame, direction, fields)
+        written = dissector.codec.rewrite(frame, direction, fields)
     except ValueError:
         return
-    after = dissector.decode(written, direction)
+    after = dissector.codec.decode(written, direction)
     assert before.row is not None
     assert after.row is not None
     assert after.row.name == before.row.name
     assert to_json(after.fields) == to_json(fields)
-    assert after.sound >= before.sound
+    assert after.valid >= before.valid
     if is_one_frame(dissector, direction, frame):
         assert is_one_frame(dissector, direction, written)
 
@@ -338,7 +338,7 @@ def check_rewriting(dissector: Dissector, direction: Direction, frame: bytes, fi
 @given(data=st.data())
 def test_a_frame_says_what_it_should_or_is_not_written(dissector: Dissector, data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(CASES[dissector]))
-    fields = data.draw(others(dissector.decode(case.data, case.direction).fields))
+    fields = data.draw(others(dissector.codec.decode(case.data, case.direction).fields))
     check_rewriting(dissector, case.direction, case.data, fields)
 
 
@@ -350,9 +350,9 @@ def test_no_bytes_break_the_rewriting(dissector: Dissector, data: st.DataObject)
     start, end = sorted((data.draw(st.integers(0, len(whole))), data.draw(st.integers(0, len(whole)))))
     frame = whole[:start] + data.draw(st.binary(max_size=8)) + whole[end:]
     for direction in DIRECTIONS:
-        fields = dissector.decode(frame, direction).fields
-        if dissector.decode(frame, direction).row is not None:
-            assert dissector.rewrite(frame, direction, fields) == frame
+        fields = dissector.codec.decode(frame, direction).fields
+        if dissector.codec.decode(frame, direction).row is not None:
+            assert dissector.codec.rewrite(frame, direction, fields) == frame
         check_rewriting(dissector, direction, frame, data.draw(others(fields)))
 
 

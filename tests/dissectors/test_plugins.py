@@ -18,7 +18,7 @@ from test_noughts import registered
 
 from kiebitz.dissectors.registry import BUILT_IN, installed
 
-KNOBELN = "from kiebitz_knobeln.dissector import KNOBELN, Dissector, Knobeln\n"
+KNOBELN = "from kiebitz_knobeln.dissector import KNOBELN, Dissector\n"
 
 UNUSABLE = [
     # What a plug-in's module holds, the protocol that it offers as its THING, and why that is left out.
@@ -27,11 +27,11 @@ UNUSABLE = [
     ("raise SystemExit(7)", "knobeln", "cannot be loaded (SystemExit: 7)"),
     ("", "knobeln", "cannot be loaded (AttributeError: module 'offered' has no attribute 'THING')"),
     ("THING = None", "knobeln", "offered:THING is no Dissector"),
-    (f"{KNOBELN}THING = Knobeln", "knobeln", "offered:THING is no Dissector"),
+    (f"{KNOBELN}THING = Dissector", "knobeln", "offered:THING is no Dissector"),
     (
-        f"{KNOBELN}class Thing(Knobeln):\n    transport = Dissector.transport\nTHING = Thing()",
+        f"{KNOBELN}THING = Dissector(grammar=KNOBELN.grammar, transport='udp', framer=KNOBELN.framer)",
         "knobeln",
-        "cannot be loaded (TypeError: Can't instantiate abstract class Thing",
+        "missing 2 required keyword-only arguments: 'codec' and 'table'",
     ),
     (f"{KNOBELN}THING = KNOBELN", "okay", "it offers okay, but offered:THING is knobeln"),
     (f"{KNOBELN}THING = KNOBELN", "maexchen", "there is a protocol maexchen already, from Kiebitz itself"),

@@ -67,8 +67,8 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
 def sound_samples(dissector: Dissector, role: TargetRole) -> Iterator[tuple[bytes, Decoded]]:
     for sample in SAMPLES[dissector]:
         if sample.direction == INPUT_DIRECTION[role]:
-            decoded = dissector.decode(sample.data, sample.direction)
-            if decoded.sound:
+            decoded = dissector.codec.decode(sample.data, sample.direction)
+            if decoded.valid:
                 yield sample.data, decoded
 
 
@@ -76,8 +76,8 @@ def recorded(dissector: Dissector, role: TargetRole) -> Iterator[tuple[bytes, De
     """The messages of the small capture of a protocol."""
     for said in messages_of(GAMES[dissector.protocol]):
         if said.direction == INPUT_DIRECTION[role]:
-            decoded = dissector.decode(said.frame, said.direction)
-            if decoded.sound:
+            decoded = dissector.codec.decode(said.frame, said.direction)
+            if decoded.valid:
                 yield said.frame, decoded
 
 
@@ -163,15 +163,15 @@ def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) 
     (sent,) = case.actions(Situation(frame))
     assert isinstance(sent, Send)
     direction = INPUT_DIRECTION[case.role]
-    after = dissector.decode(sent.data, direction)
+    after = dissector.codec.decode(sent.data, direction)
     says_something_else = after.fields_json != before.fields_json or after.row is not before.row
     about = f"{case.name}: {frame!r} became {sent.data!r}, {after}"
     if case.kind == "spelling":
-        assert after.sound, about
+        assert after.valid, about
         assert after.fields_json == before.fields_json, about
         assert sent.data != frame, about
     elif case.kind == "dialect":
-        assert after.sound, about
+        assert after.valid, about
         assert after.row is case.of, about
     elif case.kind == "latin-1":
         with pytest.raises(UnicodeDecodeError):
@@ -186,16 +186,16 @@ def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) 
     elif case.kind == "doubled":
         assert len(sent.data) > len(frame), about
     elif case.kind == "left-out":
-        assert not after.sound or says_something_else, about
+        assert not after.valid or says_something_else, about
     elif case.kind.startswith(("nobodys-", "others-")):
-        assert after.sound == before.sound, about
+        assert after.valid == before.valid, about
         assert says_something_else, about
     elif case.kind in _ODD:
-        assert not after.sound or says_something_else, about
+        assert not after.valid or says_something_else, about
     else:
         # A text that only a dialect allows is wrong by the specification.
         is_dialect = after.row is not None and after.row.deviation is not None
-        assert not after.sound or (is_dialect and after.row is not before.row), about
+        assert not after.valid or (is_dialect and after.row is not before.row), about
     if case.kind not in ("spelling", "dialect", "utf-16") and case.field is not None:
         check_place(dissector, case, frame, before, sent.data)
 
@@ -433,13 +433,13 @@ def test_what_has_no_end_is_bounded() -> None:
 
 def test_a_place_is_a_message_of_the_row() -> None:
     case = case_of(MAEXCHEN, "server", "REGISTER/dialect/1")
-    assert case.fits(MAEXCHEN.decode(b"REGISTER;alice", "c2s"))
-    assert not case.fits(MAEXCHEN.decode(b"JOIN;x", "c2s"))
+    assert case.fits(MAEXCHEN.codec.decode(b"REGISTER;alice", "c2s"))
+    assert not case.fits(MAEXCHEN.codec.decode(b"JOIN;x", "c2s"))
     assert case.actions(Situation(b"REGISTER;alice")) == (Send(b"REGISTER;alice;Kiebitz"),)
     case = case_of(MAEXCHEN, "server", "REGISTER/whole")
-    assert not case.fits(MAEXCHEN.decode(b"REGISTER;alice;geheim", "c2s"))
-    assert not case.fits(MAEXCHEN.decode(b"REGISTER", "c2s"))
-    assert case_of(MAEXCHEN, "server", "rubbish").fits(MAEXCHEN.decode(b"JOIN;x", "c2s"))
+    assert not case.fits(MAEXCHEN.codec.decode(b"REGISTER;alice;geheim", "c2s"))
+    assert not case.fits(MAEXCHEN.codec.decode(b"REGISTER", "c2s"))
+    assert case_of(MAEXCHEN, "server", "rubbish").fits(MAEXCHEN.codec.decode(b"JOIN;x", "c2s"))
 
 
 # What the specification says.
@@ -448,7 +448,7 @@ def test_a_place_is_a_message_of_the_row() -> None:
 @each_built_in
 def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) -> None:
     names = {role: [case.name for case in generate_cases(dissector, role)] for role in ROLES}
-    for expectation in dissector.reactions.expectations:
+    for expectation in dissector.conformance.expectations.expectations:
         for pattern in expectation.cases.split():
             of = [
                 name
@@ -505,7 +505,7 @@ def test_what_is_demanded(
 
 @each_built_in
 def test_each_rule_is_broken_by_a_case_or_the_reason_is_told(dissector: Dissector) -> None:
-    reactions = dissector.reactions
+    reactions = dissector.conformance.expectations
     rules = dissector.grammar.rules
     assert {breach.rule for breach in reactions.violations} <= {*rules}
     broken = {breach.rule for breach in reactions.violations}

@@ -27,7 +27,7 @@ from kiebitz.dissectors.replay.script import RecordedLine
 
 
 def named(*names: str) -> Callable[[Decoded], bool]:
-    return lambda decoded: decoded.sound and decoded.row is not None and decoded.row.name in names
+    return lambda decoded: decoded.valid and decoded.row is not None and decoded.row.name in names
 
 
 def said_by_clients(protocol: str) -> list[str]:
@@ -41,7 +41,7 @@ def recorded(dissector: Dissector, *names: str, at_start: bool = False) -> Recor
 
 
 def name_of(dissector: Dissector, frame: bytes) -> str:
-    row = dissector.decode(frame, "c2s").row
+    row = dissector.codec.decode(frame, "c2s").row
     assert row is not None
     return row.name
 
@@ -146,11 +146,11 @@ def test_in_other_games_clients_say_things_unasked(protocol: str) -> None:
 def playing(protocol: str, bench: Bench, goal: RouteGoal, baseline: Baseline | None = None) -> ClientRoute:
     dissector = dissector_of(protocol)
     assert dissector is not None
-    make = dissector.player
+    make = dissector.conformance.bot
     assert make is not None
     return ClientRoute(
         dissector,
-        [make(name, number, 3) for number, name in enumerate(NAMES[: dissector.seats])],
+        [make(name, number, 3) for number, name in enumerate(NAMES[: dissector.conformance.seats])],
         make("Emil", 9, 0),
         ("127.0.0.1", FIRST_PORT),
         goal,

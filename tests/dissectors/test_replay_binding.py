@@ -18,8 +18,8 @@ NAMES = st.sampled_from(["alice", "bob", "carl", "dora", "eve"])
 
 def row_and_fields(dissector: Dissector, frame: str) -> tuple[MessageType, dict[str, object]]:
     for direction in ("c2s", "s2c"):
-        decoded = dissector.decode(frame.encode(), direction)
-        if decoded.sound:
+        decoded = dissector.codec.decode(frame.encode(), direction)
+        if decoded.valid:
             assert decoded.row is not None
             return decoded.row, decoded.fields
     raise AssertionError(frame)

@@ -69,7 +69,7 @@ def script(said: list[Said], ends: bool = False) -> Script:
             roles[role.number] = role
             steps.append(StreamOpening(role, number * 1_000_000))
         data = text.encode()
-        row = DISSECTORS[role.protocol].decode(data, direction).row
+        row = DISSECTORS[role.protocol].codec.decode(data, direction).row
         assert row is not None
         steps.append(RecordedLine(role, number * 1_000_000, direction, number, row.name, data, True, None))
     if ends:

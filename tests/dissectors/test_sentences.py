@@ -215,7 +215,7 @@ catan left {"name": "Ann", "reason": "end"} => Ann is gone: the recording ends
 
 @pytest.mark.parametrize(("protocol", "kind", "data", "sentence"), SENTENCES)
 def test_an_event_in_words(protocol: str, kind: str, data: dict[str, Any], sentence: str) -> None:
-    assert BY_NAME[protocol].describe(event_of(kind, data)) == sentence
+    assert BY_NAME[protocol].presentation.describe(event_of(kind, data)) == sentence
 
 
 @pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
@@ -241,7 +241,7 @@ def test_whatever_a_damaged_database_has_is_rendered(dissector: Dissector, data:
     kind = data.draw(st.sampled_from(sorted(dissector.grammar.events)))
     fields = [*dissector.grammar.events[kind].fields, CALLED]
     values = data.draw(st.dictionaries(st.sampled_from(fields), _ANY))
-    assert isinstance(dissector.describe(event_of(kind, values)), str)
+    assert isinstance(dissector.presentation.describe(event_of(kind, values)), str)
 
 
 CODES = {
@@ -269,8 +269,8 @@ def test_no_sentence_has_a_code_of_the_wire(capture: str) -> None:
             if FREE & {*dissector.grammar.events[event.kind].fields} and event.kind not in ("gained", "paid"):
                 continue
             # As everybody together knows it, and as somebody does who is told nothing secret.
-            views = [event, dissector.seen_by(event, "somebody else")]
-            for sentence in [dissector.describe(view) for view in views if view is not None]:
+            views = [event, dissector.identity.seen_by(event, "somebody else")]
+            for sentence in [dissector.presentation.describe(view) for view in views if view is not None]:
                 assert codes.search(sentence) is None, sentence
                 games = {event.data.get("call"), event.data.get("game"), event.data.get("group")}
                 games |= {abs(amount) for amount in event.data.get("money", {}).values()}

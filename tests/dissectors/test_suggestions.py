@@ -43,7 +43,7 @@ def test_what_was_sent_passes_for_none(sent: str) -> None:
 def test_a_flaw_has_it(protocol: str, direction: Direction, frame: bytes, meant: str | None) -> None:
     dissector = dissector_of(protocol)
     assert dissector is not None
-    (flaw,) = dissector.decode(frame, direction).flaws
+    (flaw,) = dissector.codec.decode(frame, direction).flaws
     assert flaw.suggestion == meant
 
 

@@ -21,7 +21,7 @@ def test_no_part_imports_the_table(protocol: str) -> None:
 
 def test_each_table_derives_from_game_table_and_is_no_context() -> None:
     for dissector in BUILT_IN:
-        table = dissector.table_class
+        table = dissector.table
         assert isinstance(table, type)
         assert table.__bases__ == (GameTable,)
         assert not issubclass(table, GameContext)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import pytest
 from command import ROOT
 from hypothesis import Phase, settings
-from kiebitz_noughts.dissector import Noughts
+from kiebitz_noughts.dissector import NOUGHTS
 from kiebitz_noughts.grammar import GRAMMAR
 from kiebitz_noughts.table import NoughtsTable
 from noughts_cases import SOUND
@@ -51,8 +52,8 @@ class ForgetfulFramer(SegmentFramer):
 class SecretiveTable(NoughtsTable):
     """Changes the state and tells nobody."""
 
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
-        super().message(message, row, sound, frame)
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
+        super().message(message, row, valid, frame)
         self.context.state["latest"] = row.name
 
 
@@ -89,16 +90,17 @@ def _without_shrinking() -> Iterator[None]:
 
 def other(**parts: Any) -> Dissector:
     """Noughts and crosses, made otherwise."""
-    made: Dissector = type("Other", (Noughts,), parts)()
+    made = copy(NOUGHTS)
+    vars(made).update(parts)
     return made
 
 
 @pytest.mark.parametrize(
     ("check", "faulty"),
     [
-        (any_cut_gives_the_same, other(framer_class=SegmentFramer)),
-        (every_byte_is_accounted_for, other(framer_class=ForgetfulFramer)),
-        (findings_are_sound, other(table_class=SecretiveTable)),
+        (any_cut_gives_the_same, other(framer=SegmentFramer)),
+        (every_byte_is_accounted_for, other(framer=ForgetfulFramer)),
+        (findings_are_sound, other(table=SecretiveTable)),
         (findings_are_sound, other(codec=RaisingCodec(GRAMMAR, "Lines", line_end="\n"))),
         (every_flaw_lies_inside, other(codec=WideCodec(GRAMMAR, "Lines", line_end="\n"))),
     ],

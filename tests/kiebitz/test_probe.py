@@ -75,8 +75,10 @@ class _AsksAgain(socketserver.StreamRequestHandler):
     """Serves no game of Schafkopf; one who has no name is asked for it again."""
 
     def handle(self) -> None:
-        ask = SCHAFKOPF.encode("NAME", "s2c", {"name": EMPTY})
-        go_on = SCHAFKOPF.encode("ID", "s2c", {"id": 0}) + SCHAFKOPF.encode("MODUS", "s2c", {"modus": NICHTS})
+        ask = SCHAFKOPF.codec.encode("NAME", "s2c", {"name": EMPTY})
+        go_on = SCHAFKOPF.codec.encode("ID", "s2c", {"id": 0}) + SCHAFKOPF.codec.encode(
+            "MODUS", "s2c", {"modus": NICHTS}
+        )
         self.wfile.write(ask)
         while (flag := self.rfile.readline()) and (field := self.rfile.readline()):
             is_named = field != b"!END\n" and self.rfile.readline()

@@ -166,9 +166,11 @@ def test_it_is_killed_while_the_relay_waits_for_its_end(tmp_path: Path) -> None:
 POISON = """
 import os
 import signal
-from kiebitz_knobeln.dissector import Knobeln
+from copy import copy
+from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
+from kiebitz_knobeln.dissector import KNOBELN
 
-class Poisoned(Knobeln):
+class Poisoned(DelimitedCodec):
     def decode(self, frame, direction):
         if frame == b"raise":
             raise RuntimeError("poison")
@@ -176,7 +178,8 @@ class Poisoned(Knobeln):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().decode(frame, direction)
 
-POISONED = Poisoned()
+POISONED = copy(KNOBELN)
+POISONED.codec = Poisoned(KNOBELN.grammar, "Grundlagen")
 """
 
 

@@ -235,10 +235,10 @@ class Truth:
             ):
                 fields = json.loads(stored_fields)
                 carried[stream] += texts(fields)
-                row = dissector.row_of(name, direction, fields) if dissector is not None else None
+                row = dissector.grammar.row_of(name, direction, fields) if dissector is not None else None
                 if row is not None and dissector is not None:
                     free = {field.name for field in row.fields if field.type.is_free_text}
-                    named = dissector.names(row, fields)
+                    named = row.identifiers(fields)
                     self.names[stream].update(str(value) for handle, value in named if handle.of_player)
                     found = [str(value) for handle, value in named if not handle.of_player]
                     found += texts([value for key, value in fields.items() if key in free])

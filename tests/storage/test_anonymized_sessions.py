@@ -20,7 +20,7 @@ from pyarrow import parquet
 from strength import GAMES, a_few, few_captures
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.storage.database.schema import TABLES
 from kiebitz.storage.read.timeline import Timeline
@@ -41,8 +41,8 @@ def own_words() -> set[str]:
     for dissector in BUILT_IN:
         grammar = dissector.grammar
         texts += grammar.words
-        texts += [text for row in grammar.rows for text in (row.gloss, row.clause, row.deviation or "")]
-        texts += [field.type.title + field.gloss for row in grammar.rows for field in row.fields]
+        texts += [text for row in grammar.rows for text in (row.description, row.clause, row.deviation or "")]
+        texts += [field.type.title + field.description for row in grammar.rows for field in row.fields]
         texts += [kind.sentence + " ".join(kind.fields) for kind in grammar.events.values()]
         texts += [f"{rule.text} {rule.expected} {rule.clause}" for rule in grammar.rules.values()]
     for page in (CAPTURES.parent / "cli" / "web" / "static").rglob("*.*s*"):
@@ -66,7 +66,7 @@ def said(timeline: Timeline) -> Iterator[str]:
         found.append(text)
         return text
 
-    def name(handle: Handle, value: object) -> object:
+    def name(handle: IdentifierKind, value: object) -> object:
         if handle.of_player and isinstance(value, str):
             found.append(value)
         return value
@@ -78,9 +78,9 @@ def said(timeline: Timeline) -> Iterator[str]:
         dissector = dissector_of(protocol)
         assert dissector is not None
         values = json.loads(fields)
-        row = dissector.row_of(message, direction, values)
+        row = dissector.grammar.row_of(message, direction, values)
         if row is not None:
-            dissector.anonymized(row, values, note, name)
+            row.anonymized(values, note, name)
     for (actor,) in timeline.connection.execute("SELECT DISTINCT actor FROM events WHERE actor IS NOT NULL"):
         found.append(actor)
     yield from dict.fromkeys(found)

@@ -56,8 +56,8 @@ def test_each_question_has_an_answer(protocol: str) -> None:
     path = Path(stored(GAMES[protocol]))
     (dissector,) = (dissector for dissector in BUILT_IN if dissector.protocol == protocol)
     queries = metadata(path)["queries"]
-    assert [*queries] == [query.name for query in (*QUERIES, *dissector.queries)]
-    assert dissector.queries
+    assert [*queries] == [query.name for query in (*QUERIES, *dissector.presentation.queries)]
+    assert dissector.presentation.queries
     for name, query in queries.items():
         assert query["title"]
         assert asked(path, query) or (protocol, name) in EMPTY, name

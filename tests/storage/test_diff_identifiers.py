@@ -11,14 +11,14 @@ from stored import stored
 from strength import few_captures
 
 from kiebitz.cli.options.session import open_session
-from kiebitz.dissectors.grammar.grammar import Handle, Handles, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 
 NO_NAMES = ("known_to", "others_see")
 
 
-def values(name: str, value: Any, handles: Handles) -> Iterator[tuple[str, Any, bool]]:
+def values(name: str, value: Any, handles: IdentifierKinds) -> Iterator[tuple[str, Any, bool]]:
     """All plain values and keys inside a value: under which key each stands, and whether it has a handle."""
     handle = handles.get(name)
     if isinstance(value, dict):
@@ -29,7 +29,7 @@ def values(name: str, value: Any, handles: Handles) -> Iterator[tuple[str, Any, 
         for part in value:
             yield from values(name, part, handles)
     else:
-        yield name, value, isinstance(handle, Handle)
+        yield name, value, isinstance(handle, IdentifierKind)
 
 
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
@@ -45,12 +45,12 @@ def test_what_names_a_player_has_a_handle(capture: str) -> None:
         for event in events:
             for field, part in event.data.items():
                 if field not in NO_NAMES:
-                    for key, value, is_known in values(field, part, grammar.data_handles):
+                    for key, value, is_known in values(field, part, grammar.data_identifiers):
                         if str(value) in names and not is_known:
                             overlooked.add((event.kind, key, value))
         for event in events[:: max(1, len(events) // 40)]:
             for key, value, is_known in values(
-                "", timeline.state_at(table.id, event.seq), grammar.state_handles
+                "", timeline.state_at(table.id, event.seq), grammar.state_identifiers
             ):
                 if str(value) in names and not is_known:
                     overlooked.add(("state", key, value))
@@ -64,7 +64,7 @@ def test_what_has_a_handle_is_a_field_of_some_event(dissector: Any) -> None:
     # Tricks of Schafkopf tell who sits where, Catan's map has owners of what stands there, a game server of
     # CGML has its url in place of a name, and the names of its players stand beside the fields.
     inside = {"seats", "Eigentümer", "url", CALLED}
-    assert {*grammar.data_handles} - {"actor"} <= fields | inside
-    assert {*grammar.aliases, *grammar.aliases.values()} <= {*grammar.data_handles}
-    assert all(isinstance(handle, Handle | KeysOf) for handle in grammar.data_handles.values())
+    assert {*grammar.data_identifiers} - {"actor"} <= fields | inside
+    assert {*grammar.aliases, *grammar.aliases.values()} <= {*grammar.data_identifiers}
+    assert all(isinstance(handle, IdentifierKind | KeysOf) for handle in grammar.data_identifiers.values())
     assert {kind.ending for kind in grammar.events.values()} - {None} <= fields

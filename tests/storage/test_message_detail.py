@@ -65,14 +65,14 @@ def test_a_message_is_told_as_the_listings_tell_it(name: str) -> None:
             assert told.left_out == said.length - len(told.data)
             dissector = dissector_of(protocol or "")
             assert dissector is not None
-            assert told.pieces == dissector.anatomy(told.data, said.direction)
-            row = dissector.decode(told.data, said.direction).row
+            assert told.pieces == dissector.codec.anatomy(told.data, said.direction)
+            row = dissector.codec.decode(told.data, said.direction).row
             if said.name == "unreadable":
                 assert told.about is None
             elif row is not None and row.name == said.name:
                 assert told.about is not None
                 about = (told.about.notation, told.about.clause, told.about.deviation)
-                assert about == (dissector.notation(row), row.clause, row.deviation)
+                assert about == (dissector.codec.notation(row), row.clause, row.deviation)
             else:
                 assert told.left_out or said.fields == {}
             assert [

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 
 BEFORE, BEHIND = "Žluťásek ", "-ö"
 """Around a name. ISO-8859-2, Windows-1252 and UTF-8 write the Ž and the ö in different bytes."""
 
 
-def onwards(handle: Handle, value: Any) -> Any:
+def onwards(handle: IdentifierKind, value: Any) -> Any:
     """Another name of the same kind; no two have the same."""
     if handle.title == "seat":
         return (value + 1) % 4
@@ -21,7 +21,7 @@ def onwards(handle: Handle, value: Any) -> Any:
     return value + 1 if isinstance(value, int) else BEFORE + value + BEHIND
 
 
-def back(handle: Handle, value: Any) -> Any:
+def back(handle: IdentifierKind, value: Any) -> Any:
     """The name that `onwards` was given."""
     if handle.title == "seat":
         return (value - 1) % 4

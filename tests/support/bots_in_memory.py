@@ -29,8 +29,8 @@ class Seated(Program):
     def __init__(
         self, dissector: Dissector, name: str, seed: int, games: int = 0, aim: TargetMessage | None = None
     ) -> None:
-        assert dissector.player is not None
-        self.simple: Bot = dissector.player(name, seed, games)
+        assert dissector.conformance.bot is not None
+        self.simple: Bot = dissector.conformance.bot(name, seed, games)
         self.transport = dissector.transport
         self.said: Counter[str] = Counter()
         self.place: SendMessage | None = None

@@ -17,7 +17,7 @@ DECK = ["1:RED", None, "13:BLUE", "0:RED"] + ["4:YELLOW", "4:BLACK"] * 5 + [None
 def view(game: str, state: dict[str, Any], events: list[Event] | None = None) -> View:
     dissector = dissector_of(game)
     assert dissector is not None
-    made = dissector.view(Scene(state, events or [], sorted(state.get("players", {}))))
+    made = dissector.presentation.view(Scene(state, events or [], sorted(state.get("players", {}))))
     assert made is not None
     return made
 

@@ -78,9 +78,9 @@ def held_message(
     """A message that waits; what is not said of it follows from its bytes."""
     dissector = dissector_of(protocol)
     assert dissector is not None
-    decoded = dissector.decode(data, direction)
+    decoded = dissector.codec.decode(data, direction)
     assert decoded.row is not None
-    bears_s = dissector.patience.get(decoded.row.name)
+    bears_s = dissector.conformance.timeouts.get(decoded.row.name)
     made = HeldMessage(
         number=number,
         stream=1,

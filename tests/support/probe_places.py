@@ -13,7 +13,8 @@ from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Situation, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.grammar.grammar import Decoded, Handle
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Findings, Ids, Stream
 from kiebitz.dissectors.registry import dissector_of
@@ -104,17 +105,17 @@ def places_of(name: str, role: TargetRole) -> tuple[Place, ...]:
 def _places(lines: Sequence[Line], direction: Direction) -> Iterator[Place]:
     told = Told(lines[0].dissector)
     names: dict[int, str] = {}
-    named: dict[int, dict[Handle, dict[object, None]]] = {}
+    named: dict[int, dict[IdentifierKind, dict[object, None]]] = {}
     for number, line in enumerate(lines):
         dissector = line.dissector
-        decoded = dissector.decode(line.frame, line.direction)
-        if decoded.row is not None and decoded.sound:
+        decoded = dissector.codec.decode(line.frame, line.direction)
+        if decoded.row is not None and decoded.valid:
             if line.direction == direction:
                 yield Place(number, decoded, _situation(lines, number, told, names, named))
-            for handle, value in dissector.names(decoded.row, decoded.fields):
+            for handle, value in decoded.row.identifiers(decoded.fields):
                 if value is not None:
                     named.setdefault(line.stream.id, {}).setdefault(handle, {})[value] = None
-            called = dissector.introduced(decoded.row.name, line.direction, decoded.fields)
+            called = dissector.identity.introduced(decoded.row.name, line.direction, decoded.fields)
             if called is not None:
                 names.setdefault(line.stream.id, called)
         told.says(line)
@@ -125,7 +126,7 @@ def _situation(
     number: int,
     told: Told,
     names: dict[int, str],
-    named: dict[int, dict[Handle, dict[object, None]]],
+    named: dict[int, dict[IdentifierKind, dict[object, None]]],
 ) -> Situation:
     line = lines[number]
     following, waits = None, False
@@ -135,7 +136,7 @@ def _situation(
                 following = later.frame
                 break
             waits = True
-    others: dict[Handle, list[object]] = {}
+    others: dict[IdentifierKind, list[object]] = {}
     for stream, handles in named.items():
         for handle, values in handles.items() if stream != line.stream.id else ():
             others.setdefault(handle, []).extend(values)

@@ -128,7 +128,7 @@ MODELS = [
 
 
 def row_of(place: Place) -> MessageType:
-    row = SCHAFKOPF.decode(sound(place), place.direction).row
+    row = SCHAFKOPF.codec.decode(sound(place), place.direction).row
     assert row is not None
     return row
 

@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        return SCHAFKOPF.encode(self.name, self.direction, self.fields)
+        return SCHAFKOPF.codec.encode(self.name, self.direction, self.fields)
 
 
 class Dialect(NamedTuple):

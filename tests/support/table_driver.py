@@ -81,7 +81,7 @@ class Play:
     @property
     def told(self) -> list[str]:
         """The events as sentences."""
-        return [MAEXCHEN.describe(event) for event in self.events]
+        return [MAEXCHEN.presentation.describe(event) for event in self.events]
 
     @property
     def flaws(self) -> list[Diagnostic]:

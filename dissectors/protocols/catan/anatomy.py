@@ -47,14 +47,14 @@ class _Walk:
 
     def __init__(self, frame: bytes, decoded: Decoded, row: Nachricht, upto: int, pieces: Pieces) -> None:
         self._frame, self._row, self._pieces = frame, row, pieces
-        self._is_sound = decoded.sound
+        self._is_valid = decoded.valid
         self._tokens = tokens(frame, upto)
         self._next = next(self._tokens, None)
         self._end = 0
         """Where the last token ends that was passed."""
         self._flaw: int | None = None
         """Where a value or a name begins that cannot stand where it stands."""
-        if not decoded.sound and upto == len(frame) and decoded.flaws[0].code != "missing-attribute":
+        if not decoded.valid and upto == len(frame) and decoded.flaws[0].code != "missing-attribute":
             self._flaw = decoded.flaws[0].place(frame)[0]
 
     def take(self) -> None:
@@ -109,7 +109,7 @@ class _Walk:
         production = member.kind.title if member is not None else _UNKNOWN
         brackets = _BRACKETS.get(self._byte)
         # A place is short enough to be read at once, unless something is wrong in it.
-        is_whole = member is None or (self._is_sound and type(member.kind) is Place)
+        is_whole = member is None or (self._is_valid and type(member.kind) is Place)
         if member is not None and brackets and kind == "field" and not is_whole and depth < DEPTH_LIMIT:
             with self._pieces.inside(kind, production, path):
                 self._pass()

@@ -5,7 +5,7 @@ Clauses 7.2, 10.6 and 10.10, and the rules of the game that clause 14 refers to.
 
 from __future__ import annotations
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import Spot, at, spot
 from kiebitz.dissectors.protocols.catan.context import Play
 from kiebitz.dissectors.protocols.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
@@ -17,7 +17,7 @@ from kiebitz.dissectors.protocols.catan.roads import longest_road
 from kiebitz.dissectors.protocols.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
 
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
-_MOST = 1000
+_MAX_BUILDINGS = 1000
 """So many buildings are kept; no map has room for as many."""
 
 
@@ -28,36 +28,40 @@ class Builder:
         self._play = play
         self._resources = resources
 
-    def bauvorgang(self, fact: Fact) -> None:
+    def bauvorgang(self, observation: Observation) -> None:
         """A building was built."""
-        told = fact.fields["Gebäude"]
-        self.build(fact, told["Eigentümer"], told["Typ"], spot(map(at, told["Ort"])), ("Gebäude",))
+        told = observation.fields["Gebäude"]
+        self.build(observation, told["Eigentümer"], told["Typ"], spot(map(at, told["Ort"])), ("Gebäude",))
 
-    def build(self, fact: Fact, owner: int, typ: str, where: Spot, path: tuple[str, ...]) -> None:
+    def build(
+        self, observation: Observation, owner: int, typ: str, where: Spot, path: tuple[str, ...]
+    ) -> None:
         """A building stands now; `path` is where the message tells of it."""
         play = self._play
         player = play.player(owner)
         data = {"type": typ, "place": [{"x": x, "y": y} for x, y in where]}
         game = play.game
         if game is None:
-            play.tell(fact, "built", player, data)
+            play.tell(observation, "built", player, data)
             return
         if game.buildings.get(where) == Building(owner, typ):
             # A card that names its roads may be followed by a message for each.
             return
-        self._check(fact, game, player, typ, where, path)
-        if where in game.buildings or len(game.buildings) < _MOST:
+        self._check(observation, game, player, typ, where, path)
+        if where in game.buildings or len(game.buildings) < _MAX_BUILDINGS:
             game.buildings[where] = Building(owner, typ)
             play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
-        play.tell(fact, "built", player, data)
+        play.tell(observation, "built", player, data)
         if game.in_setup:
-            self._settled(fact, game, player, typ, where)
+            self._settled(observation, game, player, typ, where)
         elif typ == STRASSE and player.free_roads:
             player.free_roads -= 1
         else:
-            self._resources.claim(Claim(fact, owner, -1, COSTS[typ], _WHY[typ]))
+            self._resources.claim(Claim(observation, owner, -1, COSTS[typ], _WHY[typ]))
 
-    def _settled(self, fact: Fact, game: CatanGame, player: Player, typ: str, where: Spot) -> None:
+    def _settled(
+        self, observation: Observation, game: CatanGame, player: Player, typ: str, where: Spot
+    ) -> None:
         """The second village yields at once."""
         board = game.board
         if typ != DORF or board is None or len(game.towns(player.id)) != 2:
@@ -67,12 +71,18 @@ class Builder:
             kind = LAND.get(board.fields.get(place, ""))
             if kind is not None:
                 counts[kind] = counts.get(kind, 0) + 1
-        self._resources.claim(Claim(fact, player.id, 1, counts, START, partly=True))
+        self._resources.claim(Claim(observation, player.id, 1, counts, START, partly=True))
 
     # Where it may stand.
 
     def _check(
-        self, fact: Fact, game: CatanGame, player: Player, typ: str, where: Spot, path: tuple[str, ...]
+        self,
+        observation: Observation,
+        game: CatanGame,
+        player: Player,
+        typ: str,
+        where: Spot,
+        path: tuple[str, ...],
     ) -> None:
         play = self._play
         if not game.whole or game.board is None:
@@ -80,27 +90,31 @@ class Builder:
         problem = objection(game, game.board, player.id, typ, where)
         if problem is not None:
             key, place = "road-through" if problem == THROUGH else "bad-place", where_words(where)
-            play.flaw_of(fact, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem)
+            play.flaw_of(
+                observation, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem
+            )
         elif not game.in_setup and game.roller not in (None, player.id):
             key, whose = "out-of-turn/build", play.name(game.roller)
-            play.flaw_of(fact, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller)
+            play.flaw_of(
+                observation, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller
+            )
         elif len(game.owned(player.id, typ)) >= PIECES[typ]:
             key, most = "too-many-pieces", PIECES[typ]
-            play.flaw_of(fact, key, *path, "Typ", player=player.name, piece=typ, most=most)
+            play.flaw_of(observation, key, *path, "Typ", player=player.name, piece=typ, most=most)
 
     # The longest road.
 
-    def longest(self, fact: Fact) -> None:
+    def longest(self, observation: Observation) -> None:
         """The longest road changes hands."""
         play = self._play
-        number: int | None = fact.fields.get("Spieler")
+        number: int | None = observation.fields.get("Spieler")
         player = play.player(number) if number is not None else None
         game = play.game
         if game is not None:
             game.longest_road = number
-            game.longest_fact = fact
+            game.longest_observation = observation
             play.put_in(number, "longest_road")
-        play.tell(fact, "longest_road", player, {} if player is not None else {"player": None})
+        play.tell(observation, "longest_road", player, {} if player is not None else {"player": None})
 
     def lengths(self, game: CatanGame) -> dict[int, int] | None:
         """How long each player's longest road is; None if that is not known."""
@@ -119,9 +133,9 @@ class Builder:
 
         Some servers say so before they tell what was built.
         """
-        fact, game.longest_fact = game.longest_fact, None
-        lengths = self.lengths(game) if fact is not None else None
-        if fact is None or lengths is None or _may_hold(game.longest_road, lengths):
+        observation, game.longest_observation = game.longest_observation, None
+        lengths = self.lengths(game) if observation is not None else None
+        if observation is None or lengths is None or _may_hold(game.longest_road, lengths):
             return
         play = self._play
         longest = max(lengths.values(), default=0)
@@ -130,7 +144,13 @@ class Builder:
         ours = f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "nobody has it"
         others, expected = " and ".join(whose), ", ".join(whose)
         play.flaw_of(
-            fact, "longest-road", "Spieler", holder=ours, others=others, longest=longest, expected=expected
+            observation,
+            "longest-road",
+            "Spieler",
+            holder=ours,
+            others=others,
+            longest=longest,
+            expected=expected,
         )
 
 

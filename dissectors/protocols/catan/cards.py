@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import at, spot
 from kiebitz.dissectors.protocols.catan.building import Builder
 from kiebitz.dissectors.protocols.catan.context import Play
@@ -28,78 +28,82 @@ class Cards:
         self._turns = turns
         self._builder = builder
 
-    def bought(self, fact: Fact) -> None:
+    def bought(self, observation: Observation) -> None:
         """A card was bought; only its owner sees which."""
         play = self._play
-        player = play.player(fact.fields["Spieler"])
-        told = fact.fields.get("Entwicklungskarte", 1)
+        player = play.player(observation.fields["Spieler"])
+        told = observation.fields.get("Entwicklungskarte", 1)
         card: str | None = told if isinstance(told, str) else None
         if play.game is not None:
             player.cards.gain(1 if card is None else {card: 1})
             player.bought[card] = player.bought.get(card, 0) + 1
             play.put_cards(player)
         hidden = {"known_to": [player.name], "others_see": {"card": None}} if card is not None else {}
-        play.tell(fact, "bought_card", player, {"card": card, **hidden})
-        self._resources.claim(Claim(fact, player.id, -1, CARD_COST, "development card"))
+        play.tell(observation, "bought_card", player, {"card": card, **hidden})
+        self._resources.claim(Claim(observation, player.id, -1, CARD_COST, "development card"))
 
-    def ritter(self, fact: Fact) -> None:
+    def ritter(self, observation: Observation) -> None:
         """A knight moves the robber."""
         play = self._play
-        player = play.player(fact.fields["Spieler"])
-        ort, target = fact.fields["Ort"], fact.fields.get("Ziel")
+        player = play.player(observation.fields["Spieler"])
+        ort, target = observation.fields["Ort"], observation.fields.get("Ziel")
         game = play.game
         if game is not None:
             moved = (player.id, at(ort), target)
             if not (game.robber == at(ort) and game.robbed_by == player.id):
                 # Some servers tell the robber's move in a message of its own, before or after this one.
-                self._turns.move_robber(fact, player, ort, target)
+                self._turns.move_robber(observation, player, ort, target)
                 game.moved = moved
             player.knights = (player.knights or 0) + 1 if player.knights is not None or game.whole else None
             play.put_player(player, "knights", player.knights)
-        self._played(fact, player, "Ritter", {"to": ort, "from_player": target})
+        self._played(observation, player, "Ritter", {"to": ort, "from_player": target})
 
-    def straßenbau(self, fact: Fact) -> None:
+    def straßenbau(self, observation: Observation) -> None:
         """Two roads for nothing; most servers tell each in a message of its own, too."""
         play = self._play
-        player = play.player(fact.fields["Spieler"])
-        names = [name for name in ("Straße 1", "Straße 2") if name in fact.fields]
-        self._played(fact, player, "Straßenbau", {"roads": [fact.fields[name] for name in names]})
+        player = play.player(observation.fields["Spieler"])
+        names = [name for name in ("Straße 1", "Straße 2") if name in observation.fields]
+        self._played(
+            observation, player, "Straßenbau", {"roads": [observation.fields[name] for name in names]}
+        )
         # Some servers tell what is built before they tell that it is free.
         told = play.game.ledger.waive(player.id, "road", len(names)) if play.game is not None else 0
         player.free_roads = len(names) - told
         for name in names:
-            self._builder.build(fact, player.id, STRASSE, spot(map(at, fact.fields[name])), (name,))
+            self._builder.build(
+                observation, player.id, STRASSE, spot(map(at, observation.fields[name])), (name,)
+            )
 
-    def monopol(self, fact: Fact) -> None:
+    def monopol(self, observation: Observation) -> None:
         """All cards of one resource go to one player."""
-        player = self._play.player(fact.fields["Spieler"])
-        kind: str = fact.fields["Rohstoff"]
-        self._played(fact, player, "Monopol", {"resource": kind})
+        player = self._play.player(observation.fields["Spieler"])
+        kind: str = observation.fields["Rohstoff"]
+        self._played(observation, player, "Monopol", {"resource": kind})
         game = self._play.game
         for number in game.players if game is not None else ():
             sign = 1 if number == player.id else -1
-            self._resources.claim(Claim(fact, number, sign, None, MONOPOLY, firm=False, kind=kind))
+            self._resources.claim(Claim(observation, number, sign, None, MONOPOLY, firm=False, kind=kind))
 
-    def erfindung(self, fact: Fact) -> None:
+    def erfindung(self, observation: Observation) -> None:
         """Two resources of one's choice."""
-        player = self._play.player(fact.fields["Spieler"])
-        counts: Counts = fact.fields["Rohstoffe"]
-        self._played(fact, player, "Erfindung", {"resources": counts})
+        player = self._play.player(observation.fields["Spieler"])
+        counts: Counts = observation.fields["Rohstoffe"]
+        self._played(observation, player, "Erfindung", {"resources": counts})
         # One server tells the whole hand here.
         wanted = counts if total(counts) == 2 else 2
-        self._resources.claim(Claim(fact, player.id, 1, wanted, "invention", partly=True))
+        self._resources.claim(Claim(observation, player.id, 1, wanted, "invention", partly=True))
 
-    def _played(self, fact: Fact, player: Player, card: str, data: dict[str, Any]) -> None:
+    def _played(self, observation: Observation, player: Player, card: str, data: dict[str, Any]) -> None:
         play = self._play
         game = play.game
         if game is not None:
-            self._check(fact, game, player, card)
+            self._check(observation, game, player, card)
             player.cards.pay({card: 1})
             player.played += 1
             play.put_cards(player)
-        play.tell(fact, "played_card", player, {"card": card, **data})
+        play.tell(observation, "played_card", player, {"card": card, **data})
 
-    def _check(self, fact: Fact, game: CatanGame, player: Player, card: str) -> None:
+    def _check(self, observation: Observation, game: CatanGame, player: Player, card: str) -> None:
         """One card a turn, and none that was bought in it."""
         if not game.whole:
             return
@@ -113,13 +117,18 @@ class Cards:
             problem, allowed = "a card that was bought in this turn", "a card of an earlier turn"
         if problem is not None:
             self._play.flaw_of(
-                fact, "card-not-allowed", player=player.name, card=card, problem=problem, allowed=allowed
+                observation,
+                "card-not-allowed",
+                player=player.name,
+                card=card,
+                problem=problem,
+                allowed=allowed,
             )
 
-    def army(self, fact: Fact) -> None:
+    def army(self, observation: Observation) -> None:
         """The largest army changes hands."""
         play = self._play
-        number: int | None = fact.fields.get("Spieler")
+        number: int | None = observation.fields.get("Spieler")
         player = play.player(number) if number is not None else None
         game = play.game
         if game is not None and player is not None:
@@ -129,5 +138,7 @@ class Cards:
             most = max((count for count in knights.values() if count is not None), default=0)
             if game.whole and ours is not None and (ours < _ARMY or ours < most):
                 least = max(_ARMY, most)
-                play.flaw_of(fact, "largest-army", "Spieler", player=player.name, knights=ours, least=least)
-        play.tell(fact, "largest_army", player, {})
+                play.flaw_of(
+                    observation, "largest-army", "Spieler", player=player.name, knights=ours, least=least
+                )
+        play.tell(observation, "largest_army", player, {})

@@ -30,6 +30,7 @@ from kiebitz.dissectors.protocols.catan.flaws import (
     unknown_message,
 )
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, NAMES, Nachricht
+from kiebitz.dissectors.protocols.catan.objects import OBJECTS
 from kiebitz.dissectors.protocols.catan.scanner import place_of, places_of
 from kiebitz.dissectors.protocols.catan.values import Only, Reading, Tuple, Unfit, shown
 from kiebitz.dissectors.protocols.catan.words import spellings
@@ -107,7 +108,7 @@ def _escaped_alike(before: str, character: str) -> str:
 
 
 def field_place(frame: bytes, row: Nachricht, *steps: str | int) -> tuple[int, int]:
-    """Where in a sound message's bytes a field stands, or a part of it: offset and length in bytes.
+    """Where in a valid message's bytes a field stands, or a part of it: offset and length in bytes.
 
     `steps` are in the specification's spelling; a step that is not there ends the way.
     """
@@ -229,10 +230,10 @@ class CatanCodec(Codec):
                 return _to_bytes(value) + b"\n"
         raise ValueError(f"{direction} {name} has no row with these fields: {shown(fields)}")
 
-    def respelt(
+    def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """The line with other values in the places of those before; see `Codec.respelt`.
+        """The line with other values in the places of those before; see `Codec.patch`.
 
         Where a value has other parts than before, all of it is written in the specification's spelling.
         """
@@ -269,3 +270,11 @@ class CatanCodec(Codec):
     def twice(self, whole: bytes) -> bytes:
         is_alone = not (whole.startswith(b",") or whole.rstrip().endswith(b","))
         return b"%b,%b" % (whole, whole) if is_alone else whole * 2
+
+    @property
+    def productions(self) -> tuple[str, ...]:
+        # The objects of clause 7, each with what its attributes are.
+        return tuple(
+            f"{name} = {{{', '.join(f'{field.name}: {field.type.title}' for field in each.fields)}}}"
+            for name, each in OBJECTS.items()
+        )

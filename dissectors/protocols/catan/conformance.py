@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
-    Conformance,
     Expectation,
+    Expectations,
     Fields,
     NotApplicable,
     Reaction,
@@ -19,6 +20,8 @@ from kiebitz.dissectors.conformance.expectations import (
     Spelling,
     TargetRole,
 )
+from kiebitz.dissectors.protocols.catan.bot import CatanBot
+from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
 from kiebitz.dissectors.protocols.catan.words import in_ascii
 
 _GROUNDS, _HINTS = "2 Grundlagen", "4 Hinweise zu JSON"
@@ -145,7 +148,7 @@ EXPECTATIONS = (
 )
 
 
-def _respelt(write: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
+def _rewritten(write: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
     """Return a function that decodes and encodes a message again; what is no JSON stays."""
 
     def respell(frame: bytes) -> bytes:
@@ -194,16 +197,21 @@ SPELLINGS = (
     Spelling(
         "other-order",
         "with its attributes in reverse order",
-        _respelt(lambda value: msgspec.json.encode(_reversed(value))),
+        _rewritten(lambda value: msgspec.json.encode(_reversed(value))),
         "must",
         _GROUNDS,
         _UTF_8,
     ),
-    Spelling("blanks", "with blanks between its parts", _respelt(_blanks), "must", _GROUNDS, _UTF_8),
+    Spelling("blanks", "with blanks between its parts", _rewritten(_blanks), "must", _GROUNDS, _UTF_8),
     Spelling(
-        "escapes", "with each letter outside ASCII as an escape", _respelt(_escaped), "must", _GROUNDS, _UTF_8
+        "escapes",
+        "with each letter outside ASCII as an escape",
+        _rewritten(_escaped),
+        "must",
+        _GROUNDS,
+        _UTF_8,
     ),
-    Spelling("many-lines", "on several lines", _respelt(_on_many_lines), "should", _GROUNDS, _TOLERANT),
+    Spelling("many-lines", "on several lines", _rewritten(_on_many_lines), "should", _GROUNDS, _TOLERANT),
     Spelling(
         "no-line-feed",
         "without the line feed at its end",
@@ -310,32 +318,37 @@ RULE_VIOLATIONS = (
 _UNSENT = "a missing message breaks it, and no client can know that it was due"
 
 CONFORMANCE = Conformance(
-    EXPECTATIONS,
-    SPELLINGS,
-    RULE_VIOLATIONS,
-    broken_by={
-        "out-of-turn/asked": "Würfeln/from-other Zug_beenden/from-other Bauen/from-other",
-        "not-now": "Würfeln/twice",
-        "bad-place/asked": "Bauen/Ort/apart",
-        "no-trade/asked": "*/Handel_id/nobodys-trade",
-        "bad-place/robber": "Räuber_versetzt/Ort/far-away",
-        "bad-place": "Bauvorgang/Ort/apart",
-        "card-not-allowed": "Ritter_ausspielen/twice Monopol/twice Erfindung/twice",
-        "unexplained-gain": "Ertrag/twice",
-        "unexplained-cost": "Kosten/twice",
-        "below-zero": "Kosten/Rohstoffe.count/huge",
-        "trade-rate": "Kosten/rule/wrong-cost",
-        "no-trade": "Handel_ausgeführt/twice",
-    },
-    unreachable={
-        "untold-discard": _UNSENT,
-        "missing-yield": _UNSENT,
-        "missing-cost": _UNSENT,
-        "no-start-yield": _UNSENT,
-        "out-of-turn/build": "another player's building must adjoin their roads, else it breaks another rule",
-        "road-through": "it needs a place on the board that depends on everything built",
-        "too-many-pieces": "it needs a player who has built all of one kind",
-    },
-    # 7.5: all clients are told that a connection is lost, whoever's turn it is.
-    awaited_messages="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
+    expectations=Expectations(
+        EXPECTATIONS,
+        SPELLINGS,
+        RULE_VIOLATIONS,
+        broken_by={
+            "out-of-turn/asked": "Würfeln/from-other Zug_beenden/from-other Bauen/from-other",
+            "not-now": "Würfeln/twice",
+            "bad-place/asked": "Bauen/Ort/apart",
+            "no-trade/asked": "*/Handel_id/nobodys-trade",
+            "bad-place/robber": "Räuber_versetzt/Ort/far-away",
+            "bad-place": "Bauvorgang/Ort/apart",
+            "card-not-allowed": "Ritter_ausspielen/twice Monopol/twice Erfindung/twice",
+            "unexplained-gain": "Ertrag/twice",
+            "unexplained-cost": "Kosten/twice",
+            "below-zero": "Kosten/Rohstoffe.count/huge",
+            "trade-rate": "Kosten/rule/wrong-cost",
+            "no-trade": "Handel_ausgeführt/twice",
+        },
+        unreachable={
+            "untold-discard": _UNSENT,
+            "missing-yield": _UNSENT,
+            "missing-cost": _UNSENT,
+            "no-start-yield": _UNSENT,
+            "out-of-turn/build": "a building away from its player's roads breaks another rule",
+            "road-through": "it needs a place on the board that depends on everything built",
+            "too-many-pieces": "it needs a player who has built all of one kind",
+        },
+        # 7.5: all clients are told that a connection is lost, whoever's turn it is.
+        awaited_messages="Würfeln Zug_beenden Bauen Karten_abgeben Räuber_versetzen",
+    ),
+    bot=CatanBot,
+    simulated_server=CatanServer,
+    seats=3,
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kiebitz.dissectors.game.context import GameContext
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Event, Findings, Ids, Stream, TableInfo
 from kiebitz.dissectors.protocols.catan.codec import field_place
@@ -17,8 +17,8 @@ from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
 from kiebitz.dissectors.protocols.catan.hand import Hand
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
-_LONGEST_NAME = 200
-_MOST_PLAYERS = 100
+_MAX_NAME_LENGTH = 200
+_MAX_PLAYERS = 100
 """So many players are known at once; no game has more than six."""
 
 _TOLD = 3
@@ -50,7 +50,7 @@ class Play(GameContext):
         """A player as he is known outside games; one that was never heard of is new."""
         known = self.players.get(number)
         if known is None:
-            if len(self.players) >= _MOST_PLAYERS:
+            if len(self.players) >= _MAX_PLAYERS:
                 self._forget(next(iter(self.players.values())))
             known = self.players[number] = Player(number, self._unlike_others(number, None))
         return known
@@ -71,7 +71,7 @@ class Play(GameContext):
     def _forget(self, player: Player) -> None:
         """Drop a player of a server that has more of them than can play."""
         del self.players[player.id]
-        self.put(None, "players", player.name)
+        self.set_state(None, "players", player.name)
         if self.game is not None and self.game.players.pop(player.id, None) is not None:
             self.put_in(None, "players", str(player.id))
             self.put_in(None, "private", player.name)
@@ -82,18 +82,20 @@ class Play(GameContext):
         player.name = self._unlike_others(player.id, name)
         player.colour = colour or player.colour
         if player.name != before:
-            self.put(None, "players", before)
+            self.set_state(None, "players", before)
         self.put_lobby(player)
 
     def put_lobby(self, player: Player) -> None:
         """Show a player who is connected."""
         shown = {"id": player.id, "colour": player.colour, "status": player.status}
-        self.put({key: value for key, value in shown.items() if value is not None}, "players", player.name)
+        self.set_state(
+            {key: value for key, value in shown.items() if value is not None}, "players", player.name
+        )
 
     def _unlike_others(self, number: int, name: str | None) -> str:
         if not name:
             return f"player {number}"
-        short = shortened(name, _LONGEST_NAME)
+        short = shortened(name, _MAX_NAME_LENGTH)
         taken = any(other.name == short and other.id != number for other in self.players.values())
         return f"{short} ({number})" if taken else short
 
@@ -148,7 +150,7 @@ class Play(GameContext):
     def leave_state(self) -> None:
         """The game that was on is no longer shown."""
         if self.game is not None:
-            self.put(None, *self.game.place)
+            self.set_state(None, *self.game.place)
             self.game = None
 
     def is_whole(self) -> bool:
@@ -166,7 +168,7 @@ class Play(GameContext):
     def put_in(self, value: Any, *path: str) -> None:
         """Change the part of the state that is the game's."""
         if self.game is not None:
-            self.put_under(self.game.place, self.game.state, path, value)
+            self.set_part(self.game.place, self.game.state, path, value)
 
     def put_player(self, player: Player, what: str, value: Any) -> None:
         """Change something about a player, if he is in the game."""
@@ -199,26 +201,28 @@ class Play(GameContext):
 
     # Events and flaws.
 
-    def tell(self, fact: Fact, kind: str, player: Player | None, data: Mapping[str, Any]) -> Event:
-        """Something happened. The first event that a fact makes is the one that its messages tell of."""
+    def tell(
+        self, observation: Observation, kind: str, player: Player | None, data: Mapping[str, Any]
+    ) -> Event:
+        """Emit an event; the first one of an observation becomes the event of its messages."""
         who = {"player": player.id, "name": player.name} if player is not None else {}
         game = self.game.game if self.game is not None else None
         actor = player.name if player is not None else None
         unknown = dict.fromkeys(GRAMMAR.events[kind].fields)
-        event = self.emit(kind, fact.ts_ns, actor, {**unknown, **who, **data}, game)
-        if fact.event is None:
-            fact.event = event
+        event = self.emit(kind, observation.ts_ns, actor, {**unknown, **who, **data}, game)
+        if observation.event is None:
+            observation.event = event
         return event
 
-    def flaw_of(self, fact: Fact, key: str, /, *path: str | int, **values: Any) -> None:
+    def flaw_of(self, observation: Observation, key: str, /, *path: str | int, **values: Any) -> None:
         """Report that the field at `path` breaks a rule; what a server always does, a few times."""
-        row, rule = fact.row, self.rules[key]
+        row, rule = observation.row, self.rules[key]
         assert isinstance(row, Nachricht)
-        if fact.message.direction == "s2c":
+        if observation.message.direction == "s2c":
             told = self._told.get(rule.code, 0)
             if told >= (_TOLD if rule.severity == "error" else 1):
                 return
             self._told[rule.code] = told + 1
         part = spoken((row.name, *path)) if path else None
-        at = field_place(fact.frame, row, *path) if fact.frame else None
-        self.flaw(fact.message, key, at=at, part=part, clause=row.clause, **values)
+        at = field_place(observation.frame, row, *path) if observation.frame else None
+        self.flaw(observation.message, key, at=at, part=part, clause=row.clause, **values)

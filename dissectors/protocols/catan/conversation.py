@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.catan.requests import Objection
 
-_MOST = 16
+_MAX_REQUESTS = 16
 """So many requests wait for an answer; a server may lose some."""
 
 _EFFECTS = {
@@ -43,7 +43,7 @@ class Request(msgspec.Struct, eq=False):
     told_ns: int
     """When the client had been told something last."""
     performed: bool = False
-    fact: Fact | None = None
+    observation: Observation | None = None
     objection: Objection | None = None
 
 
@@ -65,7 +65,7 @@ class Conversation(msgspec.Struct, eq=False):
         """The client asks for something."""
         request = Request(message, self.told_ns)
         self.requests.append(request)
-        del self.requests[:-_MOST]
+        del self.requests[:-_MAX_REQUESTS]
         return request
 
     def hears(self, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Catan as the inspector sees it."""
+"""Catan: the dissector."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.sentences import each
+from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
+from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.catan.codec import CatanCodec
 from kiebitz.dissectors.protocols.catan.framer import CatanFramer
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.catan.objects import OBJECTS
 from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
 from kiebitz.dissectors.protocols.catan.queries import QUERIES
 from kiebitz.dissectors.protocols.catan.table import CatanTable
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
-    from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
 
@@ -42,42 +42,20 @@ def _tells_whole_hand(resources: Any) -> bool:
     return sum(count for count in resources.values() if isinstance(count, int)) != _INVENTED
 
 
-class Catan(Dissector):
-    """The settlers, with the cards of others hidden."""
+class CatanPresentation(Presentation):
+    """Sentences, scores and statistics of Catan."""
 
-    grammar = GRAMMAR
     queries = QUERIES
-    transport = "tcp"
-    # The specification fixes none: it is recognised by what is said.
-    default_ports = frozenset()
-    introductions = frozenset({"Spieler"})
-    codec = CatanCodec()
-    framer_class = CatanFramer
-    table_class = CatanTable
-    seats = 3
+
+    phrases = MappingProxyType(
+        dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), resource_words)
+        | {"place": place_words, "roads": each(place_words)}
+    )
 
     def view(self, scene: Scene) -> View:
         from kiebitz.dissectors.protocols.catan.view import view_of
 
         return view_of(scene)
-
-    @property
-    def reactions(self) -> Conformance:
-        from kiebitz.dissectors.protocols.catan.conformance import CONFORMANCE
-
-        return CONFORMANCE
-
-    @property
-    def player(self) -> BotFactory:
-        from kiebitz.dissectors.protocols.catan.bot import CatanBot
-
-        return CatanBot
-
-    @property
-    def host(self) -> SimulatedServerFactory:
-        from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
-
-        return CatanServer
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -95,24 +73,6 @@ class Catan(Dissector):
             for about in players.values()
             if about.get("name") and isinstance(about.get("points"), int)
         }
-
-    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
-        framer = self.framer(direction)
-        frames = [*framer.feed(0, data), *framer.eof()]
-        return likeness([self.decode(frame.data, direction) for frame in frames if frame.data])
-
-    @property
-    def productions(self) -> tuple[str, ...]:
-        # The objects of clause 7, each with what its attributes are.
-        return tuple(
-            f"{name} = {{{', '.join(f'{field.name}: {field.type.title}' for field in each.fields)}}}"
-            for name, each in OBJECTS.items()
-        )
-
-    phrases = MappingProxyType(
-        dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), resource_words)
-        | {"place": place_words, "roads": each(place_words)}
-    )
 
     def template(self, event: Event) -> str:
         template, data = super().template(event), event.data
@@ -148,4 +108,28 @@ class Catan(Dissector):
         return super().words(value)
 
 
-CATAN = Catan()
+def _conformance() -> Conformance:
+    from kiebitz.dissectors.protocols.catan.conformance import CONFORMANCE
+
+    return CONFORMANCE
+
+
+class Catan(Dissector):
+    """The settlers, with the cards of others hidden."""
+
+    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
+        framer = self.framer(direction)
+        frames = [*framer.feed(0, data), *framer.eof()]
+        return likeness([self.codec.decode(frame.data, direction) for frame in frames if frame.data])
+
+
+CATAN = Catan(
+    grammar=GRAMMAR,
+    transport="tcp",
+    codec=CatanCodec(),
+    framer=CatanFramer,
+    table=CatanTable,
+    presentation=CatanPresentation(GRAMMAR),
+    identity=Identity(GRAMMAR, login_messages=("Spieler",)),
+    conformance=_conformance,
+)

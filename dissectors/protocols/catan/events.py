@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.grammar import EventKind, Handles, KeysOf
-from kiebitz.dissectors.protocols.catan.handles import NAME, PLAYER, TRADE
+from kiebitz.dissectors.grammar.field_type import IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.grammar import EventKind
+from kiebitz.dissectors.protocols.catan.identifiers import NAME, PLAYER, TRADE
 
 EVENTS = (
     EventKind(
         "joined",
         ("player", "name"),
         "{name} joins",
-        own=("Willkommen",),
-        introduces=True,
+        reported_by=("Willkommen",),
+        identifies=True,
         # The newcomer is told next who is there.
         tells=("server", "players"),
     ),
@@ -51,14 +52,14 @@ EVENTS = (
     EventKind("longest_road", ("player", "name"), "longest road: {name}"),
     EventKind("largest_army", ("player", "name"), "largest army: {name}"),
     EventKind("status", ("player", "name", "status", "points"), "{name}: {status}"),
-    EventKind("chat", ("from", "name", "text"), "{name}: {text}", spoken=True),
+    EventKind("chat", ("from", "name", "text"), "{name}: {text}", directed=True),
     EventKind("refused", ("player", "name", "what", "why"), "{name} is refused {what}: {why}"),
     EventKind("ended", ("winner", "name", "points"), "the game is over; {name} wins"),
     EventKind("left", ("player", "name", "reason"), "{name} is gone: {reason}", ending="reason"),
 )
 
 # What names something in the data of the events, and in the state.
-DATA_HANDLES: Handles = {
+DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": NAME,
     "player": PLAYER,
     "name": NAME,
@@ -73,7 +74,7 @@ DATA_HANDLES: Handles = {
     "Eigentümer": PLAYER,
     "trade": TRADE,
 }
-STATE_HANDLES: Handles = {
+STATE_IDENTIFIERS: IdentifierKinds = {
     "players": KeysOf(PLAYER),
     "id": PLAYER,
     "name": NAME,

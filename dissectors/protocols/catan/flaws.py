@@ -22,7 +22,7 @@ from kiebitz.dissectors.suggestions import suggesting
 _FRAMING = "4 Hinweise zu JSON"
 _GROUNDS = "2 Grundlagen"
 _MESSAGE = '{"…":{…}} and a line feed'
-_SHOWN = 40
+_MAX_QUOTED = 40
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
 """Each escape; the half of a character that stands alone is the group."""
 _NUMBERS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9][-+.0-9eE]*+)')
@@ -41,7 +41,7 @@ def spoken(path: Path) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if step.isidentifier() and len(step) <= _SHOWN else f"[{shown(step)}]"
+    return f".{step}" if step.isidentifier() and len(step) <= _MAX_QUOTED else f"[{shown(step)}]"
 
 
 def broken(frame: bytes, ended: bool = False) -> Decoded:
@@ -122,7 +122,7 @@ def no_message(frame: bytes, value: Any) -> Decoded:
 
 def _no_message(frame: bytes, value: str | None) -> Flaw:
     start = len(frame) - len(frame.lstrip())
-    found = value or f'"{frame.strip()[:_SHOWN].decode(errors="replace")}"'
+    found = value or f'"{frame.strip()[:_MAX_QUOTED].decode(errors="replace")}"'
     text = f"{found} stands where a message begins"
     return _malformed("no-object", text, (start, len(frame.strip())), _MESSAGE, _GROUNDS)
 
@@ -134,7 +134,7 @@ def not_one_message(value: Mapping[str, Any], direction: Direction) -> Decoded:
         wrong = next((key for key in value if key not in NAMES[direction]), [*value][1])
         beside = next(key for key in value if key != wrong)
         path: Path = (wrong,)
-        text = f'"{wrong[:_SHOWN]}" stands beside "{beside[:_SHOWN]}"'
+        text = f'"{wrong[:_MAX_QUOTED]}" stands beside "{beside[:_MAX_QUOTED]}"'
     else:
         path, text = (), "there is no message in this object"
     flaw = Flaw("error", "malformed", "not-one-message", text, 0, 0, "one message in an object", _GROUNDS)
@@ -145,7 +145,7 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
     """An object whose one key is no message of this direction."""
     names = NAMES[direction]
     near = nearest_word(key, names)
-    text = f'"{key[:_SHOWN]}" is no message that {sender_of(direction)} sends'
+    text = f'"{key[:_MAX_QUOTED]}" is no message that {sender_of(direction)} sends'
     # Clause 3 allows extensions, but no slips.
     severity: Severity = "error"
     if key in NAMES[OPPOSITE[direction]]:
@@ -167,7 +167,7 @@ def unfit_row(row: Nachricht, error: Unfit) -> Decoded:
 
 
 def harmless(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Flaw, ...]:
-    """Notes on what is unusual in a message that is sound."""
+    """Notes on what is unusual in a message that is valid."""
     notes: dict[str, Flaw] = {}
     for remark in remarks:
         text = f"{spoken(remark.path)}: {remark.text}"

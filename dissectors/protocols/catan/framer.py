@@ -20,7 +20,7 @@ import msgspec
 from kiebitz.dissectors.grammar.framing import (
     FRAME_LIMIT,
     GOES_ON,
-    MOST_SHORT,
+    MAX_SHORT,
     SHORT,
     Frame,
     StructuredFramer,
@@ -40,21 +40,21 @@ def _written(names: Iterable[str]) -> frozenset[bytes]:
 _MESSAGES = _written(MESSAGE_NAMES)
 _ATTRIBUTES = _written(ATTRIBUTE_NAMES)
 _ONLY_MESSAGES = _MESSAGES - _ATTRIBUTES
-_LONGEST_NAME = max(map(len, _MESSAGES))
+_MAX_NAME_LENGTH = max(map(len, _MESSAGES))
 
-_MOST_BLANKS = 32
+_MAX_BLANKS = 32
 """With more blanks in a row a brace, a name and a colon are no message start: to tell one from something else
 takes a bounded number of bytes."""
-_LONGEST_START = 2 * _MOST_BLANKS + _LONGEST_NAME + 4
+_MAX_START_LENGTH = 2 * _MAX_BLANKS + _MAX_NAME_LENGTH + 4
 _STRETCH = 256
 """So many bytes are looked at for a message start at a time: more than the longest has, few for an object."""
 
-_SOME_BLANKS = rb"[ \t\r\n]{0,%d}" % _MOST_BLANKS
+_SOME_BLANKS = rb"[ \t\r\n]{0,%d}" % _MAX_BLANKS
 _A_NAME = rb'"(%s)"' % b"|".join(re.escape(name) for name in sorted(_MESSAGES))
 _START = re.compile(rb"\{%s%s%s:" % (_SOME_BLANKS, _A_NAME, _SOME_BLANKS))
 _START_OR_LINE_END = re.compile(rb"\n|%s" % _START.pattern)
 _START_BEGUN = re.compile(
-    rb'\{%s(?:"[^"{\n]{0,%d}|%s%s)?\Z' % (_SOME_BLANKS, _LONGEST_NAME, _A_NAME, _SOME_BLANKS)
+    rb'\{%s(?:"[^"{\n]{0,%d}|%s%s)?\Z' % (_SOME_BLANKS, _MAX_NAME_LENGTH, _A_NAME, _SOME_BLANKS)
 )
 """What the following bytes may make a message start."""
 
@@ -182,7 +182,7 @@ class CatanFramer(StructuredFramer):
 
     def _certain(self, limit: int) -> int:
         """Up to where the bytes before `limit` tell whether there is a message start."""
-        begun = _START_BEGUN.search(self._held, max(self._at, limit - _LONGEST_START), limit)
+        begun = _START_BEGUN.search(self._held, max(self._at, limit - _MAX_START_LENGTH), limit)
         return begun.start() if begun is not None else limit
 
     def _blanks_end(self, limit: int) -> int:
@@ -216,7 +216,7 @@ def _ends(data: bytes) -> tuple[int, ...]:
     return tuple(ends)
 
 
-_short_ends = lru_cache(MOST_SHORT)(_ends)
+_short_ends = lru_cache(MAX_SHORT)(_ends)
 
 
 def _is_frame(line: bytes) -> bool:

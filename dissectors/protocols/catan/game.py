@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event, Game
 from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot
@@ -97,7 +97,7 @@ class CatanGame(msgspec.Struct, eq=False):
     order: list[int] = msgspec.field(default_factory=list)
     order_known: bool = False
     longest_road: int | None = None
-    longest_fact: Fact | None = None
+    longest_observation: Observation | None = None
     """Who has it was told in this turn."""
     moved: tuple[int | None, Place, int | None] | None = None
     """Who has moved the robber, where to and whom he robs, where a second message may tell it again."""

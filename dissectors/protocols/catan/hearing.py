@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from kiebitz.dissectors.game.broadcast_dedup import text_key
-from kiebitz.dissectors.game.observation_merge import Version
+from kiebitz.dissectors.game.observation_merge import PartialView
 from kiebitz.dissectors.inspection.memo import BoundedCache
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.catan.hand import plain, total
@@ -38,8 +38,8 @@ class Refusal:
         return hash(self.text)
 
 
-_MOST_VERSIONS = 256
-_LONGEST_REMEMBERED = 500
+_MAX_VERSIONS = 256
+_MAX_REMEMBERED_LENGTH = 500
 """So many versions are remembered, of messages with so many characters at the most."""
 
 
@@ -47,23 +47,23 @@ class Versions:
     """The versions of the messages that came lately: most of what is told was told to another before."""
 
     def __init__(self) -> None:
-        self._lately: BoundedCache[tuple[str, str], Version] = BoundedCache(
-            _MOST_VERSIONS, _LONGEST_REMEMBERED
+        self._lately: BoundedCache[tuple[str, str], PartialView] = BoundedCache(
+            _MAX_VERSIONS, _MAX_REMEMBERED_LENGTH
         )
 
-    def of(self, message: Message) -> Version:
+    def of(self, message: Message) -> PartialView:
         """What a copy of a broadcast says."""
         key = (message.name, message.fields_json)
         found = self._lately.get(key)
         if found is None:
             found = _version_of(message)
-            # One that hides something will be told what that is, and belongs to one fact.
+            # One that hides something will be told what that is, and belongs to one observation.
             if found.open is not None:
                 self._lately.keep(key, found, len(message.fields_json))
         return found
 
 
-def _version_of(message: Message) -> Version:
+def _version_of(message: Message) -> PartialView:
     name, fields = message.name, message.fields
     if name == "Statusupdate":
         player = fields["Spieler"]
@@ -81,20 +81,20 @@ def _version_of(message: Message) -> Version:
         )
         # His own points have the cards that others are not shown, and so have, with some servers, his cards.
         hides = isinstance(resources, int) or isinstance(cards, int)
-        return Version(public, None if hides else (_comparable(resources), _comparable(cards)))
+        return PartialView(public, None if hides else (_comparable(resources), _comparable(cards)))
     resources = fields.get("Rohstoffe")
     if resources is not None:
         is_open = not isinstance(resources, int)
-        return Version(
+        return PartialView(
             (name, fields["Spieler"], total(resources)), _comparable(resources) if is_open else None
         )
     if name == "Entwicklungskarte gekauft":
         card = fields.get("Entwicklungskarte", 1)
-        return Version((name, fields["Spieler"]), None if card == 1 else card)
+        return PartialView((name, fields["Spieler"]), None if card == 1 else card)
     # Some servers chat with each player about what he alone has got, again and again in the same words.
     to_one = name == "Chatnachricht" and "Absender" not in fields
     # Its text has its names in order, and the same words for the same thing.
-    return Version((name, text_key(message.fields_json)), (), to_one)
+    return PartialView((name, text_key(message.fields_json)), (), to_one)
 
 
 def _comparable(counts: dict[str, int] | None) -> Hashable:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.catan.hand import Counts, plain, total
 
 START, ROLL, ROBBER, DISCARD, MONOPOLY = "start", "roll", "robber", "discard", "monopoly"
 """What resources come and go for, where that is asked for."""
 
-_MOST = 100
+_MAX_ENTRIES = 100
 """So many claims, and so many entries, wait for a partner; the oldest are forgotten."""
 
 
@@ -26,7 +26,7 @@ class Entry(msgspec.Struct, eq=False):
     `early`: it was told before the turn that it may belong to.
     """
 
-    fact: Fact
+    observation: Observation
     player: int
     sign: int
     counts: Counts
@@ -43,7 +43,7 @@ class Claim(msgspec.Struct, eq=False):
     may.
     """
 
-    fact: Fact
+    observation: Observation
     player: int
     sign: int
     counts: Counts | None
@@ -77,13 +77,13 @@ class Ledger:
         claim = next((claim for claim in self._by_firmness() if _fits(entry, claim)), None)
         if claim is None:
             self.entries.append(entry)
-            del self.entries[:-_MOST]
+            del self.entries[:-_MAX_ENTRIES]
             return None
         entry.why = claim.why
         self._settle(entry, claim)
         if not claim.firm:
             self._taken.append(entry)
-            del self._taken[:-_MOST]
+            del self._taken[:-_MAX_ENTRIES]
         return claim
 
     def claim(self, claim: Claim) -> list[Entry]:
@@ -100,7 +100,7 @@ class Ledger:
                 claim.counts = _less(claim.counts, entry.counts)
         if claim.counts is None or total(claim.counts) > 0:
             self.claims.append(claim)
-            del self.claims[:-_MOST]
+            del self.claims[:-_MAX_ENTRIES]
         return found
 
     def expected(self, player: int, sign: int, counts: int) -> Counts | None:
@@ -139,7 +139,7 @@ class Ledger:
 
     def refuse(self, request: Message) -> None:
         """Forget the claims of a request that was refused."""
-        self.claims = [claim for claim in self.claims if claim.fact.message is not request]
+        self.claims = [claim for claim in self.claims if claim.observation.message is not request]
 
     def close(self) -> tuple[list[Claim], list[Entry]]:
         """The turn is over: the claims that must have been met and were not, and the entries without one."""

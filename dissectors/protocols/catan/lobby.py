@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import LOST, Message
 from kiebitz.dissectors.protocols.catan.context import Play
 from kiebitz.dissectors.protocols.catan.game import Player
@@ -36,20 +36,20 @@ class Lobby:
     def __init__(self, play: Play) -> None:
         self._play = play
 
-    def hallo(self, fact: Fact) -> None:
+    def hallo(self, observation: Observation) -> None:
         """The server greets: who it is."""
-        if fact.message.direction == "s2c":
-            self._play.put({"version": fact.fields["Version"][:200]}, "server")
+        if observation.message.direction == "s2c":
+            self._play.set_state({"version": observation.fields["Version"][:200]}, "server")
 
-    def willkommen(self, fact: Fact) -> None:
+    def willkommen(self, observation: Observation) -> None:
         """A client gets his number."""
-        number = fact.fields["id"]
-        self._join(fact, number)
-        if fact.event is None:
+        number = observation.fields["id"]
+        self._join(observation, number)
+        if observation.event is None:
             # The others have heard of him first.
-            fact.event = self._play.players[number].joined
+            observation.event = self._play.players[number].joined
 
-    def _join(self, fact: Fact, number: int, plays: bool = False) -> Player:
+    def _join(self, observation: Observation, number: int, plays: bool = False) -> Player:
         """A player who is connected; who `plays` is in the game that is on, if there is one."""
         play = self._play
         before = play.players.get(number)
@@ -57,42 +57,42 @@ class Lobby:
         if before is None or before.gone:
             known.gone = False
             play.put_lobby(known)
-            known.joined = play.tell(fact, "joined", known, {})
+            known.joined = play.tell(observation, "joined", known, {})
         # A latecomer waits for the next game.
         in_game = play.game is not None and number in play.game.players
         return play.player(number) if plays or in_game else known
 
-    def statusupdate(self, fact: Fact) -> None:
+    def statusupdate(self, observation: Observation) -> None:
         """A player as the server sees him now."""
         play = self._play
-        told = fact.fields["Spieler"]
+        told = observation.fields["Spieler"]
         status = told.get("Status")
         known = play.players.get(told["id"])
         if status == VERBINDUNG_VERLOREN and (known is None or known.gone):
             return
-        player = self._join(fact, told["id"], self._plays(status))
-        self._configured(fact, player, told)
+        player = self._join(observation, told["id"], self._plays(status))
+        self._configured(observation, player, told)
         if play.game is not None:
             play.game.ledger.forget(MONOPOLY)
         pending = len(play.pending_changes)
         before = player.status
         if play.game is not None and player.id in play.game.players:
-            self._in_game(fact, player, told)
+            self._in_game(observation, player, told)
         if status is not None and status != before:
             player.status = status
             known = play.players[player.id]
             known.status = status
             play.put_lobby(known)
             play.put_player(player, "status", status)
-            self._turn(fact, player, status)
+            self._turn(observation, player, status)
         elif len(play.pending_changes) == pending:
             return
         if status == VERBINDUNG_VERLOREN and status != before:
-            self._gone(fact, player, LOST)
+            self._gone(observation, player, LOST)
         elif status == WARTET_AUF_BEGINN and status != before:
-            play.tell(fact, "ready", player, {})
+            play.tell(observation, "ready", player, {})
         else:
-            play.tell(fact, "status", player, {"status": player.status, "points": player.points})
+            play.tell(observation, "status", player, {"status": player.status, "points": player.points})
 
     def _plays(self, status: str | None) -> bool:
         """Whether a status shows that somebody plays; in a game that was met in its middle, waiting does."""
@@ -101,7 +101,7 @@ class Lobby:
             return status not in (SPIEL_STARTEN, WARTET_AUF_BEGINN)
         return status in _HAS_THE_TURN or status == KARTEN_ABGEBEN
 
-    def _configured(self, fact: Fact, player: Player, told: dict[str, Any]) -> None:
+    def _configured(self, observation: Observation, player: Player, told: dict[str, Any]) -> None:
         name, colour = told.get("Name"), told.get("Farbe")
         known = self._play.players[player.id]
         before = known.name, known.colour
@@ -117,25 +117,25 @@ class Lobby:
             self._play.put_hand(player)
             self._play.put_cards(player)
         named = {"before": before[0]} if known.name != before[0] else {}
-        self._play.tell(fact, "configured", known, {"colour": known.colour, **named})
+        self._play.tell(observation, "configured", known, {"colour": known.colour, **named})
 
-    def _turn(self, fact: Fact, player: Player, status: str) -> None:
+    def _turn(self, observation: Observation, player: Player, status: str) -> None:
         game = self._play.game
         if game is not None and status == HANDELN_ODER_BAUEN:
             game.yielding = False
         if game is not None and status in _HAS_THE_TURN:
-            game.has_turn(player, fact.ts_ns)
+            game.has_turn(player, observation.ts_ns)
             self._play.put_in(player.id, "turn")
             self._play.put_in(status, "phase")
 
-    def _in_game(self, fact: Fact, player: Player, told: dict[str, Any]) -> None:
+    def _in_game(self, observation: Observation, player: Player, told: dict[str, Any]) -> None:
         """Compare with what is known, and take over what is new."""
         play = self._play
         # His own copy has the points that others are not shown, so the most is what he has.
         points = max(
             (
                 copy.fields["Spieler"]["Siegpunkte"]
-                for copy in fact.messages
+                for copy in observation.messages
                 if "Siegpunkte" in copy.fields["Spieler"]
             ),
             default=None,
@@ -151,24 +151,26 @@ class Lobby:
                 if told.get(what):
                     play.put_in(player.id, place)
         if "Rohstoffe" in told:
-            self._resources(fact, player, told["Rohstoffe"])
+            self._resources(observation, player, told["Rohstoffe"])
         if "Entwicklungskarten" in told:
-            self._cards(fact, player)
+            self._cards(observation, player)
 
-    def _resources(self, fact: Fact, player: Player, counts: Counts) -> None:
+    def _resources(self, observation: Observation, player: Player, counts: Counts) -> None:
         play = self._play
         hand = player.hand
         ours = hand.total
         if ours is not None and ours != total(counts):
             told = total(counts)
-            if self._untold_discard(fact, player, told) or self._untold_theft(fact, player, told):
+            if self._untold_discard(observation, player, told) or self._untold_theft(
+                observation, player, told
+            ):
                 ours = hand.total
         was_known = hand.is_known
         agrees = hand.tell(counts)
         if not agrees and play.is_whole():
             known = words(ours) if ours is not None and ours != total(counts) else "other cards"
             play.flaw_of(
-                fact,
+                observation,
                 "total-mismatch",
                 "Spieler",
                 "Rohstoffe",
@@ -180,7 +182,7 @@ class Lobby:
         if not agrees or not was_known or ours is None:
             play.put_hand(player)
 
-    def _untold_theft(self, fact: Fact, player: Player, told: int) -> bool:
+    def _untold_theft(self, observation: Observation, player: Player, told: int) -> bool:
         """Whether the difference is one card that was stolen, as some servers tell only the two of them."""
         game, hand = self._play.game, player.hand
         assert hand.total is not None
@@ -193,10 +195,10 @@ class Lobby:
             hand.pay(1)
         self._play.put_hand(player)
         kind = "gained" if sign > 0 else "paid"
-        self._play.tell(fact, kind, player, {"resources": 1, "why": ROBBER, "inferred": True})
+        self._play.tell(observation, kind, player, {"resources": 1, "why": ROBBER, "inferred": True})
         return True
 
-    def _untold_discard(self, fact: Fact, player: Player, told: int) -> bool:
+    def _untold_discard(self, observation: Observation, player: Player, told: int) -> bool:
         """Whether what is missing was given up because of the robber, as some servers tell nobody."""
         play = self._play
         hand = player.hand
@@ -214,11 +216,11 @@ class Lobby:
         hand.pay(counts)
         play.put_hand(player)
         hidden = {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-        play.tell(fact, "discarded", player, {"resources": counts, **hidden})
-        play.flaw_of(fact, "untold-discard", "Spieler", "Rohstoffe")
+        play.tell(observation, "discarded", player, {"resources": counts, **hidden})
+        play.flaw_of(observation, "untold-discard", "Spieler", "Rohstoffe")
         return True
 
-    def _cards(self, fact: Fact, player: Player) -> None:
+    def _cards(self, observation: Observation, player: Player) -> None:
         """Take over what is told of development cards, if it is more than was known.
 
         What contradicts is left until the turn is over: some servers tell a card that is bought first here,
@@ -226,7 +228,7 @@ class Lobby:
         """
         told = [
             copy.fields["Spieler"]["Entwicklungskarten"]
-            for copy in fact.messages
+            for copy in observation.messages
             if "Entwicklungskarten" in copy.fields["Spieler"]
         ]
         most = max(map(total, told))
@@ -239,29 +241,29 @@ class Lobby:
 
     # Talk.
 
-    def chat(self, fact: Fact) -> None:
+    def chat(self, observation: Observation) -> None:
         """Somebody says something; the server, if nobody is named."""
-        number = fact.fields.get("Absender")
+        number = observation.fields.get("Absender")
         known = self._play.players.get(number) if number is not None else None
         name = known.name if known is not None else "the server"
-        data = {"from": number, "name": name, "text": fact.fields["Nachricht"][:1000]}
+        data = {"from": number, "name": name, "text": observation.fields["Nachricht"][:1000]}
         actor = known.name if known is not None else None
         game = self._play.game.game if self._play.game is not None else None
-        fact.event = self._play.emit("chat", fact.ts_ns, actor, data, game)
+        observation.event = self._play.emit("chat", observation.ts_ns, actor, data, game)
 
-    def refused(self, fact: Fact, number: int | None, request: Message | None) -> None:
+    def refused(self, observation: Observation, number: int | None, request: Message | None) -> None:
         """The server does not do what was asked."""
         play = self._play
         player = play.players.get(number) if number is not None else None
         what = request.name if request is not None else None
-        play.tell(fact, "refused", player, {"what": what, "why": fact.fields["Meldung"][:1000]})
+        play.tell(observation, "refused", player, {"what": what, "why": observation.fields["Meldung"][:1000]})
 
     # Leaving.
 
-    def _gone(self, fact: Fact, player: Player, reason: str) -> None:
-        self._play.tell(fact, "left", player, {"reason": reason})
+    def _gone(self, observation: Observation, player: Player, reason: str) -> None:
+        self._play.tell(observation, "left", player, {"reason": reason})
         self.remove(player.id)
-        self._play.abort(fact.ts_ns, reason)
+        self._play.abort(observation.ts_ns, reason)
 
     def remove(self, number: int) -> None:
         """A player is no longer connected; one who is in the game is still known there."""
@@ -269,7 +271,7 @@ class Lobby:
         known = play.players.get(number)
         if known is None:
             return
-        play.put(None, "players", known.name)
+        play.set_state(None, "players", known.name)
         known.gone = True
         if play.game is None or number not in play.game.players:
             del play.players[number]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kiebitz.dissectors.grammar.field_type import Rename, Replace
 from kiebitz.dissectors.grammar.fields import is_version
-from kiebitz.dissectors.grammar.grammar import Field, Rename, Replace
+from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.invalid_values import Wrong
-from kiebitz.dissectors.protocols.catan.handles import NAME, NIEMAND, PLAYER, TRADE
+from kiebitz.dissectors.protocols.catan.identifiers import NAME, NIEMAND, PLAYER, TRADE
 from kiebitz.dissectors.protocols.catan.values import (
     Between,
     Counts,
@@ -43,10 +44,10 @@ SPIELERNAME = Text(NAME)
 
 # Clause 6: "Als Spielernummern dürfen nur positive 31-bit Integer-Werte verwendet werden." Real ones start
 # at 0.
-SPIELERNUMMER = Whole(title="a player's number", handle=PLAYER)
-NEUE_NUMMER = Whole(usual=1, title="a positive number", handle=PLAYER)
-SIEGER = Whole(NIEMAND, usual=0, title="a player's number", handle=PLAYER)
-HANDEL_ID = Whole(title="a trade's number", handle=TRADE)
+SPIELERNUMMER = Whole(title="a player's number", identifier=PLAYER)
+NEUE_NUMMER = Whole(usual=1, title="a positive number", identifier=PLAYER)
+SIEGER = Whole(NIEMAND, usual=0, title="a player's number", identifier=PLAYER)
+HANDEL_ID = Whole(title="a trade's number", identifier=TRADE)
 
 # 7.1 Felder
 ORT = Place()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.game.broadcast_dedup import SWAPPED_NS
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import Board, at, spot
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player
 from kiebitz.dissectors.protocols.catan.hand import plain, total
@@ -40,7 +40,7 @@ class Objection(NamedTuple):
     values: Mapping[str, Any]
 
 
-def against(fact: Fact, game: CatanGame, player: Player, told_ns: int) -> Objection | None:
+def against(observation: Observation, game: CatanGame, player: Player, told_ns: int) -> Objection | None:
     """What speaks against a client's request, as far as that is known; None if nothing does.
 
     `told_ns` is when the client had been told something last.
@@ -49,33 +49,35 @@ def against(fact: Fact, game: CatanGame, player: Player, told_ns: int) -> Object
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
     # If only others were told yet whose turn it is, that may have been after the request.
-    is_sure = told_ns >= game.turned_ns or fact.ts_ns - game.turned_ns >= SWAPPED_NS
-    if fact.name in _IN_ONES_TURN and whose is not None and whose is not player and is_sure:
+    is_sure = told_ns >= game.turned_ns or observation.ts_ns - game.turned_ns >= SWAPPED_NS
+    if observation.name in _IN_ONES_TURN and whose is not None and whose is not player and is_sure:
         return Objection("out-of-turn/asked", (), {"whose": whose.name})
-    question = _QUESTIONS.get(fact.name)
-    return question(fact, game, game.board, player) if question is not None else None
+    question = _QUESTIONS.get(observation.name)
+    return question(observation, game, game.board, player) if question is not None else None
 
 
-def _rolls(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+def _rolls(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
     if player.status not in (WÜRFELN, None):
         return Objection("not-now", (), {"status": player.status})
     return None
 
 
-def _builds(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
-    typ = fact.fields["Typ"]
-    problem = objection(game, board, player.id, typ, spot(map(at, fact.fields["Ort"])))
+def _builds(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    typ = observation.fields["Typ"]
+    problem = objection(game, board, player.id, typ, spot(map(at, observation.fields["Ort"])))
     if problem is not None:
         return Objection("bad-place/asked", ("Ort",), {"problem": problem})
     return None if game.in_setup else _lacks(player, COSTS[typ], ("Typ",))
 
 
-def _buys(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+def _buys(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
     return _lacks(player, CARD_COST, ())
 
 
-def _trades_overseas(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
-    offer, demand = plain(fact.fields["Angebot"]), plain(fact.fields["Nachfrage"])
+def _trades_overseas(
+    observation: Observation, game: CatanGame, board: Board, player: Player
+) -> Objection | None:
+    offer, demand = plain(observation.fields["Angebot"]), plain(observation.fields["Nachfrage"])
     rates = board.rates(game.towns(player.id))
     worth = sum(count // rates[kind] for kind, count in offer.items())
     if total(demand) > worth:
@@ -85,35 +87,37 @@ def _trades_overseas(fact: Fact, game: CatanGame, board: Board, player: Player) 
     return _lacks(player, offer, ("Angebot",))
 
 
-def _offers(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
-    return _lacks(player, plain(fact.fields["Angebot"]), ("Angebot",))
+def _offers(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    return _lacks(player, plain(observation.fields["Angebot"]), ("Angebot",))
 
 
-def _names_trade(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
-    number = fact.fields["Handel id"]
+def _names_trade(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    number = observation.fields["Handel id"]
     if number not in game.trades:
         return Objection("no-trade/asked", ("Handel id",), {"number": number})
     return None
 
 
-def _discards(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+def _discards(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
     if player.status not in (KARTEN_ABGEBEN, None):
         return Objection("not-now", (), {"status": player.status})
-    counts, held = plain(fact.fields["Abgeben"]), player.hand.total
+    counts, held = plain(observation.fields["Abgeben"]), player.hand.total
     if held is not None and total(counts) != held // 2:
         values = {"held": held, "half": held // 2, "count": total(counts)}
         return Objection("wrong-count", ("Abgeben",), values)
     return _lacks(player, counts, ("Abgeben",))
 
 
-def _moves_robber(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
+def _moves_robber(
+    observation: Observation, game: CatanGame, board: Board, player: Player
+) -> Objection | None:
     if player.status not in (RÄUBER_VERSETZEN, None):
         return Objection("not-now", (), {"status": player.status})
-    return _to_field(fact, game, board, player)
+    return _to_field(observation, game, board, player)
 
 
-def _to_field(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
-    place, target = at(fact.fields["Ort"]), fact.fields.get("Ziel")
+def _to_field(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    place, target = at(observation.fields["Ort"]), observation.fields.get("Ziel")
     if place == game.robber:
         return Objection("bad-place/asked", ("Ort",), {"problem": "the robber stands there already"})
     if not board.is_land(place):
@@ -123,13 +127,13 @@ def _to_field(fact: Fact, game: CatanGame, board: Board, player: Player) -> Obje
     return None
 
 
-def _plays(fact: Fact, game: CatanGame, board: Board, player: Player) -> Objection | None:
-    card = _CARD_OF[fact.name]
+def _plays(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
+    card = _CARD_OF[observation.name]
     if player.played:
         return _not_allowed("a second development card in one turn")
     if player.cards.most[card] <= player.bought.get(card, 0):
         return _not_allowed(f"no {card} was bought in an earlier turn")
-    return _to_field(fact, game, board, player) if "Ort" in fact.fields else None
+    return _to_field(observation, game, board, player) if "Ort" in observation.fields else None
 
 
 def _lacks(player: Player, counts: Mapping[str, int], path: tuple[str, ...]) -> Objection | None:
@@ -144,7 +148,7 @@ def _not_allowed(problem: str) -> Objection:
     return Objection("card-not-allowed/asked", (), {"problem": problem})
 
 
-_QUESTIONS: dict[str, Callable[[Fact, CatanGame, Board, Player], Objection | None]] = {
+_QUESTIONS: dict[str, Callable[[Observation, CatanGame, Board, Player], Objection | None]] = {
     "Würfeln": _rolls,
     "Bauen": _builds,
     "Entwicklungskarte kaufen": _buys,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.context import Play
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
 from kiebitz.dissectors.protocols.catan.hand import Counts, plain, total
@@ -25,16 +25,16 @@ class Resources:
     def __init__(self, play: Play) -> None:
         self._play = play
 
-    def ertrag(self, fact: Fact) -> None:
+    def ertrag(self, observation: Observation) -> None:
         """A player gains resources."""
-        self._enter(fact, 1)
+        self._enter(observation, 1)
 
-    def kosten(self, fact: Fact) -> None:
+    def kosten(self, observation: Observation) -> None:
         """A player pays, or loses, resources."""
-        self._enter(fact, -1)
+        self._enter(observation, -1)
 
     def claim(self, *claims: Claim) -> None:
-        """Something must, or may, come or go; several claims together are of one fact."""
+        """Something must, or may, come or go; several claims together are of one observation."""
         game = self._play.game
         if game is not None:
             found = [(entry, claim) for claim in claims for entry in game.ledger.claim(claim)]
@@ -42,20 +42,20 @@ class Resources:
             for entry, claim in found[-1:]:
                 self._explained(entry, claim)
 
-    def _enter(self, fact: Fact, sign: int) -> None:
+    def _enter(self, observation: Observation, sign: int) -> None:
         play = self._play
-        player = play.player(fact.fields["Spieler"])
-        counts: Counts = fact.fields["Rohstoffe"]
+        player = play.player(observation.fields["Spieler"])
+        counts: Counts = observation.fields["Rohstoffe"]
         if not (counts if isinstance(counts, int) else any(counts.values())):
             # Some servers tell every player what he gains, even if it is nothing.
             if play.game is not None:
-                fact.event = play.game.roll
+                observation.event = play.game.roll
             return
         if not isinstance(counts, int):
             counts = plain(counts)
         kind = "gained" if sign > 0 else "paid"
         if play.game is None:
-            play.tell(fact, kind, player, {"resources": counts})
+            play.tell(observation, kind, player, {"resources": counts})
             return
         data: dict[str, Any] = {"resources": counts}
         if isinstance(counts, int):
@@ -69,12 +69,12 @@ class Resources:
                 # Whoever trades or builds has got already what he could.
                 play.game.ledger.forget(ROBBER)
                 play.game.ledger.forget(MONOPOLY)
-        entry = Entry(fact, player.id, sign, counts, of_roll=play.game.yielding)
+        entry = Entry(observation, player.id, sign, counts, of_roll=play.game.yielding)
         claim = play.game.ledger.enter(entry)
         if sign > 0:
             player.hand.gain(counts)
         elif not player.hand.pay(counts) and play.game.whole:
-            play.flaw_of(fact, "below-zero", "Rohstoffe", player=player.name, counts=words(counts))
+            play.flaw_of(observation, "below-zero", "Rohstoffe", player=player.name, counts=words(counts))
         play.put_hand(player)
         why = entry.why or _likely(play.game, player, sign, counts)
         if why == ROBBER:
@@ -83,15 +83,17 @@ class Resources:
             both = (play.game.turn, play.game.robbed, player.id)
             names = sorted({name for name in map(play.name, both) if name is not None})
             data |= {"known_to": names, "others_see": {"resources": total(counts)}}
-        elif why is None and any(isinstance(copy.fields.get("Rohstoffe"), int) for copy in fact.messages):
+        elif why is None and any(
+            isinstance(copy.fields.get("Rohstoffe"), int) for copy in observation.messages
+        ):
             # Nothing that the others see explains it.
             data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
         if why == DISCARD:
             player.discard = None
             data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-            play.tell(fact, "discarded", player, data)
+            play.tell(observation, "discarded", player, data)
         else:
-            play.tell(fact, kind, player, {**data, "why": why})
+            play.tell(observation, kind, player, {**data, "why": why})
         if claim is not None:
             self._explained(entry, claim)
         else:
@@ -103,8 +105,8 @@ class Resources:
         game = self._play.game
         if claim.why != "sea trade" or game is None:
             return
-        if all(other.fact is not claim.fact for other in game.ledger.claims):
-            wanted = claim.fact.fields
+        if all(other.observation is not claim.observation for other in game.ledger.claims):
+            wanted = claim.observation.fields
             self._sea_trade(game, entry, plain(wanted["Angebot"]), plain(wanted["Nachfrage"]))
 
     def _overseas(self, game: CatanGame, entry: Entry) -> None:
@@ -131,7 +133,7 @@ class Resources:
     ) -> None:
         play = self._play
         player = play.player(entry.player)
-        play.tell(entry.fact, "sea_trade", player, {"paid": paid, "gained": gained})
+        play.tell(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
         if game.board is None or not game.whole:
             return
         rates = game.board.rates(game.towns(player.id))
@@ -139,7 +141,7 @@ class Resources:
         if total(gained) > worth:
             best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)
             play.flaw_of(
-                entry.fact,
+                entry.observation,
                 "trade-rate",
                 "Rohstoffe",
                 player=player.name,

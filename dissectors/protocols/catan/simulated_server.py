@@ -18,14 +18,14 @@ from kiebitz.dissectors.protocols.catan.words import (
     WARTET_AUF_BEGINN,
 )
 
-_FEWEST, _MOST = 3, 4
+_MIN_PLAYERS, _MAX_PLAYERS = 3, 4
 
 
 class CatanServer(SimulatedServer):
     """A simulated Catan server that begins once all connected players, at least `players`, are ready."""
 
-    def __init__(self, players: int = _FEWEST, seed: int = 1, games: int = 0) -> None:
-        super().__init__(max(players, _FEWEST), seed, games)
+    def __init__(self, players: int = _MIN_PLAYERS, seed: int = 1, games: int = 0) -> None:
+        super().__init__(max(players, _MIN_PLAYERS), seed, games)
         self.statuses: dict[int, str] = {}
         self._numbers_at: dict[int, int] = {}
         """The number of each player, by connection."""
@@ -91,7 +91,7 @@ class CatanServer(SimulatedServer):
     # The lobby.
 
     def _join(self, connection: int) -> None:
-        if self._game is not None or len(self._numbers_at) >= _MOST:
+        if self._game is not None or len(self._numbers_at) >= _MAX_PLAYERS:
             self._send_to(connection, "Fehler", Meldung="Das Spiel hat schon begonnen, oder es sind alle da")
             self._queue(Disconnect(connection))
             return

@@ -1,15 +1,15 @@
 """The Catan table: from messages to players, games, dice, buildings, resources and trades.
 
-`hearing.py` makes one fact of all copies of a broadcast; here each fact, and each client's request, is taken
-in order. What it means is told by `lobby.py`, `turns.py`, `resources.py`,
-`building.py`, `cards.py` and `trading.py`.
+`hearing.py` makes one observation of all copies of a broadcast; here each observation, and each client's
+request, is handled in order, by `lobby.py`, `turns.py`, `resources.py`, `building.py`, `cards.py` and
+`trading.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from kiebitz.dissectors.game.observation_merge import Fact, Hearing
+from kiebitz.dissectors.game.observation_merge import Hearing, Observation
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
@@ -55,7 +55,7 @@ class CatanTable(GameTable):
         """By the id of its message, each request that is not taken yet."""
         self._refusals: dict[int, Request | None] = {}
         """By the id of its message, what a refusal that is not taken yet refuses."""
-        self._handlers: dict[str, Callable[[Fact], None]] = {
+        self._handlers: dict[str, Callable[[Observation], None]] = {
             "Hallo": self._lobby.hallo,
             "Willkommen": self._lobby.willkommen,
             "Statusupdate": self._lobby.statusupdate,
@@ -84,12 +84,12 @@ class CatanTable(GameTable):
 
     # What comes in.
 
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, Nachricht)
         stream = message.stream
         conversation = self._play.conversation(stream)
-        self._play.remark_dialect(message, row)
-        if not sound:
+        self._play.note_dialect(message, row)
+        if not valid:
             self.unreadable(stream, message.direction)
             return
         if message.direction == "c2s":
@@ -193,12 +193,12 @@ class CatanTable(GameTable):
     def finish(self, ts_ns: int) -> None:
         self._hearing.finish()
 
-    def _may_reveal(self, fact: Fact) -> set[int]:
+    def _may_reveal(self, observation: Observation) -> set[int]:
         """On which streams a copy may come that hides nothing."""
-        fields = fact.fields
-        owner = fields["Spieler"]["id"] if fact.name == "Statusupdate" else fields["Spieler"]
+        fields = observation.fields
+        owner = fields["Spieler"]["id"] if observation.name == "Statusupdate" else fields["Spieler"]
         # What is stolen is seen by both.
-        by_both = fact.name in ("Ertrag", "Kosten") and fields["Rohstoffe"] == 1
+        by_both = observation.name in ("Ertrag", "Kosten") and fields["Rohstoffe"] == 1
         return {
             talk.stream_id
             for talk in self._play.conversations.values()
@@ -207,61 +207,69 @@ class CatanTable(GameTable):
 
     # What is taken, in order.
 
-    def _take(self, fact: Fact) -> None:
-        if fact.message.direction == "c2s":
-            self._asked(fact)
+    def _take(self, observation: Observation) -> None:
+        if observation.message.direction == "c2s":
+            self._asked(observation)
         else:
-            if self._play.game is None and fact.name in _OF_A_GAME:
-                self._met(fact)
-            handler = self._handlers.get(fact.name)
+            if self._play.game is None and observation.name in _OF_A_GAME:
+                self._met(observation)
+            handler = self._handlers.get(observation.name)
             if handler is not None:
-                handler(fact)
+                handler(observation)
         if self._play.game is not None:
-            fact.game_id = self._play.game.game.id
+            observation.game_id = self._play.game.game.id
 
-    def _asked(self, fact: Fact) -> None:
+    def _asked(self, observation: Observation) -> None:
         """A client asks for something; some of it the server will not tell as it was asked."""
-        request = self._asking.pop(fact.message.id, None)
-        number = self._play.conversation(fact.message.stream).player
+        request = self._asking.pop(observation.message.id, None)
+        number = self._play.conversation(observation.message.stream).player
         game = self._play.game
         if request is None or game is None or number not in game.players:
             return
         player = game.players[number]
-        request.fact, request.objection = fact, against(fact, game, player, request.told_ns)
-        if fact.name == "Karten abgeben":
-            player.discard = plain(fact.fields["Abgeben"])
-        elif fact.name == "Seehandel":
+        request.observation, request.objection = (
+            observation,
+            against(observation, game, player, request.told_ns),
+        )
+        if observation.name == "Karten abgeben":
+            player.discard = plain(observation.fields["Abgeben"])
+        elif observation.name == "Seehandel":
             self._resources.claim(
                 *(
-                    Claim(fact, number, sign, plain(counts), "sea trade", firm=False)
-                    for sign, counts in ((-1, fact.fields["Angebot"]), (1, fact.fields["Nachfrage"]))
+                    Claim(observation, number, sign, plain(counts), "sea trade", firm=False)
+                    for sign, counts in (
+                        (-1, observation.fields["Angebot"]),
+                        (1, observation.fields["Nachfrage"]),
+                    )
                 )
             )
 
-    def _refused(self, fact: Fact) -> None:
-        request = self._refusals.pop(fact.messages[0].id, None)
-        if _confirms(fact.message):
+    def _refused(self, observation: Observation) -> None:
+        request = self._refusals.pop(observation.messages[0].id, None)
+        if _confirms(observation.message):
             return
         asked = request.message if request is not None else None
-        number = self._play.conversation(asked.stream if asked is not None else fact.message.stream).player
+        number = self._play.conversation(
+            asked.stream if asked is not None else observation.message.stream
+        ).player
         if asked is not None and self._play.game is not None:
             self._play.game.ledger.refuse(asked)
-        self._lobby.refused(fact, number, asked)
-        if request is not None and request.fact is not None and request.objection is not None:
+        self._lobby.refused(observation, number, asked)
+        if request is not None and request.observation is not None and request.objection is not None:
             key, path, values = request.objection
-            self._play.flaw_of(request.fact, key, *path, request=request.message.name, **values)
+            self._play.flaw_of(request.observation, key, *path, request=request.message.name, **values)
 
     # Games.
 
-    def _started(self, fact: Fact) -> None:
+    def _started(self, observation: Observation) -> None:
         """A game begins."""
-        self._play.abort(fact.ts_ns, "another game began")
+        self._play.abort(observation.ts_ns, "another game began")
         self._play.leave_state()
         for talk in self._play.conversations.values():
             # What was missing before does not matter any more.
             talk.whole = not talk.in_hole
-        game = self._play.begin(fact.ts_ns, whole=True)
-        karte = fact.fields["Karte"]
+        game = self._play.begin(observation.ts_ns, whole=True)
+        karte = observation.fields["Karte"]
         board = game.board = Board.from_karte(karte)
         self._play.put_in(
             {
@@ -289,29 +297,29 @@ class CatanTable(GameTable):
             owner, typ = told["Eigentümer"], told["Typ"]
             game.buildings[where] = Building(owner, typ)
             self._play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
-        self._play.tell(fact, "started", None, {"map": karte})
+        self._play.tell(observation, "started", None, {"map": karte})
 
-    def _met(self, fact: Fact) -> None:
+    def _met(self, observation: Observation) -> None:
         """A game is met in its middle, if its beginning can have been missed."""
         if any(not talk.whole for talk in self._play.conversations.values()):
-            self._play.begin(fact.ts_ns, whole=False)
+            self._play.begin(observation.ts_ns, whole=False)
 
-    def _ended(self, fact: Fact) -> None:
+    def _ended(self, observation: Observation) -> None:
         """The game is over; some servers go on, and some say so again."""
-        winner: int = fact.fields["Sieger" if "Sieger" in fact.fields else "Spieler"]
+        winner: int = observation.fields["Sieger" if "Sieger" in observation.fields else "Spieler"]
         game = self._play.game
         if game is None or game.ended:
             return
         if winner < 0:
-            self._play.abort(fact.ts_ns, fact.fields.get("Nachricht", LOST)[:200])
-            self._play.tell(fact, "ended", None, {"winner": None, "name": None})
+            self._play.abort(observation.ts_ns, observation.fields.get("Nachricht", LOST)[:200])
+            self._play.tell(observation, "ended", None, {"winner": None, "name": None})
             return
         game.ended = True
-        game.game.ended_ns = fact.ts_ns
+        game.game.ended_ns = observation.ts_ns
         game.winner = winner
         self._play.put_in(winner, "winner")
         points = self._play.count_points()
-        self._play.tell(fact, "ended", self._play.player(winner), {"winner": winner, "points": points})
+        self._play.tell(observation, "ended", self._play.player(winner), {"winner": winner, "points": points})
 
 
 def _confirms(message: Message) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.context import Play
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Trade
 from kiebitz.dissectors.protocols.catan.hand import plain
@@ -12,7 +12,7 @@ from kiebitz.dissectors.protocols.catan.ledger import Claim
 from kiebitz.dissectors.protocols.catan.resources import Resources
 
 _WHY = "trade"
-_MOST = 100
+_MAX_TRADES = 100
 """So many offers are open at once, and so many would take one; the oldest offers are forgotten."""
 
 
@@ -23,9 +23,9 @@ class Trading:
         self._play = play
         self._resources = resources
 
-    def offered(self, fact: Fact) -> None:
+    def offered(self, observation: Observation) -> None:
         """Somebody offers a trade."""
-        fields = fact.fields
+        fields = observation.fields
         player = self._play.player(fields["Spieler"])
         offer, demand = plain(fields["Angebot"]), plain(fields["Nachfrage"])
         game = self._play.game
@@ -33,31 +33,31 @@ class Trading:
             trade = Trade(fields["Handel id"], player.id, offer, demand)
             game.trades[trade.id] = trade
             self._put(trade)
-            if len(game.trades) > _MOST:
+            if len(game.trades) > _MAX_TRADES:
                 self._drop(game, next(iter(game.trades.values())))
         data = {"trade": fields["Handel id"], "offer": offer, "demand": demand}
-        self._play.tell(fact, "trade_offered", player, data)
+        self._play.tell(observation, "trade_offered", player, data)
 
-    def accepted(self, fact: Fact) -> None:
+    def accepted(self, observation: Observation) -> None:
         """Somebody would take it; or, in a dialect, would not."""
-        fields = fact.fields
+        fields = observation.fields
         player = self._play.player(fields["Mitspieler"] if "Mitspieler" in fields else fields["Spieler"])
         takes = fields.get("Annehmen", True)
-        trade = self._trade(fact)
+        trade = self._trade(observation)
         if trade is not None:
-            if takes and player.id not in trade.accepted and len(trade.accepted) < _MOST:
+            if takes and player.id not in trade.accepted and len(trade.accepted) < _MAX_TRADES:
                 trade.accepted.append(player.id)
                 self._put(trade)
             elif not takes and player.id in trade.accepted:
                 trade.accepted.remove(player.id)
                 self._put(trade)
         kind = "trade_accepted" if takes else "trade_declined"
-        self._play.tell(fact, kind, player, {"trade": fields["Handel id"]})
+        self._play.tell(observation, kind, player, {"trade": fields["Handel id"]})
 
-    def cancelled(self, fact: Fact) -> None:
+    def cancelled(self, observation: Observation) -> None:
         """The offer, or an acceptance, is taken back."""
-        player = self._play.player(fact.fields["Spieler"])
-        trade = self._trade(fact)
+        player = self._play.player(observation.fields["Spieler"])
+        trade = self._trade(observation)
         game = self._play.game
         if trade is not None and game is not None:
             if trade.player == player.id:
@@ -65,23 +65,23 @@ class Trading:
             elif player.id in trade.accepted:
                 trade.accepted.remove(player.id)
                 self._put(trade)
-        self._play.tell(fact, "trade_cancelled", player, {"trade": fact.fields["Handel id"]})
+        self._play.tell(observation, "trade_cancelled", player, {"trade": observation.fields["Handel id"]})
 
-    def done(self, fact: Fact) -> None:
+    def done(self, observation: Observation) -> None:
         """A trade is done: each of the two pays what the other gains."""
         play = self._play
-        fields = fact.fields
+        fields = observation.fields
         player, partner = play.player(fields["Spieler"]), play.player(fields["Mitspieler"])
         game = play.game
-        trade = self._concluded(fact, player.id, partner.id)
+        trade = self._concluded(observation, player.id, partner.id)
         data: dict[str, Any] = {"partner": partner.id, "partner_name": partner.name}
         if trade is not None and game is not None:
             data["trade"] = trade.id
             self._drop(game, trade)
-        play.tell(fact, "trade_done", player, data)
+        play.tell(observation, "trade_done", player, data)
         if trade is None:
             if game is not None and game.whole:
-                play.flaw_of(fact, "no-trade", player=player.name, partner=partner.name)
+                play.flaw_of(observation, "no-trade", player=player.name, partner=partner.name)
             return
         for owner, sign, counts in (
             (player.id, -1, trade.offer),
@@ -90,23 +90,23 @@ class Trading:
             (player.id, 1, trade.demand),
         ):
             if counts:
-                self._resources.claim(Claim(fact, owner, sign, counts, _WHY))
+                self._resources.claim(Claim(observation, owner, sign, counts, _WHY))
 
-    def _concluded(self, fact: Fact, player: int, partner: int) -> Trade | None:
+    def _concluded(self, observation: Observation, player: int, partner: int) -> Trade | None:
         """Which of the open offers was taken."""
         game = self._play.game
         if game is None:
             return None
-        if "Handel id" in fact.fields:
-            return self._trade(fact)
+        if "Handel id" in observation.fields:
+            return self._trade(observation)
         ours = [trade for trade in game.trades.values() if trade.player == player]
         return next(
             (trade for trade in reversed(ours) if partner in trade.accepted), ours[-1] if ours else None
         )
 
-    def _trade(self, fact: Fact) -> Trade | None:
+    def _trade(self, observation: Observation) -> Trade | None:
         game = self._play.game
-        return game.trades.get(fact.fields["Handel id"]) if game is not None else None
+        return game.trades.get(observation.fields["Handel id"]) if game is not None else None
 
     def _put(self, trade: Trade) -> None:
         shown = {

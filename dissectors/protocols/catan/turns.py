@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import at
 from kiebitz.dissectors.protocols.catan.building import Builder
 from kiebitz.dissectors.protocols.catan.context import Play
@@ -27,14 +27,14 @@ class Turns:
 
     # Dice.
 
-    def rolled(self, fact: Fact) -> None:
+    def rolled(self, observation: Observation) -> None:
         """Somebody has rolled: for the order of the turns, or in his turn."""
         play = self._play
         game = play.game
-        player = play.player(fact.fields["Spieler"])
-        dice: list[int] = fact.fields["Wurf"]
+        player = play.player(observation.fields["Spieler"])
+        dice: list[int] = observation.fields["Wurf"]
         if game is None:
-            play.tell(fact, "rolled", player, {"dice": dice})
+            play.tell(observation, "rolled", player, {"dice": dice})
             return
         if game.in_setup and game.buildings:
             game.in_setup = False
@@ -43,22 +43,22 @@ class Turns:
             self._verdicts.close(game)
             if game.whole:
                 self._builder.verdict(game)
-            self._order(fact, game, player)
+            self._order(observation, game, player)
             for other in game.players.values():
                 other.bought, other.played, other.free_roads = {}, 0, 0
             game.trades.clear()
             play.put_in(None, "trades")
             game.roller = player.id
-            game.has_turn(player, fact.ts_ns)
+            game.has_turn(player, observation.ts_ns)
             play.put_in(player.id, "turn")
         play.put_in(dice, "dice")
-        event = play.tell(fact, "rolled", player, {"dice": dice})
+        event = play.tell(observation, "rolled", player, {"dice": dice})
         game.roll = event
         if not game.in_setup:
             game.yielding = True
-            self._due(fact, game, sum(dice))
+            self._due(observation, game, sum(dice))
 
-    def _order(self, fact: Fact, game: CatanGame, player: Player) -> None:
+    def _order(self, observation: Observation, game: CatanGame, player: Player) -> None:
         """A turn belongs to its player: all take turns in the same order."""
         order = game.order
         if not game.order_known:
@@ -72,10 +72,10 @@ class Turns:
         if player.id != expected and game.whole:
             whose = self._play.name(expected)
             self._play.flaw_of(
-                fact, "out-of-turn/roll", "Spieler", player=player.name, whose=whose, next=expected
+                observation, "out-of-turn/roll", "Spieler", player=player.name, whose=whose, next=expected
             )
 
-    def _due(self, fact: Fact, game: CatanGame, number: int) -> None:
+    def _due(self, observation: Observation, game: CatanGame, number: int) -> None:
         """What the roll makes everybody gain, or give up."""
         board = game.board
         if board is None or not game.whole:
@@ -84,7 +84,7 @@ class Turns:
             for player in game.players.values():
                 held = player.hand.total
                 if held is not None and held > 7:
-                    self._resources.claim(Claim(fact, player.id, -1, held // 2, DISCARD, firm=False))
+                    self._resources.claim(Claim(observation, player.id, -1, held // 2, DISCARD, firm=False))
             return
         dues: dict[int, dict[str, int]] = {}
         for where, building in game.buildings.items():
@@ -106,14 +106,16 @@ class Turns:
                 # There may be too few of them: then how they are shared out is the server's rule.
                 short.add(kind)
         for owner, due in dues.items():
-            self._resources.claim(Claim(fact, owner, 1, due, ROLL, partly=True, short=frozenset(short)))
+            self._resources.claim(
+                Claim(observation, owner, 1, due, ROLL, partly=True, short=frozenset(short))
+            )
 
     # The robber.
 
-    def robber(self, fact: Fact) -> None:
+    def robber(self, observation: Observation) -> None:
         """The robber was moved; after a 7, or by a knight."""
         play = self._play
-        fields = fact.fields
+        fields = observation.fields
         number = fields.get("Spieler", play.game.turn if play.game is not None else None)
         player = play.player(number) if number is not None else None
         target: int | None = fields.get("Ziel")
@@ -121,11 +123,13 @@ class Turns:
         data = {"to": fields["Ort"], "from_player": target, "from_name": play.name(target)}
         if play.game is not None:
             if play.game.moved != moved:
-                self.move_robber(fact, player, fields["Ort"], target)
+                self.move_robber(observation, player, fields["Ort"], target)
             play.game.moved = None
-        play.tell(fact, "robber", player, data)
+        play.tell(observation, "robber", player, data)
 
-    def move_robber(self, fact: Fact, player: Player | None, ort: dict[str, int], target: int | None) -> None:
+    def move_robber(
+        self, observation: Observation, player: Player | None, ort: dict[str, int], target: int | None
+    ) -> None:
         """The robber goes to a field, and whoever is robbed loses one card to whoever moves it."""
         play = self._play
         game = play.game
@@ -136,11 +140,11 @@ class Turns:
         if board is not None and game.whole:
             where = where_words((place,))
             if place == game.robber:
-                play.flaw_of(fact, "robber-stays", "Ort", place=where)
+                play.flaw_of(observation, "robber-stays", "Ort", place=where)
             elif not board.is_land(place):
-                play.flaw_of(fact, "bad-place/robber", "Ort", place=where)
+                play.flaw_of(observation, "bad-place/robber", "Ort", place=where)
             elif target is not None and target >= 0 and not game.lives_at(target, place):
-                play.flaw_of(fact, "bad-target", "Ziel", player=play.name(target), place=where)
+                play.flaw_of(observation, "bad-target", "Ziel", player=play.name(target), place=where)
         game.robber = place
         game.robbed_by = player.id if player is not None else None
         play.put_in(list(place), "robber")
@@ -150,5 +154,5 @@ class Turns:
         was_told = any(entry.player == target and entry.sign < 0 for entry in game.ledger.entries)
         if was_told or play.player(target).hand.total != 0:
             # Some servers tell only those two what is stolen, so it need not come.
-            self._resources.claim(Claim(fact, target, -1, 1, ROBBER, firm=False))
-            self._resources.claim(Claim(fact, player.id, 1, 1, ROBBER, firm=False))
+            self._resources.claim(Claim(observation, target, -1, 1, ROBBER, firm=False))
+            self._resources.claim(Claim(observation, player.id, 1, 1, ROBBER, firm=False))

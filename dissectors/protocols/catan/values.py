@@ -14,18 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import (
-    Field,
-    FieldType,
-    Handle,
-    Mismatch,
-    Rename,
-    Replace,
-    count_of_fields,
-    nearest_word,
-    shortened,
-    to_json,
-)
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.invalid_values import LONG, NOBODY, Wrong, other_case
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocols.catan.words import HIDDEN, spellings
@@ -34,7 +24,7 @@ from kiebitz.dissectors.suggestions import suggesting
 LARGEST = 2**31 - 1
 """Clause 6: numbers are 31-bit."""
 
-_SHOWN = 40
+_MAX_QUOTED = 40
 """So much of a wrong value is quoted (characters)."""
 
 
@@ -138,6 +128,12 @@ class Value(FieldType):
     def encode(self, value: Any) -> str:
         return to_json(value)
 
+    def identifiers(self) -> Iterator[IdentifierKind]:
+        # Not those of parts: probe replaces a whole field, and a list in which all is one
+        # identifier is no case.
+        if self.identifier is not None:
+            yield self.identifier
+
 
 def _wrong_inside(part: Value, name: str, around: Callable[[Wrong, Any], str]) -> Iterator[Wrong]:
     """How a part of a value can be wrong; `around` writes the whole value with it."""
@@ -149,18 +145,18 @@ def _wrong_inside(part: Value, name: str, around: Callable[[Wrong, Any], str]) -
 def shown(value: Any) -> str:
     """A value as it is quoted in a sentence."""
     text = to_json(value)
-    return shortened(text, _SHOWN)
+    return shortened(text, _MAX_QUOTED)
 
 
 class Text(Value):
-    """A string; a name, if it has a `handle`. Usual ones are its `words`."""
+    """A string; a name, if it has a `identifier`. Usual ones are its `words`."""
 
     title = "text"
     is_free_text = True
 
-    def __init__(self, handle: Handle | None = None, words: tuple[str, ...] = ()) -> None:
+    def __init__(self, identifier: IdentifierKind | None = None, words: tuple[str, ...] = ()) -> None:
         self.words = words
-        self.handle = handle
+        self.identifier = identifier
 
     def read(self, value: Any, reading: Reading) -> str:
         if type(value) is not str:
@@ -171,7 +167,7 @@ class Text(Value):
 class Whole(Value):
     """A whole number from `least` to `most`; `usual` is the least that the specification has.
 
-    It is the number of something, if it has a `handle`.
+    It is the number of something, if it has a `identifier`.
     """
 
     def __init__(
@@ -180,9 +176,9 @@ class Whole(Value):
         most: int = LARGEST,
         usual: int | None = None,
         title: str = "a whole number",
-        handle: Handle | None = None,
+        identifier: IdentifierKind | None = None,
     ) -> None:
-        self.handle = handle
+        self.identifier = identifier
         self.least, self.most, self.title = least, most, title
         self.usual = least if usual is None else usual
 
@@ -297,6 +293,7 @@ class ListOf(Value):
 
     def __init__(self, part: Value, title: str, least: int = 0, most: int = 1000) -> None:
         self.part, self.title, self.least, self.most = part, title, least, most
+        self.parts = (part,)
 
     def read(self, value: Any, reading: Reading) -> list[Any]:
         if type(value) is not list:
@@ -318,14 +315,8 @@ class ListOf(Value):
         """The list with its first value wrong."""
         return f"[{','.join((wrong.of(value[0]), *map(to_json, value[1:])))}]"
 
-    def renamed(self, value: Any, rename: Rename) -> list[Any]:
-        return [self.part.renamed(part, rename) for part in value]
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> list[Any]:
-        return [self.part.anonymized(part, replace, rename) for part in value]
-
-    def all_words(self) -> Iterator[str]:
-        yield from self.part.all_words()
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
+        return [change(self.part, part) for part in value]
 
 
 def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]:
@@ -431,6 +422,7 @@ class Object(Value):
             field = next(field for field in fields if field.name == name)
             self._types[key] = (name, _value_type(field), field.optional)
         self._required = [field for field in fields if not field.optional]
+        self.parts = tuple(_value_type(field) for field in fields)
 
     def read(self, value: Any, reading: Reading) -> dict[str, Any]:
         if type(value) is not dict:
@@ -472,17 +464,12 @@ class Object(Value):
         known = self._types.get(step) if isinstance(step, str) else None
         return None if known is None else Member(*known[:2])
 
-    def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
-        return {name: self._types[name][1].renamed(part, rename) for name, part in value.items()}
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> dict[str, Any]:
-        return {name: self._types[name][1].anonymized(part, replace, rename) for name, part in value.items()}
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
+        return {name: change(self._types[name][1], part) for name, part in value.items()}
 
     def all_words(self) -> Iterator[str]:
-        for name, kind, _ in self._types.values():
-            yield name
-            yield from kind.all_words()
         yield from self._spelt
+        yield from super().all_words()
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
@@ -516,10 +503,10 @@ class Object(Value):
         near = nearest_word(key, self._spelt)
         if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
             meant = f'"{self._spelt[near]}"'
-            problem = suggesting(f'"{key[:_SHOWN]}" is no attribute here', meant)
+            problem = suggesting(f'"{key[:_MAX_QUOTED]}" is no attribute here', meant)
             raise Unfit(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
         reading.surplus = True
-        reading.note("surplus-attribute", f'"{key[:_SHOWN]}" is not specified here', key, of_key=True)
+        reading.note("surplus-attribute", f'"{key[:_MAX_QUOTED]}" is not specified here', key, of_key=True)
 
 
 class Tuple(Value):
@@ -527,7 +514,7 @@ class Tuple(Value):
 
     def __init__(self, *fields: Field) -> None:
         self.fields = fields
-        self.title = "[" + ",".join(field.gloss for field in fields) + "]"
+        self.title = "[" + ",".join(field.description for field in fields) + "]"
         self._types = [(field.name, _value_type(field)) for field in fields]
         self._least = sum(not field.optional for field in fields)
 

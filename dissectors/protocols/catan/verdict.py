@@ -38,18 +38,18 @@ class Verdicts:
                 continue
             key = "unexplained-gain" if entry.sign > 0 else "unexplained-cost"
             name, counts = self._play.name(entry.player), words(entry.counts)
-            self._play.flaw_of(entry.fact, key, "Rohstoffe", player=name, counts=counts)
+            self._play.flaw_of(entry.observation, key, "Rohstoffe", player=name, counts=counts)
 
     def _may_be_early(self, entry: Entry) -> bool:
         """Whether the dice that it came of were told on its stream, too, but are missing there."""
-        talk = self._play.conversations.get(entry.fact.messages[0].stream.id)
+        talk = self._play.conversations.get(entry.observation.messages[0].stream.id)
         return talk is not None and not talk.whole and not entry.early
 
     def _no_start(self, claim: Claim) -> None:
         """Some servers give nothing for the second village."""
         assert claim.counts is not None
         name, counts = self._play.name(claim.player), words(claim.counts)
-        self._play.flaw_of(claim.fact, "no-start-yield", player=name, counts=counts)
+        self._play.flaw_of(claim.observation, "no-start-yield", player=name, counts=counts)
 
     def _compare_cards(self, game: CatanGame) -> None:
         """What the server says of development cards is right in the end."""
@@ -66,10 +66,10 @@ class Verdicts:
         name, due = play.name(claim.player), words(claim.due)
         of = "yield" if claim.sign > 0 else "cost"
         if entry is None:
-            play.flaw_of(claim.fact, f"missing-{of}", player=name, due=due, why=claim.why)
+            play.flaw_of(claim.observation, f"missing-{of}", player=name, due=due, why=claim.why)
             return
         key, counts = f"wrong-{of}", words(entry.counts)
-        play.flaw_of(entry.fact, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts)
+        play.flaw_of(entry.observation, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts)
 
 
 def _meant(claim: Claim, entry: Entry) -> bool:

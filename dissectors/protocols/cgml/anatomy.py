@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 
-from kiebitz.dissectors.grammar.dissection_tree import MOST_PIECES, Kind, Piece, Pieces, not_understood
+from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.grammar import Decoded, Field
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocols.cgml.flaws import DEPTH_LIMIT
@@ -23,7 +23,7 @@ _OF_SEVERAL = ("missing-attribute", "missing-element", "too-many", "twice")
 """The codes of flaws where each part for itself is as it should be."""
 _UNKNOWN = "no such {} belongs here"
 _WHICH = "not read: which message it is cannot be told"
-_TAGS_LOOKED_AT = 4 * MOST_PIECES
+_TAGS_LOOKED_AT = 4 * MAX_PIECES
 """No more are needed: an element is a piece, if not several."""
 
 
@@ -63,7 +63,7 @@ class _Walk:
         self._unknown = _UNKNOWN
         self._flaw: int | None = None
         """Where something stands that cannot stand there, in a message that is XML."""
-        if not decoded.sound and decoded.row is not None:
+        if not decoded.valid and decoded.row is not None:
             wrong = decoded.flaws[-1]
             self._flaw = None if wrong.code in _OF_SEVERAL else wrong.place(frame)[0]
 

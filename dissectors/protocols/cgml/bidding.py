@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
@@ -15,125 +15,129 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     has_trumps,
 )
 from kiebitz.dissectors.protocols.cgml.context import Groups, private
-from kiebitz.dissectors.protocols.cgml.hand import MOST_TOLD, Hand, level_of
+from kiebitz.dissectors.protocols.cgml.hand import MAX_TOLD, Hand, level_of
 
 
 class Bidding:
-    """What messages before the first card mean. Each method takes one fact and its hand."""
+    """What messages before the first card mean. Each method takes one observation and its hand."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
     # The deal.
 
-    def dealt(self, fact: Fact, hand: Hand, player: int | None) -> None:
+    def dealt(self, observation: Observation, hand: Hand, player: int | None) -> None:
         """Cards from the desk, in one packet or in several."""
-        cards: list[str | None] = fact.fields["card"]
-        if fact.fields["to"] == "talon":
+        cards: list[str | None] = observation.fields["card"]
+        if observation.fields["to"] == "talon":
             self._groups.put_in(hand, len(cards), "talon")
             return
-        if player is None or fact.fields["to"] != "hand" or len(hand.dealt) > len(hand.seats):
+        if player is None or observation.fields["to"] != "hand" or len(hand.dealt) > len(hand.seats):
             return
         for place, card in enumerate(cards):
             if card is not None and hand.whole:
                 whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
                 if whose is not None:
-                    self._groups.flaw_of(fact, "dealt-twice", part="text", path=(place,), card=card)
+                    self._groups.flaw_of(observation, "dealt-twice", part="text", path=(place,), card=card)
         held = hand.dealt.setdefault(player, [])
         held += cards[: HAND + TALON]
         if len(held) >= HAND:
-            self._all_dealt(fact, hand, player)
+            self._all_dealt(observation, hand, player)
 
-    def _all_dealt(self, fact: Fact, hand: Hand, player: int) -> None:
+    def _all_dealt(self, observation: Observation, hand: Hand, player: int) -> None:
         key = ("dealt", player)
-        if self._groups.told_before(hand, key, fact):
+        if self._groups.told_before(hand, key, observation):
             return
         cards = hand.dealt[player]
         if len(cards) > HAND and hand.whole:
-            self._groups.flaw_of(fact, "wrong-count/more", player=player, count=len(cards))
+            self._groups.flaw_of(observation, "wrong-count/more", player=player, count=len(cards))
         self._groups.put_in(hand, len(cards), "hands", str(player))
         if None not in cards:
             self._groups.put_in(hand, cards.copy(), "private", str(player), "hand")
         data = {"player": player, "cards": cards.copy()}
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-        hand.told[key] = self._groups.tell(fact, "dealt", player, data, hand)
+        hand.told[key] = self._groups.tell(observation, "dealt", player, data, hand)
 
-    def deal_is_over(self, fact: Fact, hand: Hand) -> None:
+    def deal_is_over(self, observation: Observation, hand: Hand) -> None:
         """Something else is told: whoever has fewer cards than he should gets no more."""
         if not hand.dealing:
             return
         for player, cards in hand.dealt.items():
             if len(cards) < HAND and ("dealt", player) not in hand.told:
                 if hand.whole:
-                    self._groups.flaw_of(fact, "wrong-count/fewer", player=player, count=len(cards))
-                self._all_dealt(fact, hand, player)
+                    self._groups.flaw_of(observation, "wrong-count/fewer", player=player, count=len(cards))
+                self._all_dealt(observation, hand, player)
         hand.dealing = False
 
     # Bids.
 
-    def answers(self, fact: Fact, hand: Hand, player: int, asked: str | None) -> None:
+    def answers(self, observation: Observation, hand: Hand, player: int, asked: str | None) -> None:
         """A client bids; to a bid of another he may only say yes or no. `asked` is None if not known."""
-        answer: str = fact.fields["licite"]
+        answer: str = observation.fields["licite"]
         if asked is None and answer == "YES":
             # The server will tell what he has said yes to.
             return
         if asked and answer not in ("YES", "NO"):
-            self._groups.flaw_of(fact, "wrong-answer/bid", part="text", answer=answer, asked=asked)
+            self._groups.flaw_of(observation, "wrong-answer/bid", part="text", answer=answer, asked=asked)
             return
         if asked == "" and answer in ("YES", "NO"):
-            self._groups.flaw_of(fact, "wrong-answer/no-bid", part="text", answer=answer)
+            self._groups.flaw_of(observation, "wrong-answer/no-bid", part="text", answer=answer)
             return
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
-        if self._groups.foretold(hand, ("bid", player, call), fact):
+        if self._groups.foretold(hand, ("bid", player, call), observation):
             return
         standing = _standing(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
             self._groups.flaw_of(
-                fact, "bid-not-higher", part="text", call=call, standing=standing, higher=higher
+                observation, "bid-not-higher", part="text", call=call, standing=standing, higher=higher
             )
-        self._bid(fact, hand, player, call)
+        self._bid(observation, hand, player, call)
 
-    def told(self, fact: Fact, hand: Hand) -> None:
+    def told(self, observation: Observation, hand: Hand) -> None:
         """The server tells what somebody has bid."""
-        player: int = fact.fields["playerid"]
-        said: str = fact.fields["licite"]
+        player: int = observation.fields["playerid"]
+        said: str = observation.fields["licite"]
         call = {"YES": _standing(hand) or said, "NO": "PASS"}.get(said, said)
         heard = [bid for bid in hand.bids if bid[0] == player]
         if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
             bid = heard[-1][1]
-            self._groups.flaw_of(fact, "told-otherwise/bid", part="text", call=call, player=player, bid=bid)
+            self._groups.flaw_of(
+                observation, "told-otherwise/bid", part="text", call=call, player=player, bid=bid
+            )
         hand.awaited.discard(player)
-        self._bid(fact, hand, player, call, by_server=True)
+        self._bid(observation, hand, player, call, by_server=True)
 
-    def _bid(self, fact: Fact, hand: Hand, player: int, call: str, by_server: bool = False) -> None:
+    def _bid(
+        self, observation: Observation, hand: Hand, player: int, call: str, by_server: bool = False
+    ) -> None:
         key = ("bid", player, call)
-        if self._groups.told_before(hand, key, fact):
+        if self._groups.told_before(hand, key, observation):
             return
         hand.bids.append((player, call))
         bids = self._groups.part(hand).get("bidding", ())
         self._groups.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
         self._groups.put_in(hand, None, "turn")
-        hand.told[key] = self._groups.tell(fact, "bid", player, {"player": player, "call": call}, hand)
+        hand.told[key] = self._groups.tell(observation, "bid", player, {"player": player, "call": call}, hand)
         if by_server:
             hand.foretold.add(key)
         else:
             hand.awaited.add(player)
 
-    def result(self, fact: Fact, hand: Hand) -> None:
-        player: int = fact.fields["playerid"]
-        game: str = fact.fields["licite"]
-        if self._groups.told_before(hand, "contract", fact):
+    def result(self, observation: Observation, hand: Hand) -> None:
+        player: int = observation.fields["playerid"]
+        game: str = observation.fields["licite"]
+        if self._groups.told_before(hand, "contract", observation):
             return
         # Where all pass, a server may let somebody play all the same.
         if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
             bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
-            self._groups.flaw_of(fact, "not-bid", part="text", player=player, game=game, bids=bids)
+            self._groups.flaw_of(observation, "not-bid", part="text", player=player, game=game, bids=bids)
         hand.declarer = player
         self._contract(hand, player, game)
         data = {"player": player, "game": game}
-        hand.told["contract"] = self._groups.tell(fact, "contract", player, data, hand)
+        hand.told["contract"] = self._groups.tell(observation, "contract", player, data, hand)
 
     def _contract(self, hand: Hand, player: int, game: str) -> None:
         hand.contract = game
@@ -143,26 +147,26 @@ class Bidding:
 
     # The talon.
 
-    def takes_talon(self, fact: Fact, hand: Hand, player: int | None) -> None:
-        if player is None or self._groups.told_before(hand, "talon", fact):
+    def takes_talon(self, observation: Observation, hand: Hand, player: int | None) -> None:
+        if player is None or self._groups.told_before(hand, "talon", observation):
             return
-        cards: list[str | None] = fact.fields["card"]
+        cards: list[str | None] = observation.fields["card"]
         if hand.whole and len(cards) != TALON:
-            self._groups.flaw_of(fact, "wrong-count/talon", count=len(cards))
+            self._groups.flaw_of(observation, "wrong-count/talon", count=len(cards))
         if hand.whole and hand.declarer not in (None, player):
-            self._groups.flaw_of(fact, "wrong-player", player=player, declarer=hand.declarer)
+            self._groups.flaw_of(observation, "wrong-player", player=player, declarer=hand.declarer)
         hand.talon = cards.copy()
         self._groups.put_in(hand, None, "talon")
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
         self._groups.put_hands(hand, player)
-        hand.told["talon"] = self._groups.tell(fact, "talon_taken", player, data, hand)
+        hand.told["talon"] = self._groups.tell(observation, "talon_taken", player, data, hand)
 
-    def discards(self, fact: Fact, hand: Hand, player: int) -> None:
+    def discards(self, observation: Observation, hand: Hand, player: int) -> None:
         """Two cards go to the talon: whoever discards says which, the others are told that he did."""
-        cards: list[str | None] = fact.fields["card"]
-        if self._groups.told_before(hand, "discards", fact):
+        cards: list[str | None] = observation.fields["card"]
+        if self._groups.told_before(hand, "discards", observation):
             if hand.discards is not None and None in hand.discards and None not in cards:
                 # The others were heard to be told before the player was heard to say which.
                 self._put_discards(hand, player, cards)
@@ -170,13 +174,13 @@ class Bidding:
             return
         held = hand.cards_of(player)
         if len(cards) != TALON:
-            self._groups.flaw_of(fact, "wrong-count/discards", count=len(cards))
+            self._groups.flaw_of(observation, "wrong-count/discards", count=len(cards))
             if len(cards) > TALON:
                 return
         for place, card in enumerate(cards):
             if hand.whole and held is not None and card is not None and card not in held:
                 self._groups.flaw_of(
-                    fact,
+                    observation,
                     "not-in-hand/discarded",
                     part="text",
                     path=(place,),
@@ -191,7 +195,7 @@ class Bidding:
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
         self._groups.put_hands(hand, player)
-        hand.told["discards"] = self._groups.tell(fact, "discarded", player, data, hand)
+        hand.told["discards"] = self._groups.tell(observation, "discarded", player, data, hand)
 
     def _put_discards(self, hand: Hand, player: int, cards: list[str | None]) -> None:
         hand.discards = cards.copy()
@@ -200,14 +204,14 @@ class Bidding:
 
     # Trumps.
 
-    def names(self, fact: Fact, hand: Hand) -> None:
+    def names(self, observation: Observation, hand: Hand) -> None:
         """The declarer says what is trumps; the server tells it then to everybody."""
         hand.named = True
-        self._fits_the_game(fact, hand)
+        self._fits_the_game(observation, hand)
 
-    def _fits_the_game(self, fact: Fact, hand: Hand) -> None:
-        game: str = fact.fields["licite"]
-        trumf: str = fact.fields.get("trumf", "")
+    def _fits_the_game(self, observation: Observation, hand: Hand) -> None:
+        game: str = observation.fields["licite"]
+        trumf: str = observation.fields.get("trumf", "")
         # In the better games red is trumps, which need not be said.
         if has_trumps(game) and not trumf and not game.startswith("B"):
             broken = "no-trumps"
@@ -218,25 +222,25 @@ class Bidding:
         else:
             return
         part, path = ("text", (1,)) if trumf else ("tag", (0,))
-        self._groups.flaw_of(fact, broken, part=part, path=path, game=game)
+        self._groups.flaw_of(observation, broken, part=part, path=path, game=game)
 
-    def game(self, fact: Fact, hand: Hand) -> None:
+    def game(self, observation: Observation, hand: Hand) -> None:
         """The server tells what is played: once when trumps are named, once more before the first card."""
-        player: int = fact.fields["playerid"]
-        game: str = fact.fields["licite"]
-        trump, _, second = fact.fields.get("trumf", "").upper().partition(":")
+        player: int = observation.fields["playerid"]
+        game: str = observation.fields["licite"]
+        trump, _, second = observation.fields.get("trumf", "").upper().partition(":")
         said = {"player": player, "game": game, "trump": trump or None, "second": second or None}
-        if "flek" in fact.fields:
-            self._summary(fact, hand, said)
+        if "flek" in observation.fields:
+            self._summary(observation, hand, said)
         key = "trump"
         before = hand.told.get(key)
         if before is not None and hand.whole and any(before.data[name] != said[name] for name in said):
             now, then = _spoken(said), _spoken(before.data)
-            self._groups.flaw_of(fact, "told-otherwise/trumps", said=now, before=then)
-        if self._groups.told_before(hand, key, fact):
+            self._groups.flaw_of(observation, "told-otherwise/trumps", said=now, before=then)
+        if self._groups.told_before(hand, key, observation):
             return
         if hand.whole and not hand.named:
-            self._fits_the_game(fact, hand)
+            self._fits_the_game(observation, hand)
         hand.declarer = player
         hand.trump, hand.second = trump or None, second or None
         self._contract(hand, player, game)
@@ -244,47 +248,47 @@ class Bidding:
         self._groups.put_in(hand, hand.second, "second")
         self._groups.put_known(hand, "trump")
         self._groups.put_hands(hand, player)
-        hand.told[key] = self._groups.tell(fact, "trump", player, said, hand)
+        hand.told[key] = self._groups.tell(observation, "trump", player, said, hand)
 
-    def _summary(self, fact: Fact, hand: Hand, said: dict[str, Any]) -> None:
-        level = level_of(fact.fields["flek"])
+    def _summary(self, observation: Observation, hand: Hand, said: dict[str, Any]) -> None:
+        level = level_of(observation.fields["flek"])
         if hand.whole and level != hand.level:
             path = (2 if said["trump"] is not None else 1,)
-            told, known = fact.fields["flek"], _written(hand.level)
+            told, known = observation.fields["flek"], _written(hand.level)
             self._groups.flaw_of(
-                fact, "told-otherwise/level", part="text", path=path, level=told, known=known
+                observation, "told-otherwise/level", part="text", path=path, level=told, known=known
             )
         hand.level = level
-        self._groups.put_in(hand, fact.fields["flek"], "flek")
+        self._groups.put_in(hand, observation.fields["flek"], "flek")
 
     # Doubling.
 
-    def doubles(self, fact: Fact, hand: Hand, player: int, asked: str | None) -> None:
+    def doubles(self, observation: Observation, hand: Hand, player: int, asked: str | None) -> None:
         """A client answers how often the game, and the game against, is doubled."""
-        text: str = fact.fields["flek"]
+        text: str = observation.fields["flek"]
         level, before = level_of(text), level_of(asked or "0:0")
         if level[0] < before[0] or level[1] < before[1]:
-            self._groups.flaw_of(fact, "flek-lowered", part="text", level=text, asked=asked)
+            self._groups.flaw_of(observation, "flek-lowered", part="text", level=text, asked=asked)
             return
         without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
         if hand.whole and without and ":" in text and ":" not in (asked or ":"):
-            self._groups.flaw_of(fact, "flek-against", part="text", game=hand.contract)
+            self._groups.flaw_of(observation, "flek-against", part="text", game=hand.contract)
             return
-        self._level(fact, hand, player, text)
+        self._level(observation, hand, player, text)
 
-    def level(self, fact: Fact, hand: Hand) -> None:
-        self._level(fact, hand, fact.fields["playerid"], fact.fields["flek"])
+    def level(self, observation: Observation, hand: Hand) -> None:
+        self._level(observation, hand, observation.fields["playerid"], observation.fields["flek"])
 
-    def _level(self, fact: Fact, hand: Hand, player: int, text: str) -> None:
+    def _level(self, observation: Observation, hand: Hand, player: int, text: str) -> None:
         # The same player may say the same again, once the others have had their say: so it is counted how
         # often he has said it, and how often the server has told it.
-        direction = fact.message.direction
+        direction = observation.message.direction
         told = hand.fleks.setdefault((direction, player, text), [])
         by_the_other = hand.fleks.get((OPPOSITE[direction], player, text), [])
         if len(by_the_other) > len(told):
-            fact.event = by_the_other[len(told)]
-            fact.game_id = fact.event.game_id
-        elif hand.ended or len(hand.fleks) >= MOST_TOLD or len(told) >= MOST_TOLD:
+            observation.event = by_the_other[len(told)]
+            observation.game_id = observation.event.game_id
+        elif hand.ended or len(hand.fleks) >= MAX_TOLD or len(told) >= MAX_TOLD:
             return
         else:
             hand.level = level_of(text)
@@ -292,9 +296,9 @@ class Bidding:
             self._groups.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
             self._groups.put_in(hand, text, "flek")
             self._groups.put_in(hand, None, "turn")
-            self._groups.tell(fact, "flek", player, {"player": player, "level": text}, hand)
-        assert fact.event is not None
-        told.append(fact.event)
+            self._groups.tell(observation, "flek", player, {"player": player, "level": text}, hand)
+        assert observation.event is not None
+        told.append(observation.event)
 
 
 def _standing(hand: Hand) -> str | None:

@@ -42,7 +42,7 @@ from kiebitz.dissectors.protocols.cgml.layout import (
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT, BLANKS, BYTE_ORDER_MARK, ENVELOPE, tags
 from kiebitz.dissectors.protocols.cgml.misprints import MISPRINT, repaired
 from kiebitz.dissectors.protocols.cgml.places import place_of, unusual, wrong
-from kiebitz.dissectors.protocols.cgml.respelling import field_place, respelt
+from kiebitz.dissectors.protocols.cgml.respelling import field_place, patched
 from kiebitz.dissectors.protocols.cgml.values import Compound, Unfit, as_xml, escaped, read, written
 from kiebitz.dissectors.suggestions import suggesting
 
@@ -58,7 +58,7 @@ _END = re.compile(rf"</{ENVELOPE}[{BLANK_TEXT}]*+>[{BLANK_TEXT}]*+\Z")
 _PROLOG = re.compile(rf"\A(?:[{BLANK_TEXT}]*+(?:<\?[^<>]*+>|<!--.*?-->))++[{BLANK_TEXT}]*+", re.DOTALL)
 _SMALL = 4096
 """In so few bytes (or ten times as many) nothing is nested too deep for the parser."""
-_SHOWN = 40
+_MAX_QUOTED = 40
 _MARK = BYTE_ORDER_MARK.decode()
 
 
@@ -142,7 +142,7 @@ def _message(
     lowered = None
     if not rows and name != name.lower():
         text = "identifiers are written in small letters"
-        lowered = unusual("upper-case", text, place_of(frame), f"<{name.lower()[:_SHOWN]}>")
+        lowered = unusual("upper-case", text, place_of(frame), f"<{name.lower()[:_MAX_QUOTED]}>")
         _lower(element)
         rows = _ROWS.get((direction, element.tag), ())
     if not rows:
@@ -198,7 +198,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
     if any(row.mark == (attribute, value) for row in others):
         problem = f'{attribute}="{value}" is only sent by {sender_of(OPPOSITE[direction])}'
         raise Unfit("wrong-direction", problem, expected)
-    problem = f'{attribute}: "{value[:_SHOWN]}" is not known here'
+    problem = f'{attribute}: "{value[:_MAX_QUOTED]}" is not known here'
     near = nearest_word(value, words)
     raise Unfit("bad-field", suggesting(problem, near), expected, f"={attribute}")
 
@@ -206,7 +206,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
     name = element.tag
     names = GRAMMAR.names(direction)
-    text = f"<{name[:_SHOWN]}> is no message that {sender_of(direction)} sends"
+    text = f"<{name[:_MAX_QUOTED]}> is no message that {sender_of(direction)} sends"
     code = "unknown-message"
     near = nearest_word(name, names)
     if name in GRAMMAR.names(OPPOSITE[direction]):
@@ -274,7 +274,7 @@ class CgmlCodec(Codec):
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         """What is left when a stream is closed before an empty line; see `Codec.truncated`."""
         decoded = self.decode(frame, direction)
-        if not decoded.sound:
+        if not decoded.valid:
             return decoded
         # The element is whole: nothing of what was said is missing.
         at = frame.rfind(b"<")
@@ -299,13 +299,13 @@ class CgmlCodec(Codec):
             except (Unfit, ValueError, TypeError, KeyError, AttributeError):
                 continue
             return f"{element}\r\n\r\n".encode()
-        raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:_SHOWN]}")
+        raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:_MAX_QUOTED]}")
 
-    def respelt(
+    def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
         assert isinstance(row, ElementType)
-        return respelt(frame, row, before, fields)
+        return patched(frame, row, before, fields)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         assert isinstance(row, ElementType)

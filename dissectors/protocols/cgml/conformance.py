@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
-    Conformance,
     Expectation,
+    Expectations,
     Fields,
     NotApplicable,
     Refusal,
@@ -21,6 +22,7 @@ from kiebitz.dissectors.conformance.expectations import (
     Spelling,
     TargetRole,
 )
+from kiebitz.dissectors.protocols.cgml.bot import CgmlBot
 from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
     LADDER,
@@ -30,6 +32,7 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     Rules,
     has_trumps,
 )
+from kiebitz.dissectors.protocols.cgml.simulated_server import CgmlServer
 
 _RENONC = "4 Řídící zprávy: RENONC"
 _OF_RENONC = "Oznámení od Superhracího serveru hráčům a botům o porušení pravidel hry."
@@ -379,21 +382,26 @@ RULE_VIOLATIONS = (
 )
 
 CONFORMANCE = Conformance(
-    EXPECTATIONS,
-    SPELLINGS,
-    RULE_VIOLATIONS,
-    broken_by={
-        "unasked": "licite/early gametype/early flek/early playcard/early",
-        "unknown-group": "newgroup.accept/id/nobodys-group",
-        "dealt-twice": "dial.cards/twice",
-        "renonc/unsure": "playcard/rule/renonc",
-        "played-twice": "playcard.info/twice",
-    },
-    spares_others=False,
-    # 4 ABORT: the others are told about a player who has left.
-    awaited_messages="licite gametype flek playcard",
-    unreachable={
-        "wrong-player": "the talon is sent to its client, so it cannot go to another one",
-        "wrong-server": "it needs two servers, and a probe connects to only one",
-    },
+    expectations=Expectations(
+        EXPECTATIONS,
+        SPELLINGS,
+        RULE_VIOLATIONS,
+        broken_by={
+            "unasked": "licite/early gametype/early flek/early playcard/early",
+            "unknown-group": "newgroup.accept/id/nobodys-group",
+            "dealt-twice": "dial.cards/twice",
+            "renonc/unsure": "playcard/rule/renonc",
+            "played-twice": "playcard.info/twice",
+        },
+        spares_others=False,
+        # 4 ABORT: the others are told about a player who has left.
+        awaited_messages="licite gametype flek playcard",
+        unreachable={
+            "wrong-player": "the talon is sent to its client, so it cannot go to another one",
+            "wrong-server": "it needs two servers, and a probe connects to only one",
+        },
+    ),
+    bot=CgmlBot,
+    simulated_server=CgmlServer,
+    seats=3,
 )

@@ -9,20 +9,20 @@ import msgspec
 
 from kiebitz.dissectors.game.broadcast_dedup import SWAPPED_NS
 from kiebitz.dissectors.game.context import GameContext
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.cgml.conversation import Conversation
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.cgml.hand import MOST_TOLD, Group, Hand
+from kiebitz.dissectors.protocols.cgml.hand import MAX_TOLD, Group, Hand
 from kiebitz.dissectors.protocols.cgml.names import known_names
 from kiebitz.dissectors.protocols.cgml.places import place_of
 
-MOST_PLAYERS = 1000
-MOST_GROUPS = 100
+MAX_PLAYERS = 1000
+MAX_GROUPS = 100
 """So many are known; more are forgotten again, the oldest first."""
 
-_LONGEST_WORDS = 200
+_MAX_WORDS_LENGTH = 200
 
 _ONE = ("player", "winner", "id")
 _SEVERAL = ("players", "winners", "losers")
@@ -31,7 +31,7 @@ _SEVERAL = ("players", "winners", "losers")
 
 def short(text: str) -> str:
     """A text as it stands in events and in the state: one that is very long is cut short."""
-    return text if len(text) <= _LONGEST_WORDS else f"{text[:60]}…"
+    return text if len(text) <= _MAX_WORDS_LENGTH else f"{text[:60]}…"
 
 
 def private(player: int, **hidden: Any) -> dict[str, Any]:
@@ -104,16 +104,16 @@ class Groups(GameContext):
 
     # Groups and hands.
 
-    def conversation_of(self, fact: Fact) -> Conversation:
+    def conversation_of(self, observation: Observation) -> Conversation:
         """On which connection something was said first."""
-        return self.conversations[fact.message.stream.id]
+        return self.conversations[observation.message.stream.id]
 
     def group(self, key: str, number: int | None) -> Group:
         """A group by its key in the state."""
         found = self.by_key.get(key)
         if found is None:
             found = self.by_key[key] = Group(key, number)
-            if len(self.by_key) > MOST_GROUPS:
+            if len(self.by_key) > MAX_GROUPS:
                 oldest = next(iter(self.by_key))
                 self.leave(self.by_key[oldest])
         return found
@@ -123,37 +123,37 @@ class Groups(GameContext):
         self.by_key.pop(group.key, None)
         if group.hand is not None:
             group.hand.ended = True
-            self.put(None, *group.hand.place)
-        self.put(None, "groups", group.key)
+            self.set_state(None, *group.hand.place)
+        self.set_state(None, "groups", group.key)
 
-    def hand_of(self, fact: Fact) -> Hand | None:
+    def hand_of(self, observation: Observation) -> Hand | None:
         """The hand that a message is about, which may be one that is met in its middle.
 
         None if the connection was seen from its beginning and no hand has begun on it.
         """
-        conversation = self.conversation_of(fact)
+        conversation = self.conversation_of(observation)
         if conversation.group is None:
             return None
         group = self.group(conversation.group, None)
         hand = group.hand
         # Of whom only one is known may yet turn out to be of another group that was heard of.
         is_met = not conversation.whole and len(group.players) > 1
-        if (hand is None or hand.ended) and is_met and not self._is_late(hand, fact):
-            hand = self.open_hand(group, fact, whole=False)
+        if (hand is None or hand.ended) and is_met and not self._is_late(hand, observation):
+            hand = self.open_hand(group, observation, whole=False)
         if hand is not None:
-            fact.game_id = hand.game.id
+            observation.game_id = hand.game.id
         return hand
 
-    def _is_late(self, hand: Hand | None, fact: Fact) -> bool:
+    def _is_late(self, hand: Hand | None, observation: Observation) -> bool:
         """Whether a hand is over, and this still belongs to it: copies and questions between two hands."""
-        return hand is not None and fact.name in ("result", "cancelgame", "abort", "renonc", "round")
+        return hand is not None and observation.name in ("result", "cancelgame", "abort", "renonc", "round")
 
-    def open_hand(self, group: Group, fact: Fact, whole: bool) -> Hand:
+    def open_hand(self, group: Group, observation: Observation, whole: bool) -> Hand:
         """Begin a hand."""
-        self.close_hand(group, None, fact.ts_ns)
+        self.close_hand(group, None, observation.ts_ns)
         group.count += 1
         name = group.key if group.number is not None else "?"
-        game = self.open_game(f"group {name}, hand {group.count}", fact.ts_ns)
+        game = self.open_game(f"group {name}, hand {group.count}", observation.ts_ns)
         hand = group.hand = Hand(game, group.count, group.asked_players or group.players.copy(), whole)
         hand.place, hand.state = self.part_of(game)
         group.asked = None
@@ -173,7 +173,7 @@ class Groups(GameContext):
         hand.game.ended_ns = ts_ns
         hand.game.result = result
         self.changed_game(hand.game)
-        self.put(None, *hand.place)
+        self.set_state(None, *hand.place)
 
     # The state.
 
@@ -184,7 +184,7 @@ class Groups(GameContext):
     def put_in(self, hand: Hand, value: Any, *path: str) -> None:
         """Change a hand's part of the state, as long as it is in it."""
         if not hand.ended:
-            self.put_under(hand.place, hand.state, path, value)
+            self.set_part(hand.place, hand.state, path, value)
 
     def put_known(self, hand: Hand, what: str) -> None:
         """Something that could not be known is told."""
@@ -212,12 +212,12 @@ class Groups(GameContext):
         if number is None:
             return None
         known = self.state.get("players", {})
-        if str(number) in known or len(known) < MOST_PLAYERS:
+        if str(number) in known or len(known) < MAX_PLAYERS:
             if told.get("name"):
-                self.put(short(told["name"]), "players", str(number), "name")
+                self.set_state(short(told["name"]), "players", str(number), "name")
                 self._names = None
             if told.get("race"):
-                self.put(told["race"], "players", str(number), "race")
+                self.set_state(told["race"], "players", str(number), "race")
         return number
 
     def take_leave(self, number: int, why: str, ts_ns: int, is_gone: bool) -> Event:
@@ -227,9 +227,9 @@ class Groups(GameContext):
             name = self._called(player)
             if name is not None:
                 self._gone[player] = name
-                if len(self._gone) > MOST_PLAYERS:
+                if len(self._gone) > MAX_PLAYERS:
                     del self._gone[next(iter(self._gone))]
-            self.put(None, "players", player)
+            self.set_state(None, "players", player)
             self._names = None
         return self.emit("left", ts_ns, player, {"player": number, "why": why}, None)
 
@@ -242,7 +242,7 @@ class Groups(GameContext):
     # What is told.
 
     def emit(
-        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None
+        self, kind: str, ts_ns: int, actor: str | None, data: dict[str, Any], game: Game | None = None
     ) -> Event:
         """Make an event, and add the names of the players in its data."""
         players = [data[key] for key in _ONE if data.get(key) is not None]
@@ -254,42 +254,49 @@ class Groups(GameContext):
         return super().emit(kind, ts_ns, actor, data, game)
 
     def tell(
-        self, fact: Fact, kind: str, actor: int | None, data: dict[str, Any], hand: Hand | None
+        self, observation: Observation, kind: str, actor: int | None, data: dict[str, Any], hand: Hand | None
     ) -> Event:
-        """Make an event of a fact."""
+        """Make an event of an observation."""
         game = hand.game if hand is not None else None
-        event = self.emit(kind, fact.ts_ns, None if actor is None else str(actor), data, game)
-        fact.event = event
-        fact.game_id = event.game_id
+        event = self.emit(kind, observation.ts_ns, None if actor is None else str(actor), data, game)
+        observation.event = event
+        observation.game_id = event.game_id
         return event
 
-    def told_before(self, hand: Hand, key: Hashable, fact: Fact) -> bool:
-        """Whether a hand has heard this already; then the fact is part of that event."""
+    def told_before(self, hand: Hand, key: Hashable, observation: Observation) -> bool:
+        """Whether a hand has heard this already; then the observation is part of that event."""
         event = hand.told.get(key)
         if event is None:
             # A hand in which so much was told is none: the rest is passed over.
-            return hand.ended or len(hand.told) >= MOST_TOLD
-        fact.event = event
-        fact.game_id = event.game_id
+            return hand.ended or len(hand.told) >= MAX_TOLD
+        observation.event = event
+        observation.game_id = event.game_id
         return True
 
-    def foretold(self, hand: Hand, key: Hashable, fact: Fact) -> bool:
+    def foretold(self, hand: Hand, key: Hashable, observation: Observation) -> bool:
         """Whether the server was heard to tell what a client says only now; then it is part of that event.
 
         In a capture packets of several connections may have changed places.
         """
         event = hand.told.get(key)
-        if event is None or key not in hand.foretold or fact.ts_ns - event.ts_ns >= SWAPPED_NS:
+        if event is None or key not in hand.foretold or observation.ts_ns - event.ts_ns >= SWAPPED_NS:
             return False
         hand.foretold.discard(key)
-        return self.told_before(hand, key, fact)
+        return self.told_before(hand, key, observation)
 
     def flaw_of(
-        self, fact: Fact, key: str, /, *, part: str = "tag", path: tuple[int, ...] = (), **values: Any
+        self,
+        observation: Observation,
+        key: str,
+        /,
+        *,
+        part: str = "tag",
+        path: tuple[int, ...] = (),
+        **values: Any,
     ) -> None:
         """Report that a part of a message, named as in `values.Unfit`, breaks the rule of this key."""
-        at = place_of(fact.frame, part, path) if fact.frame else None
-        self.flaw(fact.message, key, at=at, clause=fact.row.clause, **values)
+        at = place_of(observation.frame, part, path) if observation.frame else None
+        self.flaw(observation.message, key, at=at, clause=observation.row.clause, **values)
 
     def has_flaw(self, message: Message) -> bool:
         """Whether something was told of this message already: one flaw is enough."""

@@ -5,9 +5,10 @@ A player is an id. `called` in an event's data has the names of its players as t
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.grammar import EventKind, Handles, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.grammar import EventKind
 from kiebitz.dissectors.grammar.sentences import CALLED
-from kiebitz.dissectors.protocols.cgml.handles import ADDRESS, GROUP, NAME, PLAYER, URL
+from kiebitz.dissectors.protocols.cgml.identifiers import ADDRESS, GROUP, NAME, PLAYER, URL
 
 _ANSWERS = ("newgroup", "newgame")
 _QUESTIONS = ("licite", "gametype", "flek", "playcard")
@@ -18,19 +19,19 @@ EVENTS = (
         "connected",
         ("name", "id", "role"),
         "{name} ({role}) logs in",
-        own=("connect",),
-        introduces=True,
+        reported_by=("connect",),
+        identifies=True,
     ),
     EventKind("group_formed", ("group", "players"), "group {group}: {players}", tells=("players.{players}",)),
     EventKind(
         "accepted",
         ("player", "group", "what"),
         "{player} accepts the {what}",
-        own=_ANSWERS,
+        reported_by=_ANSWERS,
         # The login server has named the group's players to the client.
         tells=("groups.{group}.players", "players.{player}"),
     ),
-    EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}", own=_ANSWERS),
+    EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}", reported_by=_ANSWERS),
     EventKind("hand_asked", ("group", "players"), "another hand? {players}", tells=("players.{players}",)),
     EventKind("dealt", ("player", "cards"), "{player} gets {cards}"),
     EventKind("bid", ("player", "call"), "{player} bids {call}"),
@@ -43,7 +44,7 @@ EVENTS = (
         "{player} plays {game}, trumps {trump}",
     ),
     EventKind("flek", ("player", "level"), "{player}: {level}"),
-    EventKind("turn", ("player",), "it is {player}'s turn", own=_QUESTIONS, follows="before"),
+    EventKind("turn", ("player",), "it is {player}'s turn", reported_by=_QUESTIONS, implied_by="before"),
     EventKind("played", ("player", "cards"), "{player} plays {cards}"),
     EventKind("trick", ("number", "cards", "winner"), "trick {number} ({cards}) goes to {winner}"),
     EventKind(
@@ -59,7 +60,7 @@ EVENTS = (
 )
 
 # What names something in the data of the events, and in the state.
-DATA_HANDLES: Handles = {
+DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": PLAYER,
     "player": PLAYER,
     "players": PLAYER,
@@ -73,7 +74,7 @@ DATA_HANDLES: Handles = {
     "group": GROUP,
     "url": URL,
 }
-STATE_HANDLES: Handles = {
+STATE_IDENTIFIERS: IdentifierKinds = {
     "players": PLAYER,
     "name": NAME,
     "accepted": PLAYER,

@@ -12,7 +12,7 @@ from kiebitz.dissectors.protocols.cgml.places import wrong
 DEPTH_LIMIT = 32
 """No message of the specification has elements more than four deep."""
 
-_SHOWN = 40
+_MAX_QUOTED = 40
 _EXTERNAL = re.compile(rb"\b(?:SYSTEM|PUBLIC)\b")
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]+")
 _REFERENCE = re.compile(rb"&(?:(#[0-9]{1,7}|#x[0-9a-fA-F]{1,6}|[A-Za-z][\w.-]{0,31});)?")
@@ -74,7 +74,7 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
         if tag.kind in ("start", "empty"):
             flaw = _in_start_tag(frame, tag)
             if flaw is None and rooted and not opened:
-                text = f"<{tag.name[:_SHOWN]}> stands behind the message's element"
+                text = f"<{tag.name[:_MAX_QUOTED]}> stands behind the message's element"
                 flaw = wrong("not-one-element", text, (tag.start, tag.end - tag.start), "one element")
             if flaw is not None:
                 return flaw
@@ -120,7 +120,7 @@ def _in_text(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> 
     if not stripped or (stripped == b"]>" and not rooted):
         return None
     place = start + len(text) - len(text.lstrip(BLANKS)), len(stripped)
-    shown = stripped[:_SHOWN].decode("utf-8", "replace")
+    shown = stripped[:_MAX_QUOTED].decode("utf-8", "replace")
     if rooted:
         return wrong("text-outside", f'"{shown}" stands behind the element', place, "an empty line")
     return wrong("no-element", f'"{shown}" stands where a message begins', place, "an element")
@@ -157,7 +157,7 @@ def _in_start_tag(frame: bytes, tag: Tag) -> Flaw | None:
         start = found.start(2)
         if attribute in seen:
             first = tag.start + seen[attribute]
-            problem = f"{attribute[:_SHOWN].decode('latin-1')} is given twice"
+            problem = f"{attribute[:_MAX_QUOTED].decode('latin-1')} is given twice"
             return wrong("attribute-twice", problem, (first, tag.start + found.end() - first), "each once")
         for reference in _REFERENCE.finditer(found[4]):
             flaw = _reference(reference, tag.start + found.start(4))
@@ -189,30 +189,30 @@ def _ends(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
     if not opened:
         if tag.name == ENVELOPE:
             return None
-        return wrong("stray-end-tag", f"</{tag.name[:_SHOWN]}> ends nothing", place, "a start tag")
+        return wrong("stray-end-tag", f"</{tag.name[:_MAX_QUOTED]}> ends nothing", place, "a start tag")
     if opened[-1].name == tag.name:
         begin = opened.pop()
         name = frame[begin.start + 1 : begin.start + 1 + len(tag.name)]
         if frame.startswith(name, tag.start + 2):
             return None
-        text = f"</{tag.name[:_SHOWN]}> is not written like its start tag"
-        return wrong("stray-end-tag", text, place, f"</{name[:_SHOWN].decode('latin-1')}>")
+        text = f"</{tag.name[:_MAX_QUOTED]}> is not written like its start tag"
+        return wrong("stray-end-tag", text, place, f"</{name[:_MAX_QUOTED].decode('latin-1')}>")
     if all(start.name != tag.name for start in opened):
-        text = f"</{tag.name[:_SHOWN]}> ends nothing"
-        return wrong("stray-end-tag", text, place, f"</{opened[-1].name[:_SHOWN]}>")
+        text = f"</{tag.name[:_MAX_QUOTED]}> ends nothing"
+        return wrong("stray-end-tag", text, place, f"</{opened[-1].name[:_MAX_QUOTED]}>")
     unclosed = opened[-1]
     later = f"</{unclosed.name}>".encode("latin-1")
     if frame[tag.end :].lstrip(BLANKS).lower().startswith(later):
-        text = f"</{tag.name[:_SHOWN]}> stands before </{unclosed.name[:_SHOWN]}>"
-        return wrong("crossed-tags", text, place, f"</{unclosed.name[:_SHOWN]}>")
+        text = f"</{tag.name[:_MAX_QUOTED]}> stands before </{unclosed.name[:_MAX_QUOTED]}>"
+        return wrong("crossed-tags", text, place, f"</{unclosed.name[:_MAX_QUOTED]}>")
     return _unclosed(frame, unclosed, tag.start)
 
 
 def _unclosed(frame: bytes, tag: Tag, end: int) -> Flaw:
     upto = min((at for at in (frame.find(b"<", tag.end, end), end) if at >= 0), default=end)
     length = len(frame[tag.start : upto].rstrip(BLANKS))
-    text = f"<{tag.name[:_SHOWN]}> is not closed"
-    return wrong("unclosed-element", text, (tag.start, length), f"</{tag.name[:_SHOWN]}>")
+    text = f"<{tag.name[:_MAX_QUOTED]}> is not closed"
+    return wrong("unclosed-element", text, (tag.start, length), f"</{tag.name[:_MAX_QUOTED]}>")
 
 
 def _no_xml(frame: bytes) -> Flaw:

@@ -17,7 +17,7 @@ from typing import Literal
 from kiebitz.dissectors.grammar.framing import (
     FRAME_LIMIT,
     GOES_ON,
-    MOST_SHORT,
+    MAX_SHORT,
     SHORT,
     Frame,
     StructuredFramer,
@@ -271,7 +271,7 @@ def _ends(data: bytes) -> tuple[int, ...]:
     return tuple(ends)
 
 
-_short_ends = lru_cache(MOST_SHORT)(_ends)
+_short_ends = lru_cache(MAX_SHORT)(_ends)
 
 
 def _may_go_on(blank_line: bytes) -> bool:

@@ -8,21 +8,23 @@ a trick, *talon* the two cards that whoever wins the bidding (*licitace*) exchan
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.grammar.field_type import FieldType, Rename, Replace
 from kiebitz.dissectors.grammar.fields import Number, Text, is_version
-from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType, Rename, Replace
+from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER, SEATS
-from kiebitz.dissectors.protocols.cgml.events import DATA_HANDLES, EVENTS, STATE_HANDLES
-from kiebitz.dissectors.protocols.cgml.handles import GROUP, NAME, PLAYER, URL
+from kiebitz.dissectors.protocols.cgml.events import DATA_IDENTIFIERS, EVENTS, STATE_IDENTIFIERS
+from kiebitz.dissectors.protocols.cgml.identifiers import GROUP, NAME, PLAYER, URL
 from kiebitz.dissectors.protocols.cgml.markup import ENVELOPE
 from kiebitz.dissectors.protocols.cgml.rules import RULES
 from kiebitz.dissectors.protocols.cgml.values import (
-    MOST_CHILDREN,
+    MAX_CHILDREN,
     Card,
     Child,
     Choice,
@@ -30,6 +32,7 @@ from kiebitz.dissectors.protocols.cgml.values import (
     Pattern,
     Range,
     Shape,
+    with_each,
 )
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(20))
@@ -60,6 +63,17 @@ class ElementType(MessageType, frozen=True):
     mark: tuple[str, str] | None = None
     server: Server | None = None
 
+    def matches(self, fields: Mapping[str, Any]) -> bool:
+        return self.mark is None or fields.get(self.mark[0]) == self.mark[1]
+
+    def with_each(self, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
+        return with_each(self._whole_shape, fields, change)
+
+    @cached_property
+    def _whole_shape(self) -> Shape:
+        """The shape with the attribute that any message may have."""
+        return Shape((*self.shape.attributes, VERSION), self.shape.text, self.shape.children)
+
     @cached_property
     def kind(self) -> str:
         """Its name, and the word that tells it from others of that name."""
@@ -76,13 +90,13 @@ def _element(
     direction: Direction,
     mark: str | None,
     shape: Shape,
-    gloss: str,
+    description: str,
     clause: str,
     *,
     server: Server | None = "game",
     answers: tuple[str, ...] = (),
     broadcast: bool = False,
-    brief: str | None = None,
+    summary: str | None = None,
 ) -> ElementType:
     """A row; `mark` is its `status` or `type`."""
     told_apart = None
@@ -95,11 +109,11 @@ def _element(
         name,
         direction,
         (*shape.fields, VERSION),
-        gloss,
-        clause,
-        answers,
-        broadcast,
-        brief=brief,
+        description,
+        clause=clause,
+        answers=answers,
+        broadcast=broadcast,
+        summary=summary,
         shape=shape,
         mark=told_apart,
         server=server,
@@ -128,14 +142,14 @@ _PLAYER = Compound("player", Shape((_ID,), None, (_NAME, _RACE)))
 _ID_IF = Field("id", Number(PLAYER), "the player's id", optional=True)
 _CULPRIT = Compound("player", Shape((_ID_IF,), None, (_NAME, _RACE)))
 _OPPONENT = Compound(
-    "opponent", Shape((), None, (Child(Field("player", _PLAYER, "players"), 1, MOST_CHILDREN),))
+    "opponent", Shape((), None, (Child(Field("player", _PLAYER, "players"), 1, MAX_CHILDREN),))
 )
 
 _GAME = Child(Field("game", Choice(_GAME_NAME), "which game is played"))
 _GAME_IF = Child(Field("game", Choice(_GAME_NAME), "which game is played", optional=True), 0)
 _ONE_PLAYER = Child(Field("player", _PLAYER, "who it is"))
 _WHO = Child(Field("player", _CULPRIT, "who has caused it", optional=True), 0)
-_GROUP = Field("id", Number(GROUP), "the group's id", fresh=True)
+_GROUP = Field("id", Number(GROUP), "the group's id", generated=True)
 _URL = Child(
     Field(
         "url",
@@ -177,11 +191,11 @@ _TRICK = _with(
 )
 
 
-def _outcome(name: str, word: str, gloss: str, least: int) -> Child:
+def _outcome(name: str, word: str, description: str, least: int) -> Child:
     kind = Field("type", Choice(word), "won or lost")
     money = Compound("money", _with(kind, text=Field("money", Number(), "how much")))
     whose = _with(_WHOSE, children=(Child(Field("money", money, "money")),))
-    return Child(Field(name, Compound(name, whose), gloss), least, SEATS)
+    return Child(Field(name, Compound(name, whose), description), least, SEATS)
 
 
 _MESSAGE = Child(Field("message", Text(), "what is said about it", optional=True), 0)
@@ -198,7 +212,7 @@ def _pause(direction: Direction) -> tuple[ElementType, ElementType]:
             who,
             _clause(4, "PAUSE -- zahájení"),
             broadcast=direction == "s2c",
-            brief=who + ": {message}",
+            summary=who + ": {message}",
         ),
         _element(
             "pause",
@@ -223,7 +237,7 @@ def _disconnect(direction: Direction) -> ElementType:
         _clause(4, "DISCONNECT"),
         server=None,
         broadcast=direction == "s2c",
-        brief="ends the connection: {disconnect}",
+        summary="ends the connection: {disconnect}",
     )
 
 
@@ -242,7 +256,7 @@ ROWS = (
         "a game server logs in",
         _clause(2, "Přihlášení Superhracího serveru"),
         server="login",
-        brief="a game server logs in: {url}",
+        summary="a game server logs in: {url}",
     ),
     # <connect status="passive active"> <player id> <game> <opponent>
     _element(
@@ -253,7 +267,7 @@ ROWS = (
         "a player is there for others",
         _REQUEST,
         server="login",
-        brief="{player[name]} is there for others",
+        summary="{player[name]} is there for others",
     ),
     _element(
         "connect",
@@ -263,7 +277,7 @@ ROWS = (
         "a player wants to play at once",
         _REQUEST,
         server="login",
-        brief="{player[name]} wants to play at once",
+        summary="{player[name]} wants to play at once",
     ),
     # <newgroup status="init"> <game>
     _element(
@@ -291,13 +305,13 @@ ROWS = (
         "connect",
         "s2c",
         "status=complete",
-        _with(_GROUP, children=(_GAME, Child(Field("player", _PLAYER, "opponents"), 1, MOST_CHILDREN), _URL)),
+        _with(_GROUP, children=(_GAME, Child(Field("player", _PLAYER, "opponents"), 1, MAX_CHILDREN), _URL)),
         "a group is complete",
         _clause(2, "Ohlášení nové hry"),
         server="login",
         answers=("connect",),
         broadcast=True,
-        brief="group {id} plays at {url}",
+        summary="group {id} plays at {url}",
     ),
     # <newgroup status="accept reject" id="4"> <game> <player id>
     _element(
@@ -307,7 +321,7 @@ ROWS = (
         _with(_GROUP, children=(_GAME, _ONE_PLAYER)),
         "joins the group",
         _JOINING,
-        brief="{player[id]} joins group {id}",
+        summary="{player[id]} joins group {id}",
     ),
     _element(
         "newgroup",
@@ -316,14 +330,14 @@ ROWS = (
         _with(_GROUP, children=(_GAME, _ONE_PLAYER)),
         "does not join the group",
         _JOINING,
-        brief="{player[id]} does not join group {id}",
+        summary="{player[id]} does not join group {id}",
     ),
     # <newgame status="ask"> <player id>…
     _element(
         "newgame",
         "s2c",
         "status=ask",
-        _with(children=(Child(Field("player", _PLAYER, "the players"), 1, MOST_CHILDREN),)),
+        _with(children=(Child(Field("player", _PLAYER, "the players"), 1, MAX_CHILDREN),)),
         "shall a hand be dealt?",
         _clause(2, "Dotaz na zahájení nové hry"),
         broadcast=True,
@@ -337,7 +351,7 @@ ROWS = (
         "plays the next hand",
         _STARTING,
         answers=("newgame",),
-        brief="{player[id]} plays the next hand",
+        summary="{player[id]} plays the next hand",
     ),
     _element(
         "newgame",
@@ -347,27 +361,27 @@ ROWS = (
         "does not play the next hand",
         _STARTING,
         answers=("newgame",),
-        brief="{player[id]} does not play the next hand",
+        summary="{player[id]} does not play the next hand",
     ),
     # <dial type="cards" to="hand desk talon" from="desk talon"> <card>…
     _element(
         "dial",
         "s2c",
         "type=cards",
-        _with(_TO, _FROM, children=(_cards(1, MOST_CHILDREN, True),)),
+        _with(_TO, _FROM, children=(_cards(1, MAX_CHILDREN, True),)),
         "cards are dealt",
         _clause(2, "Rozdávání karet -- karty"),
-        brief="dealt to the {to}: {card}",
+        summary="dealt to the {to}: {card}",
     ),
     # <dial type="info" to="hand desk talon" from="desk talon" playerid="6533"> <card>…
     _element(
         "dial",
         "s2c",
         "type=info",
-        _with(_TO, _FROM, _WHOSE, children=(_cards(1, MOST_CHILDREN, True),)),
+        _with(_TO, _FROM, _WHOSE, children=(_cards(1, MAX_CHILDREN, True),)),
         "cards are dealt to another player",
         _clause(2, "Rozdávání karet -- informace"),
-        brief="dealt to {playerid}: {card}",
+        summary="dealt to {playerid}: {card}",
     ),
     # <licite type="ask">100</licite>
     _element(
@@ -387,7 +401,7 @@ ROWS = (
         "bids",
         _clause(3, "Licitace -- nabídka hry"),
         answers=("licite",),
-        brief="bids {licite}",
+        summary="bids {licite}",
     ),
     # <licite type="info" playerid="6533">100</licite>
     _element(
@@ -399,7 +413,7 @@ ROWS = (
         "somebody has bid",
         _clause(3, "Licitace -- informace"),
         broadcast=True,
-        brief="{playerid} bids {licite}",
+        summary="{playerid} bids {licite}",
     ),
     # <licite type="result" playerid="6533">100</licite>
     _element(
@@ -410,7 +424,7 @@ ROWS = (
         "somebody has won the bidding",
         _clause(3, "Licitace -- výsledek"),
         broadcast=True,
-        brief="{playerid} has won the bidding with {licite}",
+        summary="{playerid} has won the bidding with {licite}",
     ),
     # <playcard type="cards" from="hand" to="talon">, <playcard type="cards" from="hand" to="desk"> <card>…
     _element(
@@ -421,7 +435,7 @@ ROWS = (
         "plays cards",
         _clause(3, "Hra -- zahrání karty"),
         answers=("playcard", "dial"),
-        brief="to the {to}: {card}",
+        summary="to the {to}: {card}",
     ),
     # <playcard type="info" from="hand" to="desk" playerid="6533"> <card>…
     _element(
@@ -432,7 +446,7 @@ ROWS = (
         "somebody has played",
         _clause(3, "Hra -- informace o zahrané kartě"),
         broadcast=True,
-        brief="{playerid} plays {card}",
+        summary="{playerid} plays {card}",
     ),
     # <gametype type="ask"> <licite>
     _element(
@@ -442,7 +456,7 @@ ROWS = (
         _with(children=(_CONTRACT,)),
         "which trumps?",
         _clause(3, "Trumfy -- dotaz"),
-        brief="{licite}: which trumps?",
+        summary="{licite}: which trumps?",
     ),
     # <gametype type="answer"> <licite> <trumf>
     _element(
@@ -453,7 +467,7 @@ ROWS = (
         "says what is trumps",
         _clause(3, "Trumfy -- odpověď"),
         answers=("gametype",),
-        brief="plays {licite}, trumps {trumf}",
+        summary="plays {licite}, trumps {trumf}",
     ),
     # <gametype type="info" playerid="6533"> <licite> <trumf> <flek>
     _element(
@@ -467,7 +481,7 @@ ROWS = (
         "what is played",
         _clause(3, "Trumfy -- informace; Začátek hry -- shrnutí"),
         broadcast=True,
-        brief="{playerid} plays {licite}, trumps {trumf}",
+        summary="{playerid} plays {licite}, trumps {trumf}",
     ),
     # <flek type="ask">1</flek>
     _element(
@@ -477,7 +491,7 @@ ROWS = (
         _with(text=Field("flek", _LEVEL, "the level so far")),
         "do you double?",
         _clause(3, "Flekování -- nabídka"),
-        brief="do you double? so far {flek}",
+        summary="do you double? so far {flek}",
     ),
     # <flek type="answer">1:1</flek>
     _element(
@@ -488,7 +502,7 @@ ROWS = (
         "doubles, or not",
         _clause(3, "Flekování -- potvrzení nebo zvýšení nabídky"),
         answers=("flek",),
-        brief="doubling: {flek}",
+        summary="doubling: {flek}",
     ),
     # <flek type="info" playerid="6533">4</flek>
     _element(
@@ -499,7 +513,7 @@ ROWS = (
         "somebody has doubled, or not",
         _clause(3, "Flekování -- informace"),
         broadcast=True,
-        brief="doubling of {playerid}: {flek}",
+        summary="doubling of {playerid}: {flek}",
     ),
     # <playcard type="ask"></playcard>
     _element(
@@ -519,7 +533,7 @@ ROWS = (
         "a trick is over",
         _clause(3, "Štych"),
         broadcast=True,
-        brief="trick {number}, {card}, goes to {playerid}",
+        summary="trick {number}, {card}, goes to {playerid}",
     ),
     # <result> <game> <licite> <trumf> <flek> <round>… <winer>… <loser>…
     _element(
@@ -540,7 +554,7 @@ ROWS = (
         "what came of the hand",
         _clause(3, "Zhodnocení a závěr hry"),
         broadcast=True,
-        brief="{licite} is over",
+        summary="{licite} is over",
     ),
     # <abort> <player> <message>
     _element(
@@ -551,7 +565,7 @@ ROWS = (
         "the hand is broken off",
         _clause(4, "ABORT"),
         broadcast=True,
-        brief="the hand is broken off: {message}",
+        summary="the hand is broken off: {message}",
     ),
     # <load>48</load>
     _element(
@@ -562,7 +576,7 @@ ROWS = (
         "how busy a server of bots is",
         _clause(4, "LOAD"),
         server="login",
-        brief="a server of bots has a load of {load}",
+        summary="a server of bots has a load of {load}",
     ),
     # <disconnect>overload</disconnect>
     _disconnect("c2s"),
@@ -579,7 +593,7 @@ ROWS = (
         "the hand is over early",
         _clause(4, "CANCELGAME"),
         broadcast=True,
-        brief="the hand is over early: {cancelgame}",
+        summary="the hand is over early: {cancelgame}",
     ),
     # <renonc> <player> <message>
     _element(
@@ -590,22 +604,22 @@ ROWS = (
         "somebody has broken the rules of play",
         _clause(4, "RENONC"),
         broadcast=True,
-        brief="{player[id]} has broken the rules: {message}",
+        summary="{player[id]} has broken the rules: {message}",
     ),
 )
 
 GRAMMAR = Grammar(
     "cgml",
     "CGML (licitovaný mariáš)",
-    ROWS,
-    EVENTS,
+    rows=ROWS,
+    events=EVENTS,
     foreign=True,
-    data_handles=DATA_HANDLES,
-    state_handles=STATE_HANDLES,
+    data_identifiers=DATA_IDENTIFIERS,
+    state_identifiers=STATE_IDENTIFIERS,
     aliases={"id": "name"},
     rules=RULES,
     # A client tells of itself, a server of all.
-    mixed=("player",),
+    variable_shape=("player",),
     more_words=(
         ENVELOPE,
         "xml",

@@ -10,7 +10,7 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Direction, Event, Game
 from kiebitz.dissectors.protocols.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
 
-MOST_TOLD = 400
+MAX_TOLD = 400
 """A hand has some hundred things that are told at the most; of one that has more, the rest is passed over."""
 
 Level = tuple[int, int]

@@ -13,7 +13,7 @@ from kiebitz.dissectors.protocols.cgml.places import unusual, wrong
 _NO_LATIN2 = re.compile("[\x80-\x9f]")
 _BLANK_LINE = re.compile(BLANK_LINE)
 _VERSION = re.compile(rb"""<[^<>]*?\sversion\s*=\s*["']([^"'<>]*)""")
-_SHOWN = 40
+_MAX_QUOTED = 40
 FOLLOWED = ("no-empty-line", "same-line")
 """The codes for a message that another one follows at once."""
 _EXTRAS = {
@@ -124,5 +124,5 @@ def unknown_version(frame: bytes, version: str) -> Flaw:
     # It stands in the first tag that has one: the envelope's, or the message's own.
     found = _VERSION.search(frame)
     place = (found.start(1), len(found[1])) if found is not None else (0, len(frame))
-    text = f"version {version[:_SHOWN]} is not known"
+    text = f"version {version[:_MAX_QUOTED]} is not known"
     return unusual("unknown-version", text, place, f"{VERSIONS[0]} to {VERSIONS[-1]}")

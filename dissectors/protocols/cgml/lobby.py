@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Event, Message
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.context import MOST_GROUPS, Announced, Groups, short
+from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, Announced, Groups, short
 from kiebitz.dissectors.protocols.cgml.conversation import Conversation
 from kiebitz.dissectors.protocols.cgml.hand import Group
 
@@ -14,30 +14,30 @@ _COPIES_NS = 100_000_000
 
 
 class Lobby:
-    """What messages before the first hand and after the last one mean. Each method takes one fact."""
+    """What messages before the first hand and after the last one mean. Each method takes one observation."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
     # The login server.
 
-    def connect_server(self, fact: Fact) -> None:
-        url = fact.fields["url"]
-        self._groups.put({"numplayers": fact.fields["numplayers"]}, "servers", short(url))
+    def connect_server(self, observation: Observation) -> None:
+        url = observation.fields["url"]
+        self._groups.set_state({"numplayers": observation.fields["numplayers"]}, "servers", short(url))
         data = {"name": None, "id": None, "role": "server", "url": short(url)}
-        self._groups.tell(fact, "connected", None, data, None)
+        self._groups.tell(observation, "connected", None, data, None)
 
-    def connect_player(self, fact: Fact) -> None:
-        player = fact.fields["player"]
+    def connect_player(self, observation: Observation) -> None:
+        player = observation.fields["player"]
         number = self._groups.put_player(player)
         assert number is not None
-        conversation = self._groups.conversation_of(fact)
-        if number not in conversation.logins and len(conversation.logins) < MOST_GROUPS:
+        conversation = self._groups.conversation_of(observation)
+        if number not in conversation.logins and len(conversation.logins) < MAX_GROUPS:
             conversation.logins.append(number)
         if str(number) in self._groups.state.get("players", {}):
-            self._groups.put(fact.fields["status"], "players", str(number), "status")
+            self._groups.set_state(observation.fields["status"], "players", str(number), "status")
         data = {"name": short(player.get("name", "")), "id": number, "role": player.get("race")}
-        self._groups.tell(fact, "connected", number, data, None)
+        self._groups.tell(observation, "connected", number, data, None)
 
     def announce(self, message: Message, conversation: Conversation) -> None:
         """A group is complete: note it at once, as the game server hears of it next."""
@@ -46,7 +46,7 @@ class Lobby:
         if known is None or self._is_another(known, message):
             self._groups.announced.pop(number, None)
             known = self._groups.announced[number] = Announced(message.fields["url"], [], {}, message.ts_ns)
-            if len(self._groups.announced) > MOST_GROUPS:
+            if len(self._groups.announced) > MAX_GROUPS:
                 del self._groups.announced[next(iter(self._groups.announced))]
         known.hearers.add(message.stream.id)
         for player in message.fields["player"]:
@@ -64,52 +64,52 @@ class Lobby:
         is_late = message.ts_ns - known.told_ns >= _COPIES_NS
         return is_late and known.hearers.isdisjoint(self._groups.conversations)
 
-    def complete(self, fact: Fact) -> None:
-        number: int = fact.fields["id"]
+    def complete(self, observation: Observation) -> None:
+        number: int = observation.fields["id"]
         known = self._groups.announced.get(number)
         if known is None or len(known.players) < SEATS:
             return
         if known.formed is not None:
-            fact.event = known.formed
+            observation.event = known.formed
             return
         for player in known.told.values():
             self._groups.put_player(player)
         group = {"players": known.players.copy(), "url": short(known.url)}
-        if len(self._groups.state.get("groups", {})) < MOST_GROUPS:
-            self._groups.put(group, "groups", str(number))
+        if len(self._groups.state.get("groups", {})) < MAX_GROUPS:
+            self._groups.set_state(group, "groups", str(number))
         data = {"group": number, "players": known.players.copy()}
-        known.formed = self._groups.tell(fact, "group_formed", None, data, None)
+        known.formed = self._groups.tell(observation, "group_formed", None, data, None)
 
-    def load(self, fact: Fact) -> None:
-        load: int = fact.fields["load"]
-        client = fact.message.stream.client
+    def load(self, observation: Observation) -> None:
+        load: int = observation.fields["load"]
+        client = observation.message.stream.client
         known = self._groups.state.get("loads", {})
-        if client in known or len(known) < MOST_GROUPS:
-            self._groups.put(load, "loads", client)
-        self._groups.tell(fact, "load", None, {"load": load}, None)
+        if client in known or len(known) < MAX_GROUPS:
+            self._groups.set_state(load, "loads", client)
+        self._groups.tell(observation, "load", None, {"load": load}, None)
 
     # The game server.
 
-    def joins(self, fact: Fact) -> None:
+    def joins(self, observation: Observation) -> None:
         """A player joins a group, of which a login server may have told more."""
-        self._look_up(fact)
-        group, player = self._member(fact)
+        self._look_up(observation)
+        group, player = self._member(observation)
         group.accepted.add(player)
         if group.players and len(group.accepted) < SEATS:
             group.joins(player)
-        self._groups.put(group.players.copy(), "groups", group.key, "players")
-        self._groups.put(sorted(group.accepted), "groups", group.key, "accepted")
+        self._groups.set_state(group.players.copy(), "groups", group.key, "players")
+        self._groups.set_state(sorted(group.accepted), "groups", group.key, "accepted")
         data = {"player": player, "group": group.number, "what": "group"}
-        self._groups.tell(fact, "accepted", player, data, None)
+        self._groups.tell(observation, "accepted", player, data, None)
 
-    def _look_up(self, fact: Fact) -> None:
-        number: int = fact.fields["id"]
+    def _look_up(self, observation: Observation) -> None:
+        number: int = observation.fields["id"]
         group = self._groups.group(str(number), number)
         here = self._groups.info.server
         announcing = False
-        for neighbour in self._groups.neighbours:
-            assert isinstance(neighbour, Groups)
-            announced = neighbour.announced
+        for peer in self._groups.peers:
+            assert isinstance(peer, Groups)
+            announced = peer.announced
             announcing = announcing or any(other.url == here for other in announced.values())
             known = announced.get(number)
             if known is not None and known.url == here:
@@ -120,54 +120,58 @@ class Lobby:
                 break
         else:
             if announcing:
-                self._groups.flaw_of(fact, "unknown-group", part="=id", group=number)
+                self._groups.flaw_of(observation, "unknown-group", part="=id", group=number)
 
-    def declines(self, fact: Fact) -> None:
-        group, player = self._member(fact)
+    def declines(self, observation: Observation) -> None:
+        group, player = self._member(observation)
         data = {"player": player, "group": group.number, "what": "group"}
-        self._groups.tell(fact, "rejected", player, data, None)
+        self._groups.tell(observation, "rejected", player, data, None)
 
-    def _member(self, fact: Fact) -> tuple[Group, int]:
-        player = self._groups.put_player(fact.fields["player"])
+    def _member(self, observation: Observation) -> tuple[Group, int]:
+        player = self._groups.put_player(observation.fields["player"])
         assert player is not None
-        group = self._groups.group(str(fact.fields["id"]), fact.fields["id"])
+        group = self._groups.group(str(observation.fields["id"]), observation.fields["id"])
         group.joins(player)
         return group, player
 
-    def asked(self, fact: Fact) -> None:
+    def asked(self, observation: Observation) -> None:
         """Another hand? Whoever is asked is in the group, in the order in which they will play."""
-        conversation = self._groups.conversation_of(fact)
+        conversation = self._groups.conversation_of(observation)
         assert conversation.group is not None
         group = self._groups.group(conversation.group, None)
-        players = [self._groups.put_player(player) for player in fact.fields["player"]]
+        players = [self._groups.put_player(player) for player in observation.fields["player"]]
         ids = [player for player in players if player is not None]
         if group.asked is not None and group.asked_players == ids:
-            fact.event = group.asked
+            observation.event = group.asked
             return
-        self._groups.close_hand(group, None, fact.ts_ns)
+        self._groups.close_hand(group, None, observation.ts_ns)
         group.players = group.asked_players = ids
-        self._groups.put(ids.copy(), "groups", group.key, "players")
+        self._groups.set_state(ids.copy(), "groups", group.key, "players")
         data = {"group": group.number, "players": ids.copy()}
-        group.asked = self._groups.tell(fact, "hand_asked", None, data, None)
+        group.asked = self._groups.tell(observation, "hand_asked", None, data, None)
 
-    def plays_on(self, fact: Fact) -> None:
-        self._answers(fact, "accepted")
+    def plays_on(self, observation: Observation) -> None:
+        self._answers(observation, "accepted")
 
-    def stops(self, fact: Fact) -> None:
-        self._answers(fact, "rejected")
+    def stops(self, observation: Observation) -> None:
+        self._answers(observation, "rejected")
 
-    def _answers(self, fact: Fact, kind: str) -> None:
-        player = self._groups.put_player(fact.fields["player"])
-        key = self._groups.conversation_of(fact).group
+    def _answers(self, observation: Observation, kind: str) -> None:
+        player = self._groups.put_player(observation.fields["player"])
+        key = self._groups.conversation_of(observation).group
         number = self._groups.group(key, None).number if key is not None else None
-        self._groups.tell(fact, kind, player, {"player": player, "group": number, "what": "hand"}, None)
+        self._groups.tell(
+            observation, kind, player, {"player": player, "group": number, "what": "hand"}, None
+        )
 
     # Leaving.
 
-    def disconnect(self, fact: Fact) -> None:
-        conversation = self._groups.conversation_of(fact)
-        for event in self.gone(conversation, short(fact.fields.get("disconnect", "")), fact.ts_ns):
-            fact.event = event
+    def disconnect(self, observation: Observation) -> None:
+        conversation = self._groups.conversation_of(observation)
+        for event in self.gone(
+            conversation, short(observation.fields.get("disconnect", "")), observation.ts_ns
+        ):
+            observation.event = event
 
     def gone(self, conversation: Conversation, why: str, ts_ns: int) -> list[Event]:
         """Whoever is on a connection leaves, once."""

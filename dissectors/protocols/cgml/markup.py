@@ -1,7 +1,7 @@
 """Tags in bytes that may be no XML: where each begins and ends, and whether it opens or closes.
 
 This is for the framer, which must find the end of a message in any bytes, and for telling where a flaw
-stands. What a sound message says is read by a real parser (`codec.py`).
+stands. What a valid message says is read by a real parser (`codec.py`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.game.broadcast_dedup import LATEST_COPY_NS
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
@@ -13,27 +13,27 @@ from kiebitz.dissectors.protocols.cgml.context import Groups, private, short
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand, Pause, Trick, level_of
 from kiebitz.dissectors.protocols.cgml.words import SUIT_WORDS
 
-_MOST_PAUSES = 16
+_MAX_PAUSES = 16
 
 
 class Play:
-    """What messages from the first card on mean. Each method takes one fact and its hand."""
+    """What messages from the first card on mean. Each method takes one observation and its hand."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
     # Cards.
 
-    def plays(self, fact: Fact, hand: Hand, player: int) -> None:
+    def plays(self, observation: Observation, hand: Hand, player: int) -> None:
         """A client plays a card, or lays down all that he has left."""
-        cards: list[str] = fact.fields["card"]
-        if self._groups.foretold(hand, ("played", player, *cards), fact):
+        cards: list[str] = observation.fields["card"]
+        if self._groups.foretold(hand, ("played", player, *cards), observation):
             return
-        if self._objection(fact, hand, player, cards):
+        if self._objection(observation, hand, player, cards):
             return
-        self._played(fact, hand, player, cards)
+        self._played(observation, hand, player, cards)
 
-    def _objection(self, fact: Fact, hand: Hand, player: int, cards: list[str]) -> bool:
+    def _objection(self, observation: Observation, hand: Hand, player: int, cards: list[str]) -> bool:
         """Tell what is wrong with a client's card; whether it is not played, for all that is known."""
         held = hand.cards_of(player)
         if not hand.whole or held is None:
@@ -42,11 +42,17 @@ class Play:
             if card not in held:
                 path, known = (place,), "one of " + ", ".join(held) if held else "no card"
                 self._groups.flaw_of(
-                    fact, "not-in-hand/played", part="text", path=path, card=card, player=player, held=known
+                    observation,
+                    "not-in-hand/played",
+                    part="text",
+                    path=path,
+                    card=card,
+                    player=player,
+                    held=known,
                 )
                 return True
         if len(cards) > 1 and len(cards) != len(held):
-            self._groups.flaw_of(fact, "not-all-cards", path=(1,), count=len(cards), held=len(held))
+            self._groups.flaw_of(observation, "not-all-cards", path=(1,), count=len(cards), held=len(held))
             return True
         rules = hand.rules
         if rules is None:
@@ -57,7 +63,7 @@ class Play:
             return False
         is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps
         self._groups.flaw_of(
-            fact,
+            observation,
             "renonc" if is_sure else "renonc/unsure",
             part="text",
             path=(0,),
@@ -69,13 +75,15 @@ class Play:
         hand.refused[player] = cards[0], allowed
         return True
 
-    def shown(self, fact: Fact, hand: Hand) -> None:
+    def shown(self, observation: Observation, hand: Hand) -> None:
         """The server shows the others what a player has played."""
-        cards: list[str | None] = fact.fields["card"]
-        self._played(fact, hand, fact.fields["playerid"], [card for card in cards if card is not None])
+        cards: list[str | None] = observation.fields["card"]
+        self._played(
+            observation, hand, observation.fields["playerid"], [card for card in cards if card is not None]
+        )
 
-    def _played(self, fact: Fact, hand: Hand, player: int, cards: list[str]) -> None:
-        if not cards or self._groups.told_before(hand, ("played", player, *cards), fact):
+    def _played(self, observation: Observation, hand: Hand, player: int, cards: list[str]) -> None:
+        if not cards or self._groups.told_before(hand, ("played", player, *cards), observation):
             return
         for place, card in enumerate(cards):
             whose = hand.played.get(card)
@@ -84,7 +92,7 @@ class Play:
                 return
             if whose is not None and hand.whole:
                 self._groups.flaw_of(
-                    fact, "played-twice", part="text", path=(place,), card=card, player=whose
+                    observation, "played-twice", part="text", path=(place,), card=card, player=whose
                 )
                 return
         if len(hand.table) >= SEATS:
@@ -103,8 +111,8 @@ class Play:
         self._groups.put_hands(hand, player)
         data = {"player": player, "cards": cards.copy()}
         key = ("played", player, *cards)
-        hand.told[key] = self._groups.tell(fact, "played", player, data, hand)
-        if fact.message.direction == "s2c":
+        hand.told[key] = self._groups.tell(observation, "played", player, data, hand)
+        if observation.message.direction == "s2c":
             hand.foretold.add(key)
 
     def _put_table(self, hand: Hand) -> None:
@@ -123,24 +131,24 @@ class Play:
         self._groups.put_in(hand, player, "turn")
         self._groups.put_in(hand, None if player is None else ["turn"], "inferred")
 
-    def turn(self, fact: Fact, hand: Hand, player: int) -> None:
+    def turn(self, observation: Observation, hand: Hand, player: int) -> None:
         """The server asks a player to bid, to name trumps, to double or to play."""
         self._groups.put_in(hand, player, "turn")
         self._groups.put_in(hand, None, "inferred")
-        self._groups.tell(fact, "turn", player, {"player": player}, hand)
+        self._groups.tell(observation, "turn", player, {"player": player}, hand)
 
     # Tricks.
 
-    def trick(self, fact: Fact, hand: Hand) -> None:
-        number: int = fact.fields["number"]
-        winner: int = fact.fields["playerid"]
-        cards: list[str] = fact.fields["card"]
-        if self._groups.told_before(hand, ("trick", number), fact):
+    def trick(self, observation: Observation, hand: Hand) -> None:
+        number: int = observation.fields["number"]
+        winner: int = observation.fields["playerid"]
+        cards: list[str] = observation.fields["card"]
+        if self._groups.told_before(hand, ("trick", number), observation):
             return
         table = hand.waiting.pop(0) if hand.waiting else hand.table
         players = self._players(hand, table, cards)
-        if hand.whole and self._is_as_played(fact, hand, number, table, cards):
-            self._check_winner(fact, hand, table, players, cards, winner)
+        if hand.whole and self._is_as_played(observation, hand, number, table, cards):
+            self._check_winner(observation, hand, table, players, cards, winner)
         if table is hand.table:
             hand.table = []
         self._put_table(hand)
@@ -152,7 +160,7 @@ class Play:
                 # He has been let off: the card counts after all.
                 del hand.refused[player]
                 data = {"player": player, "cards": [card]}
-                self._groups.emit("played", fact.ts_ns, str(player), data, hand.game)
+                self._groups.emit("played", observation.ts_ns, str(player), data, hand.game)
             hand.played.setdefault(card, player)
         played = list(zip(players, cards, strict=True))
         hand.tricks.append(Trick(number, played, winner))
@@ -165,10 +173,15 @@ class Play:
         self._infer_turn(hand, winner if winner in hand.seats else None)
         self._groups.put_hands(hand, *(player for player in players if player is not None))
         data = {"number": number, "cards": cards.copy(), "winner": winner}
-        hand.told["trick", number] = self._groups.tell(fact, "trick", winner, data, hand)
+        hand.told["trick", number] = self._groups.tell(observation, "trick", winner, data, hand)
 
     def _is_as_played(
-        self, fact: Fact, hand: Hand, number: int, table: list[tuple[int, str]], cards: list[str]
+        self,
+        observation: Observation,
+        hand: Hand,
+        number: int,
+        table: list[tuple[int, str]],
+        cards: list[str],
     ) -> bool:
         """Whether what the server tells of a trick is what was played."""
         known = [card for _, card in table]
@@ -176,7 +189,7 @@ class Play:
         if len(known) == SEATS and not hand.laid and known != cards:
             place = next(place for place in range(SEATS) if known[place] != cards[place])
             self._groups.flaw_of(
-                fact,
+                observation,
                 "told-otherwise/trick",
                 part="text",
                 path=(place,),
@@ -187,7 +200,12 @@ class Play:
             )
         elif number != expected:
             self._groups.flaw_of(
-                fact, "wrong-number", part="=number", number=number, before=len(hand.tricks), next=expected
+                observation,
+                "wrong-number",
+                part="=number",
+                number=number,
+                before=len(hand.tricks),
+                next=expected,
             )
         else:
             return True
@@ -204,7 +222,7 @@ class Play:
 
     def _check_winner(
         self,
-        fact: Fact,
+        observation: Observation,
         hand: Hand,
         table: list[tuple[int, str]],
         players: list[int | None],
@@ -219,45 +237,49 @@ class Play:
         if players[place] == winner or cards[place] not in seen or len({*players}) < SEATS:
             return
         card, player = cards[place], players[place]
-        self._groups.flaw_of(fact, "wrong-winner", part="=playerid", winner=winner, card=card, player=player)
+        self._groups.flaw_of(
+            observation, "wrong-winner", part="=playerid", winner=winner, card=card, player=player
+        )
 
     # The end of a hand.
 
-    def result(self, fact: Fact, hand: Hand, group: Group) -> None:
-        if self._groups.told_before(hand, "result", fact):
+    def result(self, observation: Observation, hand: Hand, group: Group) -> None:
+        if self._groups.told_before(hand, "result", observation):
             return
-        winners = {one["playerid"]: one["money"]["money"] for one in fact.fields["winer"]}
-        losers = {one["playerid"]: one["money"]["money"] for one in fact.fields.get("loser", ())}
-        self._check_money(fact, winners, losers)
+        winners = {one["playerid"]: one["money"]["money"] for one in observation.fields["winer"]}
+        losers = {one["playerid"]: one["money"]["money"] for one in observation.fields.get("loser", ())}
+        self._check_money(observation, winners, losers)
         if hand.whole:
-            self._check_result(fact, hand)
+            self._check_result(observation, hand)
         money = {str(player): amount for player, amount in winners.items()}
         money |= {str(player): -amount for player, amount in losers.items()}
         for player, amount in money.items():
             if player in group.money or len(group.money) < SEATS:
                 group.money[player] = group.money.get(player, 0) + amount
-        game: str = fact.fields["licite"]
+        game: str = observation.fields["licite"]
         result = {"contract": game, "declarer": hand.declarer, "money": money}
-        self._groups.close_hand(group, result, fact.ts_ns)
-        self._groups.put(group.money.copy(), "groups", group.key, "money")
+        self._groups.close_hand(group, result, observation.ts_ns)
+        self._groups.set_state(group.money.copy(), "groups", group.key, "money")
         data = {"game": game, "winners": [*winners], "losers": [*losers], "money": money}
-        hand.told["result"] = self._groups.tell(fact, "result", None, data, hand)
+        hand.told["result"] = self._groups.tell(observation, "result", None, data, hand)
 
-    def _check_money(self, fact: Fact, winners: dict[int, int], losers: dict[int, int]) -> None:
-        first = sum(name in fact.fields for name in ("game", "licite", "trumf", "flek"))
-        first += len(fact.fields.get("round", ()))
+    def _check_money(self, observation: Observation, winners: dict[int, int], losers: dict[int, int]) -> None:
+        first = sum(name in observation.fields for name in ("game", "licite", "trumf", "flek"))
+        first += len(observation.fields.get("round", ()))
         both = [player for player in winners if player in losers]
         won, lost = sum(winners.values()), sum(losers.values())
         if both:
-            self._groups.flaw_of(fact, "twice-in-result", path=(first,), player=both[0])
-        elif len(winners) < len(fact.fields["winer"]) or len(losers) < len(fact.fields.get("loser", ())):
-            self._groups.flaw_of(fact, "twice-in-result/player", path=(first,))
+            self._groups.flaw_of(observation, "twice-in-result", path=(first,), player=both[0])
+        elif len(winners) < len(observation.fields["winer"]) or len(losers) < len(
+            observation.fields.get("loser", ())
+        ):
+            self._groups.flaw_of(observation, "twice-in-result/player", path=(first,))
         elif won != lost:
-            self._groups.flaw_of(fact, "money", path=(first,), won=won, lost=lost)
+            self._groups.flaw_of(observation, "money", path=(first,), won=won, lost=lost)
 
-    def _check_result(self, fact: Fact, hand: Hand) -> None:
+    def _check_result(self, observation: Observation, hand: Hand) -> None:
         """What the result sums up must be what was told."""
-        fields = fact.fields
+        fields = observation.fields
         trumf = fields.get("trumf")
         told = (hand.trump or "").lower() + (f":{hand.second.lower()}" if hand.second else "")
         at = 2
@@ -280,34 +302,36 @@ class Play:
         if problem is not None:
             said, was, path = problem
             part = "text" if len(path) == 1 and path[0] <= at else "tag"
-            self._groups.flaw_of(fact, "told-otherwise/result", part=part, path=path, said=said, known=was)
+            self._groups.flaw_of(
+                observation, "told-otherwise/result", part=part, path=path, said=said, known=was
+            )
 
-    def renonc(self, fact: Fact, hand: Hand) -> None:
+    def renonc(self, observation: Observation, hand: Hand) -> None:
         """The server says that somebody has broken the rule of play."""
-        player: int | None = fact.fields.get("player", {}).get("id")
-        if self._groups.told_before(hand, ("renonc", player), fact):
+        player: int | None = observation.fields.get("player", {}).get("id")
+        if self._groups.told_before(hand, ("renonc", player), observation):
             return
         card, should = hand.refused.get(player, (None, None)) if player is not None else (None, None)
         data: dict[str, Any] = {"player": player, "card": card, "should": should}
         if player is not None and card is not None:
             # The others are not shown the card, and do not know what else he has.
             data |= private(player, card=None, should=None)
-        hand.told["renonc", player] = self._groups.tell(fact, "renonc", player, data, hand)
+        hand.told["renonc", player] = self._groups.tell(observation, "renonc", player, data, hand)
 
-    def cancelled(self, fact: Fact, hand: Hand | None, group: Group) -> None:
-        why = short(fact.fields.get("cancelgame", ""))
-        self._breaks_off(fact, hand, group, "cancelled", {"why": why}, {"cancelled": why}, None)
+    def cancelled(self, observation: Observation, hand: Hand | None, group: Group) -> None:
+        why = short(observation.fields.get("cancelgame", ""))
+        self._breaks_off(observation, hand, group, "cancelled", {"why": why}, {"cancelled": why}, None)
 
-    def aborted(self, fact: Fact, hand: Hand | None, group: Group) -> None:
-        why = short(fact.fields.get("message", ""))
-        player: int | None = fact.fields.get("player", {}).get("id")
+    def aborted(self, observation: Observation, hand: Hand | None, group: Group) -> None:
+        why = short(observation.fields.get("message", ""))
+        player: int | None = observation.fields.get("player", {}).get("id")
         self._breaks_off(
-            fact, hand, group, "aborted", {"player": player, "why": why}, {"aborted": why}, player
+            observation, hand, group, "aborted", {"player": player, "why": why}, {"aborted": why}, player
         )
 
     def _breaks_off(
         self,
-        fact: Fact,
+        observation: Observation,
         hand: Hand | None,
         group: Group,
         kind: str,
@@ -317,34 +341,34 @@ class Play:
     ) -> None:
         if hand is None or (hand.ended and kind not in hand.told):
             # Between two hands: the group itself is given up.
-            self._groups.tell(fact, kind, player, data, None)
+            self._groups.tell(observation, kind, player, data, None)
             return
-        if self._groups.told_before(hand, kind, fact):
+        if self._groups.told_before(hand, kind, observation):
             return
-        self._groups.close_hand(group, result, fact.ts_ns)
-        hand.told[kind] = self._groups.tell(fact, kind, player, data, hand)
+        self._groups.close_hand(group, result, observation.ts_ns)
+        hand.told[kind] = self._groups.tell(observation, kind, player, data, hand)
 
     # Pauses.
 
-    def pauses(self, fact: Fact, hand: Hand | None, group: Group, player: int | None) -> None:
+    def pauses(self, observation: Observation, hand: Hand | None, group: Group, player: int | None) -> None:
         """A player wants a pause, which the server then tells the others."""
-        message = short(fact.fields["message"]) if "message" in fact.fields else None
+        message = short(observation.fields["message"]) if "message" in observation.fields else None
         if player is None:
             untold = (pause for pause in group.pauses if not pause.told and pause.message == message)
-            known = next((pause for pause in untold if _may_echo(fact, pause, pause.event)), None)
+            known = next((pause for pause in untold if _may_echo(observation, pause, pause.event)), None)
             if known is not None:
                 known.told = True
-                fact.event, fact.game_id = known.event, known.event.game_id
+                observation.event, observation.game_id = known.event, known.event.game_id
                 return
         if hand is not None:
             self._groups.put_in(hand, {"player": player, "message": message}, "pause")
         data = {"player": player, "message": message}
-        event = self._groups.tell(fact, "paused", player, data, hand)
-        stream_id = fact.message.stream.id if player is not None else None
+        event = self._groups.tell(observation, "paused", player, data, hand)
+        stream_id = observation.message.stream.id if player is not None else None
         group.pauses.append(Pause(stream_id, player, message, event, told=player is None))
-        del group.pauses[:-_MOST_PAUSES]
+        del group.pauses[:-_MAX_PAUSES]
 
-    def resumes(self, fact: Fact, hand: Hand | None, group: Group, player: int | None) -> None:
+    def resumes(self, observation: Observation, hand: Hand | None, group: Group, player: int | None) -> None:
         """A player ends his pause; what the server tells of it may be the end of another one."""
         on = [pause for pause in group.pauses if pause.over is None and pause.player == player]
         if player is None:
@@ -352,24 +376,26 @@ class Play:
                 pause
                 for pause in group.pauses
                 if pause.over is not None
-                and (not on or pause.stream_id != fact.message.stream.id)
-                and _may_echo(fact, pause, pause.over)
+                and (not on or pause.stream_id != observation.message.stream.id)
+                and _may_echo(observation, pause, pause.over)
             )
             ended = next(over, None)
             if ended is not None and ended.over is not None:
                 group.pauses.remove(ended)
-                fact.event, fact.game_id = ended.over, ended.over.game_id
+                observation.event, observation.game_id = ended.over, ended.over.game_id
                 return
         if hand is not None:
             self._groups.put_in(hand, None, "pause")
-        event = self._groups.tell(fact, "resumed", player, {"player": player}, hand)
+        event = self._groups.tell(observation, "resumed", player, {"player": player}, hand)
         if on and player is not None:
             on[0].over = event
         elif on:
             group.pauses.remove(on[0])
 
 
-def _may_echo(fact: Fact, pause: Pause, event: Event) -> bool:
+def _may_echo(observation: Observation, pause: Pause, event: Event) -> bool:
     """Whether the server may tell of an event here: to the others, or to whoever wants the pause at once."""
-    is_his_own = pause.stream_id == fact.message.stream.id
-    return not is_his_own or (pause.over in (None, event) and fact.ts_ns - event.ts_ns < LATEST_COPY_NS)
+    is_his_own = pause.stream_id == observation.message.stream.id
+    return not is_his_own or (
+        pause.over in (None, event) and observation.ts_ns - event.ts_ns < LATEST_COPY_NS
+    )

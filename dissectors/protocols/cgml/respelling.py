@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Text
-from kiebitz.dissectors.grammar.grammar import FieldType
 from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, spelt_alike, value_at
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType
 from kiebitz.dissectors.protocols.cgml.layout import characters
@@ -17,8 +17,8 @@ from kiebitz.dissectors.protocols.cgml.places import Standing, attribute_place, 
 from kiebitz.dissectors.protocols.cgml.values import Compound, Shape, as_xml
 
 
-def respelt(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
-    """The message with other values; see `Dissector.respelt`.
+def patched(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+    """The message with other values; see `Dissector.patch`.
 
     Raises ValueError, too, where there are other elements than before, or another version.
     """

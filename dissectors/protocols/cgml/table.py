@@ -1,8 +1,8 @@
 """The CGML table: from messages to players, groups, bids, cards, tricks, results and money.
 
-`hearing.py` makes one fact of all copies of what was told; here each fact, and each client's answer, is taken
-in order. What it means is told by `lobby.py`, `bidding.py` and `play.py`. A login server and a game server
-are two tables; the game server's looks up in its neighbours what a login server has announced.
+`observation_merge.py` makes one observation of all copies of a message; here each observation, and each
+client's answer, is handled in order, by `lobby.py`, `bidding.py` and `play.py`. A login server and a game
+server are two tables; the game server's looks up in its peers what a login server has announced.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from kiebitz.dissectors.game.broadcast_dedup import text_key
-from kiebitz.dissectors.game.observation_merge import Fact, Hearing, Version
+from kiebitz.dissectors.game.observation_merge import Hearing, Observation, PartialView
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType, to_json
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
@@ -41,7 +41,7 @@ class CgmlTable(GameTable):
         """What this server has shown itself to be; nothing forbids that it is both."""
         self._asked: dict[int, str] = {}
         """By the id of its message, what the question said that a client answers."""
-        self._of_nobody: dict[str, Callable[[Fact], None]] = {
+        self._of_nobody: dict[str, Callable[[Observation], None]] = {
             "connect server": lobby.connect_server,
             "connect passive": lobby.connect_player,
             "connect active": lobby.connect_player,
@@ -55,7 +55,7 @@ class CgmlTable(GameTable):
             "disconnect": lobby.disconnect,
         }
         """What needs no hand, by kind of message."""
-        self._of_a_hand: dict[str, Callable[[Fact, Hand], None]] = {
+        self._of_a_hand: dict[str, Callable[[Observation, Hand], None]] = {
             "licite info": bidding.told,
             "licite result": bidding.result,
             "gametype answer": bidding.names,
@@ -69,9 +69,9 @@ class CgmlTable(GameTable):
 
     # What comes in.
 
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, ElementType)
-        if not sound:
+        if not valid:
             self.unreadable(message.stream, message.direction)
             return
         if message.direction == "s2c":
@@ -129,7 +129,7 @@ class CgmlTable(GameTable):
                 return None
             cards = fields["card"]
             public = ("dial", key, owner, fields["to"], fields["from"], len(cards))
-            return Version(public, None if None in cards else tuple(cards))
+            return PartialView(public, None if None in cards else tuple(cards))
         if not row.broadcast or key is None or row.name in ("connect", "disconnect"):
             return None
         if VERSION.name not in fields:
@@ -137,9 +137,9 @@ class CgmlTable(GameTable):
         without = {name: value for name, value in fields.items() if name != VERSION.name}
         return (row.name, key, text_key(to_json(without)))
 
-    def _may_reveal(self, fact: Fact) -> set[int]:
+    def _may_reveal(self, observation: Observation) -> set[int]:
         """On which stream a copy of a deal may come that shows the cards."""
-        fields = fact.fields
+        fields = observation.fields
         if fields["to"] != "hand" or "playerid" not in fields:
             return set()
         return {
@@ -188,97 +188,101 @@ class CgmlTable(GameTable):
 
     # What is taken, in order.
 
-    def _take(self, fact: Fact) -> None:
-        row = fact.row
+    def _take(self, observation: Observation) -> None:
+        row = observation.row
         assert isinstance(row, ElementType)
         kind = row.kind
-        asked = self._asked.pop(fact.message.id, None)
+        asked = self._asked.pop(observation.message.id, None)
         lobby = self._of_nobody.get(kind)
         if lobby is not None:
-            lobby(fact)
+            lobby(observation)
             return
-        conversation = self._groups.conversation_of(fact)
+        conversation = self._groups.conversation_of(observation)
         if row.name == "dial":
-            self._dealt(fact, conversation)
+            self._dealt(observation, conversation)
             return
         if row.name in ("pause", "cancelgame", "abort", "result"):
-            self._of_the_group(fact, row, conversation)
+            self._of_the_group(observation, row, conversation)
             return
-        hand = self._groups.hand_of(fact)
+        hand = self._groups.hand_of(observation)
         if hand is None:
             return
-        self._bidding.deal_is_over(fact, hand)
+        self._bidding.deal_is_over(observation, hand)
         handler = self._of_a_hand.get(kind)
         if handler is not None:
-            handler(fact, hand)
+            handler(observation, hand)
         elif conversation.player is not None and not hand.ended:
-            self._of_a_player(fact, hand, row, conversation.player, asked)
+            self._of_a_player(observation, hand, row, conversation.player, asked)
 
-    def _of_a_player(self, fact: Fact, hand: Hand, row: ElementType, player: int, asked: str | None) -> None:
+    def _of_a_player(
+        self, observation: Observation, hand: Hand, row: ElementType, player: int, asked: str | None
+    ) -> None:
         """What one player is asked, or answers."""
         if row.asks:
-            self._play.turn(fact, hand, player)
+            self._play.turn(observation, hand, player)
         elif row.kind == "licite answer":
-            self._bidding.answers(fact, hand, player, asked)
+            self._bidding.answers(observation, hand, player, asked)
         elif row.kind == "flek answer":
-            self._bidding.doubles(fact, hand, player, asked)
+            self._bidding.doubles(observation, hand, player, asked)
         elif row.kind == "playcard cards":
-            if fact.fields["to"] == "talon":
-                self._bidding.discards(fact, hand, player)
+            if observation.fields["to"] == "talon":
+                self._bidding.discards(observation, hand, player)
             else:
-                self._play.plays(fact, hand, player)
+                self._play.plays(observation, hand, player)
 
-    def _shown(self, fact: Fact, hand: Hand) -> None:
+    def _shown(self, observation: Observation, hand: Hand) -> None:
         """Somebody has put cards on the table, or two to the talon."""
-        if fact.fields.get("to", "desk") == "talon" or None in fact.fields["card"]:
-            self._bidding.discards(fact, hand, fact.fields["playerid"])
+        if observation.fields.get("to", "desk") == "talon" or None in observation.fields["card"]:
+            self._bidding.discards(observation, hand, observation.fields["playerid"])
         else:
-            self._play.shown(fact, hand)
+            self._play.shown(observation, hand)
 
-    def _dealt(self, fact: Fact, conversation: Conversation) -> None:
+    def _dealt(self, observation: Observation, conversation: Conversation) -> None:
         if conversation.group is None:
             return
         group = self._groups.group(conversation.group, None)
-        player: int | None = fact.fields.get("playerid", conversation.player)
+        player: int | None = observation.fields.get("playerid", conversation.player)
         hand = group.hand
-        if fact.fields["from"] == "talon":
-            hand = self._groups.hand_of(fact)
+        if observation.fields["from"] == "talon":
+            hand = self._groups.hand_of(observation)
             if hand is not None:
-                self._bidding.deal_is_over(fact, hand)
-                self._bidding.takes_talon(fact, hand, player)
+                self._bidding.deal_is_over(observation, hand)
+                self._bidding.takes_talon(observation, hand, player)
             return
         if hand is None or hand.ended or group.asked is not None:
-            hand = self._groups.open_hand(group, fact, whole=group.asked is not None or conversation.whole)
+            hand = self._groups.open_hand(
+                group, observation, whole=group.asked is not None or conversation.whole
+            )
         elif not hand.dealing:
             if hand.whole:
                 # A copy that comes late.
                 return
             # The end of the hand before was missed.
-            hand = self._groups.open_hand(group, fact, whole=False)
+            hand = self._groups.open_hand(group, observation, whole=False)
         hand.dealing = True
-        fact.game_id = hand.game.id
-        self._bidding.dealt(fact, hand, player)
+        observation.game_id = hand.game.id
+        self._bidding.dealt(observation, hand, player)
 
-    def _of_the_group(self, fact: Fact, row: ElementType, conversation: Conversation) -> None:
+    def _of_the_group(self, observation: Observation, row: ElementType, conversation: Conversation) -> None:
         """What may also be told between two hands."""
         if conversation.group is None:
             return
         group: Group = self._groups.group(conversation.group, None)
         hand = group.hand
         if hand is not None:
-            fact.game_id = hand.game.id
+            observation.game_id = hand.game.id
         if row.name == "pause":
-            player = conversation.player if fact.message.direction == "c2s" else None
-            handle = self._play.pauses if row.kind == "pause start" else self._play.resumes
-            handle(fact, hand if hand is not None and not hand.ended else None, group, player)
+            player = conversation.player if observation.message.direction == "c2s" else None
+            identifier = self._play.pauses if row.kind == "pause start" else self._play.resumes
+            identifier(observation, hand if hand is not None and not hand.ended else None, group, player)
         elif row.name == "cancelgame":
-            self._play.cancelled(fact, hand, group)
+            self._play.cancelled(observation, hand, group)
         elif row.name == "abort":
-            self._play.aborted(fact, hand, group)
+            self._play.aborted(observation, hand, group)
         else:
-            found = self._groups.hand_of(fact)
+            found = self._groups.hand_of(observation)
             if found is not None:
-                self._play.result(fact, found, group)
+                self._play.result(observation, found, group)
 
 
 def _heard_of(message: Message) -> list[int]:

@@ -10,25 +10,18 @@ from xml.etree.ElementTree import Element, fromstring
 
 import msgspec
 
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import Number, unknown_word
-from kiebitz.dissectors.grammar.grammar import (
-    Field,
-    FieldType,
-    Handle,
-    Mismatch,
-    Rename,
-    Replace,
-    nearest_word,
-)
+from kiebitz.dissectors.grammar.grammar import Field, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT
 from kiebitz.dissectors.suggestions import suggesting
 
-MOST_CHILDREN = 32
+MAX_CHILDREN = 32
 """No element has more elements of one name inside: there are 32 cards."""
 
-_SHOWN = 40
+_MAX_QUOTED = 40
 _MARK = "\ue000"
 """Stands where a text is to be put that its type would not write."""
 # xml.sax.saxutils has this, too, but with it each start of Kiebitz would load an HTTP client.
@@ -114,7 +107,7 @@ class Card(Choice):
             else:
                 # Only a slip of the case or of the zero is told: all codes look alike.
                 short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
-                problem = suggesting(f'"{text[:_SHOWN]}" is no card', short if short in PACK else None)
+                problem = suggesting(f'"{text[:_MAX_QUOTED]}" is no card', short if short in PACK else None)
             raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
 
     def wrong_values(self) -> Iterator[Wrong]:
@@ -124,16 +117,16 @@ class Card(Choice):
 
 
 class Pattern(FieldType):
-    """A text of a form; a name, if it has a `handle`."""
+    """A text of a form; a name, if it has a `identifier`."""
 
-    def __init__(self, pattern: str, title: str, handle: Handle | None = None) -> None:
-        self.handle = handle
+    def __init__(self, pattern: str, title: str, identifier: IdentifierKind | None = None) -> None:
+        self.identifier = identifier
         self.pattern = re.compile(pattern, re.ASCII)
         self.title = title
 
     def decode(self, text: str) -> str:
         if not self.pattern.fullmatch(text):
-            problem = f'"{text[:_SHOWN]}" is not {self.title}' if text else "there is nothing here"
+            problem = f'"{text[:_MAX_QUOTED]}" is not {self.title}' if text else "there is nothing here"
             raise Mismatch(0, len(text), problem, self.title)
         return text
 
@@ -207,6 +200,7 @@ class Compound(FieldType):
         self.name = name
         self.shape = shape
         self.title = f"<{name}> with " + ", ".join(field.name for field in shape.fields)
+        self.parts = tuple(field.type for field in shape.fields)
 
     def decode(self, text: str) -> dict[str, Any]:
         try:
@@ -217,21 +211,13 @@ class Compound(FieldType):
     def encode(self, value: Any) -> str:
         return "".join(written(self.name, self.shape, value))
 
-    def renamed(self, value: Any, rename: Rename) -> dict[str, Any]:
-        return renamed(self.shape, value, rename)
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> dict[str, Any]:
-        return with_each(self.shape, value, lambda kind, part: kind.anonymized(part, replace, rename))
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
+        return with_each(self.shape, value, change)
 
     def all_words(self) -> Iterator[str]:
         yield self.name
-        for field in self.shape.fields:
-            yield field.name
-            yield from field.type.all_words()
-
-    def handles(self) -> Iterator[Handle]:
-        for field in self.shape.fields:
-            yield from field.type.handles()
+        yield from (field.name for field in self.shape.fields)
+        yield from super().all_words()
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield Wrong("empty", f"an empty <{self.name}>", f"<{self.name}/>", allowed=not self._needs_something)
@@ -304,11 +290,11 @@ def read(shape: Shape, element: Element, version: Field | None = None) -> dict[s
 
 def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> None:
     known = shape.elements
-    if len(element) > MOST_CHILDREN:
+    if len(element) > MAX_CHILDREN:
         raise Unfit(
             "too-many",
             f"{len(element)} elements stand in <{element.tag}>",
-            f"{MOST_CHILDREN} elements at the most",
+            f"{MAX_CHILDREN} elements at the most",
         )
     for place, inner in enumerate(element):
         name = inner.tag
@@ -363,25 +349,23 @@ def _count_words(child: Child) -> str:
 
 
 def _unknown(what: str, name: str, known: Any, part: str) -> Unfit:
-    problem = suggesting(f'no {what} "{name[:_SHOWN]}" belongs here', nearest_word(name, known))
+    problem = suggesting(f'no {what} "{name[:_MAX_QUOTED]}" belongs here', nearest_word(name, known))
     return Unfit(f"unknown-{what}", problem, ", ".join(known) or f"no {what}", part)
 
 
 def _stray_text(text: str) -> Unfit:
     return Unfit(
-        "stray-text", f'"{text.strip(BLANK_TEXT)[:_SHOWN]}" stands between elements', "no text", "text-inside"
+        "stray-text",
+        f'"{text.strip(BLANK_TEXT)[:_MAX_QUOTED]}" stands between elements',
+        "no text",
+        "text-inside",
     )
-
-
-def renamed(shape: Shape, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
-    """The fields of an element with other names; what is no field of the shape stays."""
-    return with_each(shape, fields, lambda kind, value: kind.renamed(value, rename))
 
 
 def with_each(
     shape: Shape, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]
 ) -> dict[str, Any]:
-    """The fields of an element with something done to each; what is no field of the shape stays."""
+    """Return the fields of an element with `change` applied to each; what is no field of the shape stays."""
     other = dict(fields)
     for field in shape.fields:
         if field.name in fields:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec, Parts, exact_rows, shorter_rows
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, Mismatch
+from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
-    Conformance,
     Expectation,
+    Expectations,
     Fields,
     NotApplicable,
     Refusal,
@@ -14,7 +15,10 @@ from kiebitz.dissectors.conformance.expectations import (
     Situation,
     Spelling,
 )
+from kiebitz.dissectors.protocols.maexchen.bot import MaexchenBot
+from kiebitz.dissectors.protocols.maexchen.questions import ANSWER_WINDOW_NS
 from kiebitz.dissectors.protocols.maexchen.rules import alone
+from kiebitz.dissectors.protocols.maexchen.simulated_server import MaexchenServer
 
 _JOINING, _PLAY = "Anmelden", "Ablauf einer Spielrunde"
 _IN_TIME = (
@@ -139,27 +143,37 @@ RULE_VIOLATIONS = (
 )
 
 CONFORMANCE = Conformance(
-    EXPECTATIONS,
-    SPELLINGS,
-    RULE_VIOLATIONS,
-    broken_by={
-        "name-taken": "REGISTER/name/others-player",
-        "not-registered": "JOIN/from-stranger ROLL/from-stranger SEE/from-stranger ANNOUNCE/from-stranger",
-        "not-registered/unseen": "JOIN/first ROLL/first SEE/first ANNOUNCE/first",
-        "used-token": "JOIN/doubled ROLL/doubled SEE/doubled ANNOUNCE/doubled",
-        "foreign-token": "*/token/others-token",
-        "wrong-token": "*/token/nobodys-token",
-        "unasked": "*/early",
-        "late": "*/late",
-        "no-answer": "JOIN/lost ROLL/lost SEE/lost ANNOUNCE/lost",
-        "out-of-turn": "YOUR_TURN/lost",
-        alone("wrong-verdict"): "PLAYER_LOST/rule/wrong-verdict",
-        alone("wrong-score"): "SCORE/rule/wrong-score",
-        alone("other-dice/shown"): "ACTUAL_DICE/rule/other-dice/shown",
-        alone("other-dice/announced"): "ANNOUNCED/rule/other-dice/announced",
-    },
-    unreachable={
-        "answer-ignored": "it concerns a server's treatment of an answer that came in time",
-        "restarted": "a server's restart breaks it, not a message",
-    },
+    expectations=Expectations(
+        EXPECTATIONS,
+        SPELLINGS,
+        RULE_VIOLATIONS,
+        broken_by={
+            "name-taken": "REGISTER/name/others-player",
+            "not-registered": " ".join(
+                f"{name}/from-stranger" for name in ("JOIN", "ROLL", "SEE", "ANNOUNCE")
+            ),
+            "not-registered/unseen": "JOIN/first ROLL/first SEE/first ANNOUNCE/first",
+            "used-token": "JOIN/doubled ROLL/doubled SEE/doubled ANNOUNCE/doubled",
+            "foreign-token": "*/token/others-token",
+            "wrong-token": "*/token/nobodys-token",
+            "unasked": "*/early",
+            "late": "*/late",
+            "no-answer": "JOIN/lost ROLL/lost SEE/lost ANNOUNCE/lost",
+            "out-of-turn": "YOUR_TURN/lost",
+            alone("wrong-verdict"): "PLAYER_LOST/rule/wrong-verdict",
+            alone("wrong-score"): "SCORE/rule/wrong-score",
+            alone("other-dice/shown"): "ACTUAL_DICE/rule/other-dice/shown",
+            alone("other-dice/announced"): "ANNOUNCED/rule/other-dice/announced",
+        },
+        unreachable={
+            "answer-ignored": "it concerns a server's treatment of an answer that came in time",
+            "restarted": "a server's restart breaks it, not a message",
+        },
+    ),
+    bot=MaexchenBot,
+    simulated_server=MaexchenServer,
+    # The questions and their answers: the server's clock starts with its question.
+    timeouts=dict.fromkeys(
+        ("ROUND STARTING", "JOIN", "YOUR TURN", "ROLL", "SEE", "ROLLED", "ANNOUNCE"), ANSWER_WINDOW_NS / 1e9
+    ),
 )

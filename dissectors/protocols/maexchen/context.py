@@ -66,7 +66,7 @@ class Rounds(GameContext):
             played.over_ns = ts_ns
         if not played.left:
             played.left = True
-            self.put(None, *played.place)
+            self.set_state(None, *played.place)
         if not played.scored and played.phase in ("lost", "canceled"):
             self.unscored = played
         if not played.scored and played.phase == "started":
@@ -125,7 +125,7 @@ class Rounds(GameContext):
     def put_in(self, played: Round, value: Any, *path: str) -> None:
         """Change a round's part of the state, unless it has left it."""
         if not played.left:
-            self.put_under(played.place, played.state, path, value)
+            self.set_part(played.place, played.state, path, value)
 
     def now_known(self, played: Round, name: str, value: Any) -> None:
         """A part of a round's state is told, whether it was unknown before or not."""

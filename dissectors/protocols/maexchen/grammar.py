@@ -7,23 +7,20 @@ Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from kiebitz.dissectors.grammar.fields import Number, Text, Word
-from kiebitz.dissectors.grammar.grammar import (
-    EventKind,
-    Field,
+from kiebitz.dissectors.grammar.field_type import (
     FieldType,
-    Grammar,
-    Handle,
-    Handles,
+    IdentifierKind,
+    IdentifierKinds,
     KeysOf,
-    MessageType,
     Mismatch,
     Rename,
     Replace,
 )
+from kiebitz.dissectors.grammar.fields import Number, Text, Word
+from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, MessageType
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.protocols.maexchen.dice import written
 from kiebitz.dissectors.protocols.maexchen.rules import RULES
@@ -43,17 +40,17 @@ REASONS = (
 REJECTIONS = ("INVALID_NAME", "NAME_ALREADY_TAKEN", "ALREADY_REGISTERED")
 """Why real servers reject a name."""
 
-PLAYER = Handle("player", of_player=True)
-ROUND = Handle("round")
-ADDRESS = Handle("address")
-TOKEN = Handle("token", per_stream=True)
+PLAYER = IdentifierKind("player", of_player=True)
+ROUND = IdentifierKind("round")
+ADDRESS = IdentifierKind("address")
+TOKEN = IdentifierKind("token", per_stream=True)
 
 
 class Token(FieldType):
     """A server's question mark: 36-character UUIDs in practice, but any text without blanks will do."""
 
     title = "token"
-    handle = TOKEN
+    identifier = TOKEN
     _good = re.compile(r"[^\s\x00-\x1f]+")
     _made_up = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -121,10 +118,14 @@ class Dice(FieldType):
         return f'"{text[:40]}" is read as {self.decode(text)}'
 
 
+_PLAYER = Text(PLAYER)
+
+
 class Names(FieldType):
     """Players, with a comma between them. Old servers allow commas in names: then the list is ambiguous."""
 
     title = "names with commas between them"
+    parts = (_PLAYER,)
 
     def decode(self, text: str) -> list[str]:
         return text.split(",")
@@ -132,17 +133,15 @@ class Names(FieldType):
     def encode(self, value: Any) -> str:
         return ",".join(value)
 
-    def handles(self) -> Iterator[Handle]:
-        yield PLAYER
-
-    def renamed(self, value: Any, rename: Rename) -> list[Any]:
-        return [PLAYER.renamed(name, rename) for name in value]
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
+        return [change(_PLAYER, name) for name in value]
 
 
 class Scores(FieldType):
     """Each player's points, `name:points` with commas between; empty before anybody has played."""
 
     title = "name:points with commas between them, or nothing"
+    parts = (_PLAYER,)
     _entry = re.compile(r"(.*?):(-?\d{1,15})(?:,|$)", re.DOTALL)
 
     def decode(self, text: str) -> dict[str, int]:
@@ -159,15 +158,12 @@ class Scores(FieldType):
     def encode(self, value: Any) -> str:
         return ",".join(f"{name}:{points}" for name, points in value.items())
 
-    def handles(self) -> Iterator[Handle]:
-        yield PLAYER
-
-    def renamed(self, value: Any, rename: Rename) -> dict[Any, int]:
-        return {PLAYER.renamed(name, rename): points for name, points in value.items()}
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[Any, int]:
+        return {change(_PLAYER, name): points for name, points in value.items()}
 
 
-_NAME = Field("name", Text(PLAYER), "player")
-_TOKEN = Field("token", Token(), "names the question that is asked or answered", fresh=True)
+_NAME = Field("name", _PLAYER, "player")
+_TOKEN = Field("token", Token(), "names the question that is asked or answered", generated=True)
 _ROUND = Field("round", Number(ROUND), "number of the round")
 _DICE = Field("dice", Dice(), "two dice")
 _PLAYERS = Field("players", Names(), "players in the order of play")
@@ -187,13 +183,13 @@ _NUMBERED_START = "ROUND STARTED carries the round number here; the specificatio
 
 ROWS = (
     # Anmelden: REGISTER;name
-    MessageType("REGISTER", "c2s", (_NAME,), "asks to play under a name", _JOINING),
+    MessageType("REGISTER", "c2s", (_NAME,), "asks to play under a name", clause=_JOINING),
     MessageType(
         "REGISTER",
         "c2s",
         (_NAME, Field("password", Text(), "password, or a surplus field")),
         "asks to play under a name",
-        _JOINING,
+        clause=_JOINING,
         deviation="REGISTER has a second field: a password for the oldest servers, ignored by all others",
     ),
     MessageType(
@@ -201,29 +197,41 @@ ROWS = (
         "c2s",
         (_NAME,),
         "asks to watch under a name",
-        _JOINING,
+        clause=_JOINING,
         deviation="REGISTER_SPECTATOR is not in the specification",
     ),
     MessageType(
-        "REGISTERED", "s2c", (), "the name is taken in", _JOINING, ("REGISTER", "REGISTER_SPECTATOR")
+        "REGISTERED",
+        "s2c",
+        (),
+        "the name is taken in",
+        clause=_JOINING,
+        answers=("REGISTER", "REGISTER_SPECTATOR"),
     ),
     MessageType(
         "REGISTERED",
         "s2c",
         (Field("points", Number(), "points so far"),),
         "the name is taken in",
-        _JOINING,
-        ("REGISTER",),
+        clause=_JOINING,
+        answers=("REGISTER",),
         deviation="REGISTERED carries points (oldest dialect)",
     ),
-    MessageType("REJECTED", "s2c", (), "the name is refused", _JOINING, ("REGISTER", "REGISTER_SPECTATOR")),
+    MessageType(
+        "REJECTED",
+        "s2c",
+        (),
+        "the name is refused",
+        clause=_JOINING,
+        answers=("REGISTER", "REGISTER_SPECTATOR"),
+    ),
     MessageType(
         "REJECTED",
         "s2c",
         (Field("reason", Text(words=REJECTIONS), "why"),),
         "the name is refused",
-        _JOINING,
-        ("REGISTER", "REGISTER_SPECTATOR"),
+        clause=_JOINING,
+        answers=("REGISTER", "REGISTER_SPECTATOR"),
         deviation="REJECTED carries a reason; the specification has none",
     ),
     # A fork's server, from here to ECHOING. Bots send UNREGISTER to other servers, too, which ignore it.
@@ -232,7 +240,7 @@ ROWS = (
         "c2s",
         (),
         "asks to be forgotten",
-        _JOINING,
+        clause=_JOINING,
         deviation=f"UNREGISTER {_FORK} forgets who sends it, all others ignore it",
     ),
     MessageType(
@@ -240,8 +248,8 @@ ROWS = (
         "s2c",
         (),
         "is forgotten",
-        _JOINING,
-        ("UNREGISTER",),
+        clause=_JOINING,
+        answers=("UNREGISTER",),
         deviation=f"UNREGISTERED {_FORK} sends it to who has asked to be forgotten",
     ),
     MessageType(
@@ -249,7 +257,7 @@ ROWS = (
         "s2c",
         (),
         "the server is there",
-        _JOINING,
+        clause=_JOINING,
         deviation=f"HEARTBEAT {_FORK} sends it to all clients every 2 s",
         heartbeat=True,
     ),
@@ -258,7 +266,7 @@ ROWS = (
         "c2s",
         (_ECHOED,),
         "asks to hear this again",
-        _JOINING,
+        clause=_JOINING,
         deviation=f"ECHO {_FORK} sends the text back to anybody",
     ),
     MessageType(
@@ -266,24 +274,24 @@ ROWS = (
         "s2c",
         (_ECHOED,),
         "says again what it was sent",
-        _JOINING,
-        ("ECHO",),
+        clause=_JOINING,
+        answers=("ECHO",),
         deviation=f"ECHOING {_FORK} answers ECHO with it",
     ),
     # Start einer Spielrunde: ROUND STARTING;rundennummer;token
-    MessageType("ROUND STARTING", "s2c", (_ROUND, _TOKEN), "who plays the next round?", _START),
+    MessageType("ROUND STARTING", "s2c", (_ROUND, _TOKEN), "who plays the next round?", clause=_START),
     MessageType(
-        "ROUND STARTING", "s2c", (_TOKEN,), "who plays the next round?", _START, deviation=_NO_NUMBER
+        "ROUND STARTING", "s2c", (_TOKEN,), "who plays the next round?", clause=_START, deviation=_NO_NUMBER
     ),
-    MessageType("JOIN", "c2s", (_TOKEN,), "plays the next round", _START, ("ROUND STARTING",)),
+    MessageType("JOIN", "c2s", (_TOKEN,), "plays the next round", clause=_START, answers=("ROUND STARTING",)),
     # ROUND STARTED;spielernamen
-    MessageType("ROUND STARTED", "s2c", (_PLAYERS,), "the round begins", _START, broadcast=True),
+    MessageType("ROUND STARTED", "s2c", (_PLAYERS,), "the round begins", clause=_START, broadcast=True),
     MessageType(
         "ROUND STARTED",
         "s2c",
         (_ROUND, _PLAYERS),
         "the round begins",
-        _START,
+        clause=_START,
         broadcast=True,
         deviation=_NUMBERED_START,
     ),
@@ -293,7 +301,7 @@ ROWS = (
         "s2c",
         (Field("reason", Word("no players", "only one player"), "why"),),
         "the round is off",
-        _START,
+        clause=_START,
         broadcast=True,
     ),
     MessageType(
@@ -301,39 +309,45 @@ ROWS = (
         "s2c",
         (Field("reason", Text(words=("NO_PLAYERS", "ONLY_ONE_PLAYER")), "why"),),
         "the round is off",
-        _START,
+        clause=_START,
         broadcast=True,
         deviation='ROUND CANCELED gives its reason as a code; the specification says "no players"',
     ),
     # Ablauf einer Spielrunde: YOUR TURN;token, then ROLL;token or SEE;token
-    MessageType("YOUR TURN", "s2c", (_TOKEN,), "roll, or see the last roll?", _PLAY),
-    MessageType("ROLL", "c2s", (_TOKEN,), "rolls", _PLAY, ("YOUR TURN",)),
-    MessageType("SEE", "c2s", (_TOKEN,), "wants to see the last roll", _PLAY, ("YOUR TURN",)),
+    MessageType("YOUR TURN", "s2c", (_TOKEN,), "roll, or see the last roll?", clause=_PLAY),
+    MessageType("ROLL", "c2s", (_TOKEN,), "rolls", clause=_PLAY, answers=("YOUR TURN",)),
+    MessageType("SEE", "c2s", (_TOKEN,), "wants to see the last roll", clause=_PLAY, answers=("YOUR TURN",)),
     # Bei ROLL
-    MessageType("PLAYER ROLLS", "s2c", (_NAME,), "somebody rolls", _PLAY, broadcast=True),
-    MessageType("ROLLED", "s2c", (_DICE, _TOKEN), "your roll; what do you announce?", _PLAY, ("ROLL",)),
-    MessageType("ANNOUNCE", "c2s", (_DICE, _TOKEN), "announces a roll", _PLAY, ("ROLLED",)),
-    MessageType("ANNOUNCED", "s2c", (_NAME, _DICE), "somebody announces", _PLAY, broadcast=True),
+    MessageType("PLAYER ROLLS", "s2c", (_NAME,), "somebody rolls", clause=_PLAY, broadcast=True),
+    MessageType(
+        "ROLLED", "s2c", (_DICE, _TOKEN), "your roll; what do you announce?", clause=_PLAY, answers=("ROLL",)
+    ),
+    MessageType("ANNOUNCE", "c2s", (_DICE, _TOKEN), "announces a roll", clause=_PLAY, answers=("ROLLED",)),
+    MessageType("ANNOUNCED", "s2c", (_NAME, _DICE), "somebody announces", clause=_PLAY, broadcast=True),
     MessageType(
         "ANNOUNCED",
         "s2c",
         (_NAME, Field("dice", Dice(any_number=True), "what was announced")),
         "somebody announces",
-        _PLAY,
+        clause=_PLAY,
         broadcast=True,
         deviation="ANNOUNCED repeats numbers that no dice show (the specification's own server does)",
     ),
     # Bei SEE
-    MessageType("PLAYER WANTS TO SEE", "s2c", (_NAME,), "somebody wants to see", _PLAY, broadcast=True),
-    MessageType("ACTUAL DICE", "s2c", (_DICE,), "the last roll is uncovered", _PLAY, broadcast=True),
+    MessageType(
+        "PLAYER WANTS TO SEE", "s2c", (_NAME,), "somebody wants to see", clause=_PLAY, broadcast=True
+    ),
+    MessageType("ACTUAL DICE", "s2c", (_DICE,), "the last roll is uncovered", clause=_PLAY, broadcast=True),
     # PLAYER LOST;names;reason
-    MessageType("PLAYER LOST", "s2c", (_LOSERS, _CODE), "somebody lost the round", _CODES, broadcast=True),
+    MessageType(
+        "PLAYER LOST", "s2c", (_LOSERS, _CODE), "somebody lost the round", clause=_CODES, broadcast=True
+    ),
     MessageType(
         "PLAYER LOST",
         "s2c",
         (_LOSERS, _FREE_REASON),
         "somebody lost the round",
-        _CODES,
+        clause=_CODES,
         broadcast=True,
         deviation="PLAYER LOST gives its reason in free words; the specification has codes",
     ),
@@ -343,23 +357,23 @@ ROWS = (
         "s2c",
         (Field("scores", Scores(), "points of each player"),),
         "the points",
-        _PLAY,
+        clause=_PLAY,
         broadcast=True,
     ),
 )
 
 EVENTS = (
-    EventKind("registered", ("name",), "{name} is registered", own=("REGISTERED",), introduces=True),
+    EventKind("registered", ("name",), "{name} is registered", reported_by=("REGISTERED",), identifies=True),
     EventKind("rejected", ("name", "reason"), "{name} is refused: {reason}", secret=True),
     EventKind("unregistered", ("name",), "{name} is no longer registered"),
     EventKind("round_starting", ("round",), "a round is about to start"),
-    EventKind("joined", ("name",), "{name} joins the round", secret=True, own=("JOIN",)),
+    EventKind("joined", ("name",), "{name} joins the round", secret=True, reported_by=("JOIN",)),
     EventKind("round_started", ("round", "players"), "round {round} starts with {players}"),
     EventKind("round_canceled", ("reason",), "the round is canceled: {reason}"),
     # Each knows the order, and hears what those before do.
-    EventKind("turn", ("name",), "it is {name}'s turn", own=("YOUR TURN",), follows="before"),
+    EventKind("turn", ("name",), "it is {name}'s turn", reported_by=("YOUR TURN",), implied_by="before"),
     EventKind("rolls", ("name",), "{name} rolls"),
-    EventKind("rolled", ("name", "dice"), "{name} has rolled {dice}", secret=True, own=("ROLLED",)),
+    EventKind("rolled", ("name", "dice"), "{name} has rolled {dice}", secret=True, reported_by=("ROLLED",)),
     EventKind("announced", ("name", "dice"), "{name} announces {dice}"),
     EventKind("wants_to_see", ("name",), "{name} wants to see"),
     EventKind("actual_dice", ("dice",), "the dice were {dice}"),
@@ -368,7 +382,7 @@ EVENTS = (
 )
 
 # What names something in the data of the events, and in the state.
-DATA_HANDLES: Handles = {
+DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": PLAYER,
     "name": PLAYER,
     "names": PLAYER,
@@ -376,8 +390,8 @@ DATA_HANDLES: Handles = {
     "scores": KeysOf(PLAYER),
     "round": ROUND,
 }
-STATE_HANDLES: Handles = {
-    **DATA_HANDLES,
+STATE_IDENTIFIERS: IdentifierKinds = {
+    **DATA_IDENTIFIERS,
     "private": KeysOf(PLAYER),
     "turn": PLAYER,
     "rolling": PLAYER,
@@ -388,9 +402,9 @@ STATE_HANDLES: Handles = {
 GRAMMAR = Grammar(
     "maexchen",
     "Mäxchen",
-    ROWS,
-    EVENTS,
-    data_handles=DATA_HANDLES,
-    state_handles=STATE_HANDLES,
+    rows=ROWS,
+    events=EVENTS,
+    data_identifiers=DATA_IDENTIFIERS,
+    state_identifiers=STATE_IDENTIFIERS,
     rules=RULES,
 )

@@ -9,14 +9,14 @@ from collections.abc import Collection
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.maexchen.context import Rounds
 from kiebitz.dissectors.protocols.maexchen.questions import Seat
-from kiebitz.dissectors.protocols.maexchen.rules import LONGEST_NAME
+from kiebitz.dissectors.protocols.maexchen.rules import MAX_NAME_LENGTH
 
 _NOT_IN_A_NAME = re.compile(r"[\s,;:]")
 
-MOST_ABSENT = 1000
+MAX_ABSENT = 1000
 """So many players are known of whom no conversation is open; the one longest unheard of is forgotten."""
 
-_MOST_HERE = 64
+_MAX_HERE = 64
 """So many players are known on one conversation."""
 
 
@@ -40,14 +40,14 @@ class Registration:
         if seat.registering:
             request, row = seat.registering.popleft()
             # Told here, not when it was sent: a request that is refused has its own diagnostic.
-            self._rounds.remark_dialect(request, row)
+            self._rounds.note_dialect(request, row)
             name = request.fields["name"]
             spectator = request.name == "REGISTER_SPECTATOR"
         elif seat.nameless:
             name = "undefined"
         if name is not None:
             self.learn(seat, name)
-            self._rounds.put({"address": seat.stream.client, "spectator": spectator}, "players", name)
+            self._rounds.set_state({"address": seat.stream.client, "spectator": spectator}, "players", name)
             if "," in name:
                 self._with_commas.add(name)
         self._rounds.emit_of(message, "registered", name, {"name": name}, None)
@@ -74,7 +74,7 @@ class Registration:
         if name is not None:
             self._forget(name)
             self._gone[name] = None
-            if len(self._gone) > MOST_ABSENT:
+            if len(self._gone) > MAX_ABSENT:
                 self._gone.popitem(last=False)
         seat.gone = not seat.names
         return name
@@ -96,7 +96,7 @@ class Registration:
         self._absent.pop(name, None)
         self._with_commas.discard(name)
         if name in self._rounds.state.get("players", {}):
-            self._rounds.put(None, "players", name)
+            self._rounds.set_state(None, "players", name)
 
     def learn(self, seat: Seat, name: str) -> None:
         """This player sits here, and nowhere else."""
@@ -108,7 +108,7 @@ class Registration:
         self._owner[name] = seat
         self._absent.pop(name, None)
         self._gone.pop(name, None)
-        if len(seat.names) > _MOST_HERE:
+        if len(seat.names) > _MAX_HERE:
             self._miss(seat.names.pop(0))
 
     def leaves(self, seat: Seat) -> None:
@@ -120,11 +120,11 @@ class Registration:
         """No conversation of a player's is open, and yet he was heard of."""
         self._absent[name] = None
         self._absent.move_to_end(name)
-        if len(self._absent) > MOST_ABSENT:
+        if len(self._absent) > MAX_ABSENT:
             forgotten = next(iter(self._absent))
             self._forget(forgotten)
             if forgotten in self._rounds.state.get("scores", {}):
-                self._rounds.put(None, "scores", forgotten)
+                self._rounds.set_state(None, "scores", forgotten)
 
     def learn_from_turn(self, name: str) -> None:
         """Somebody has just taken his turn: if one conversation without a name did so, it is his."""
@@ -146,7 +146,7 @@ class Registration:
         if name in self._absent:
             self._absent.move_to_end(name)
         elif name not in self._owner and name not in self._gone:
-            self._rounds.put({}, "players", name)
+            self._rounds.set_state({}, "players", name)
             self._miss(name)
 
     def seat_of(self, name: str) -> Seat | None:
@@ -189,8 +189,8 @@ def _name_flaw(name: str) -> tuple[int, int, str]:
     if wrong is not None:
         return len(name[: wrong.start()].encode()), len(wrong[0].encode()), f"it holds {wrong[0]!r}"
     units = len(name.encode("utf-16-le")) // 2
-    if units > LONGEST_NAME:
-        fits = name.encode("utf-16-le")[: 2 * LONGEST_NAME].decode("utf-16-le", "ignore")
+    if units > MAX_NAME_LENGTH:
+        fits = name.encode("utf-16-le")[: 2 * MAX_NAME_LENGTH].decode("utf-16-le", "ignore")
         start = len(fits.encode())
         return start, len(name.encode()) - start, f"it is {units} characters long"
     return 0, len(name.encode()), "no rule of names that is known forbids it"

@@ -7,11 +7,11 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import Rule
 from kiebitz.dissectors.protocols.maexchen.questions import ANSWER_WINDOW_NS
 
-LONGEST_NAME = 20
+MAX_NAME_LENGTH = 20
 """UTF-16 units, as the newest server counts them."""
 
 _WINDOW = f"{ANSWER_WINDOW_NS // 1_000_000} ms"
-_NAME = f"1 to {LONGEST_NAME} characters without blank, comma, semicolon or colon"
+_NAME = f"1 to {MAX_NAME_LENGTH} characters without blank, comma, semicolon or colon"
 _PLAY = "Ablauf einer Spielrunde"
 _REGISTERING = "Anmelden"
 _REASONS = "Reason-Codes"

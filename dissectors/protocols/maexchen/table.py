@@ -65,26 +65,26 @@ class MaexchenTable(GameTable):
             "REJECTED": self._registration.rejected,
         }
 
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         seat = self._rounds.seats.get(message.stream.id) or self._sit_down(message.stream)
         if message.direction == "s2c":
             if row.deviation is not None:
-                self._rounds.remark_dialect(message, row)
+                self._rounds.note_dialect(message, row)
             if row.name not in _TO_STRANGERS:
                 self._spoken_to(seat, message.ts_ns)
             elif row.name == "REJECTED" and not seat.addressed:
                 self._answers.addressed(seat)
-        elif not sound:
+        elif not valid:
             seat.fumbled()
         elif row.name not in _REGISTRATIONS:
-            self._rounds.remark_dialect(message, row)
+            self._rounds.note_dialect(message, row)
         if row.name in _REGISTRATIONS:
             # One with bytes that are not UTF-8 is flawed, but real servers take it.
             if len(message.fields) == len(row.fields):
                 seat.registering.append((message, row))
             else:
                 seat.nameless = True
-        elif sound and (handler := self._handlers.get(row.name)) is not None:
+        elif valid and (handler := self._handlers.get(row.name)) is not None:
             handler(message, seat)
         if self._answers.unsure:
             self._answers.look_back(message.ts_ns)
@@ -158,7 +158,7 @@ class MaexchenTable(GameTable):
             for number, seat in self._rounds.seats.items():
                 seat.gone = number not in newcomers
         if "scores" in self._rounds.state:
-            self._rounds.put(None, "scores")
+            self._rounds.set_state(None, "scores")
         self._rounds.points.begin_anew()
         self._rounds.last_number = None
 
@@ -296,7 +296,7 @@ class MaexchenTable(GameTable):
             self._begin_anew(message, self._rounds.points.possible_newcomers)
         for name, points in scores.items():
             self._registration.seen(name)
-            self._rounds.put(points, "scores", name)
+            self._rounds.set_state(points, "scores", name)
         if played is not None:
             wrong = self._rounds.points.wrong(scores)
             if wrong and played.whole and played.game.result is not None:

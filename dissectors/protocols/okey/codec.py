@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.charset import read_text, windows_note
-from kiebitz.dissectors.grammar.delimited_codec import SHOWN, Parts, Reading, TextCodec
+from kiebitz.dissectors.grammar.delimited_codec import MAX_QUOTED, Parts, Reading, TextCodec
 from kiebitz.dissectors.grammar.dissection_tree import Pieces
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    FieldType,
     Flaw,
     MessageType,
-    Mismatch,
     nearest_word,
     sender_of,
     to_json,
@@ -135,7 +134,7 @@ class OkeyCodec(TextCodec[Line]):
             # The rest of a line end.
             return unreadable()
         decoded = self.decode(frame, direction)
-        if decoded.sound:
+        if decoded.valid:
             return decoded
         flaw = self.error("truncated", "the stream ends in this line", (len(frame), 0), "the end of the line")
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (flaw,))
@@ -162,12 +161,12 @@ class OkeyCodec(TextCodec[Line]):
             except (Mismatch, LookupError, TypeError, AttributeError):
                 # Values of other types than this row's.
                 continue
-        raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:SHOWN]}")
+        raise ValueError(f"{direction} {name} has no row with these fields: {to_json(fields)[:MAX_QUOTED]}")
 
-    def respelt(
+    def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """The line with other arguments in the places of those before; see `Codec.respelt`.
+        """The line with other arguments in the places of those before; see `Codec.patch`.
 
         They are padded as others in the line are. A line with no padding is taken for one of the
         specification's dialect, unless only the last dialect has such a message.
@@ -195,12 +194,12 @@ class OkeyCodec(TextCodec[Line]):
         # How it is cut shows in its ASCII characters, and so each byte can be a character here.
         text = sent.decode("latin-1")
         path, kind = (field.name,), field.type
-        parts = kind.parts if isinstance(kind, Argument) else ()
-        if not (parts or text.startswith('"')):
+        tokens = kind.tokens if isinstance(kind, Argument) else ()
+        if not (tokens or text.startswith('"')):
             pieces.take(pieces.at + len(sent), "field", kind.title, path)
             return
         with pieces.inside("field", kind.title, path):
-            _take_inside(pieces, text, kind.title, path, parts)
+            _take_inside(pieces, text, kind.title, path, tokens)
 
     def shape(self, row: MessageType) -> str:
         arguments = (f"[<{field.name}>]" if field.optional else f"<{field.name}>" for field in row.fields)
@@ -236,7 +235,7 @@ class OkeyCodec(TextCodec[Line]):
         token = parts.found.tokens[0]
         start, end = token.start, token.end
         names = self.grammar.names(direction)
-        text = f'"{name[:SHOWN]}" is no message {sender_of(direction)} sends'
+        text = f'"{name[:MAX_QUOTED]}" is no message {sender_of(direction)} sends'
         command = name.split("\t")[0]
         near = nearest_word(name, names)
         if command in names and command != name:
@@ -317,7 +316,7 @@ def _take_inside(
 
 
 def argument_place(frame: bytes, row: MessageType, name: str, part: int | None = None) -> Place:
-    """Where in a sound message's bytes an argument stands, or the `part`th token of a list (from 0)."""
+    """Where in a valid message's bytes an argument stands, or the `part`th token of a list (from 0)."""
     line = read_line(frame)
     number = next(number for number, field in enumerate(row.fields, 1) if field.name == name)
     if part is None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
-    Conformance,
     Expectation,
+    Expectations,
     Fields,
     NotApplicable,
     Refusal,
@@ -13,8 +14,11 @@ from kiebitz.dissectors.conformance.expectations import (
     Spelling,
 )
 from kiebitz.dissectors.model import DIRECTIONS
+from kiebitz.dissectors.protocols.okey.bot import OkeyBot
 from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
+from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.quoting import PERCENT_PAD
+from kiebitz.dissectors.protocols.okey.simulated_server import OkeyServer
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_joker, tiles
 
 _FORM = "Einige Eigenheiten unseres Protokolls"
@@ -114,7 +118,7 @@ def _in_percent(frame: bytes) -> bytes:
     codec = OkeyCodec()
     for direction in DIRECTIONS:
         decoded = codec.decode(frame, direction)
-        if decoded.row is not None and decoded.sound:
+        if decoded.row is not None and decoded.valid:
             return codec.encode(decoded.row.name, direction, decoded.fields, PERCENT_PAD)
     return frame
 
@@ -225,23 +229,33 @@ RULE_VIOLATIONS = (
     RuleViolation("no-win", "+PUTT", "client", lambda fields, at: {"valid": True, "won": True}),
 )
 
+_SILENCE_S = 15.0
+"""Maximum silence of a connection in seconds (Ping); real servers do not enforce it."""
+
 CONFORMANCE = Conformance(
-    EXPECTATIONS,
-    SPELLINGS,
-    RULE_VIOLATIONS,
-    broken_by={
-        "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
-        "outside-lobby/chat": "CATC.b+l/first",
-        "not-your-turn": "DRAW/from-other PUTT/from-other",
-        "must-draw/turn": "PUTT/from-other",
-        "unasked": "+JLOB/twice +DRAW/twice +PUTT/twice",
-        "unasked/acknowledged": "+STRT/twice +PWIN/twice +EMPT/twice",
-        "not-held/none": "PUTT/tile/empty",
-    },
-    unreachable={
-        "wrong-deal/second": "it shows only in comparison with other players' decks, which no client knows",
-        "wrong-deal/pack": "it shows only in comparison with other players' decks, which no client knows",
-    },
-    awaited_messages="DRAW PUTT",
-    silence_s=15,
+    expectations=Expectations(
+        EXPECTATIONS,
+        SPELLINGS,
+        RULE_VIOLATIONS,
+        broken_by={
+            "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
+            "outside-lobby/chat": "CATC.b+l/first",
+            "not-your-turn": "DRAW/from-other PUTT/from-other",
+            "must-draw/turn": "PUTT/from-other",
+            "unasked": "+JLOB/twice +DRAW/twice +PUTT/twice",
+            "unasked/acknowledged": "+STRT/twice +PWIN/twice +EMPT/twice",
+            "not-held/none": "PUTT/tile/empty",
+        },
+        unreachable={
+            "wrong-deal/second": "only other players' decks show it, which no client knows",
+            "wrong-deal/pack": "only other players' decks show it, which no client knows",
+        },
+        awaited_messages="DRAW PUTT",
+        silence_s=_SILENCE_S,
+    ),
+    bot=OkeyBot,
+    simulated_server=OkeyServer,
+    seats=4,
+    # A held message delays all that follow it, pings included.
+    timeouts=dict.fromkeys((row.name for row in GRAMMAR.rows), _SILENCE_S),
 )

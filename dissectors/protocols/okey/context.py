@@ -18,7 +18,7 @@ from kiebitz.dissectors.protocols.okey.game import OkeyGame
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 
-_MOST_OTHERS = 1000
+_MAX_OTHERS = 1000
 """So many lobbies are remembered of which nobody's conversation is in the capture."""
 
 RACE_NS = 2_000_000_000
@@ -80,7 +80,7 @@ class Hall(GameContext):
 
     def hears_of(self, number: int) -> None:
         """There is another lobby."""
-        if number not in self.lobbies and len(self.others) < _MOST_OTHERS:
+        if number not in self.lobbies and len(self.others) < _MAX_OTHERS:
             self.others.add(number)
 
     def put_lobby(self, room: LobbyRoom) -> None:
@@ -90,10 +90,10 @@ class Hall(GameContext):
         players = [*room.places]
         number = str(room.number)
         if any(name is not None for name in players):
-            self.put(players, "lobbies", number, "players")
-            self.put([*room.ready] or None, "lobbies", number, "ready")
+            self.set_state(players, "lobbies", number, "players")
+            self.set_state([*room.ready] or None, "lobbies", number, "ready")
         else:
-            self.put(None, "lobbies", number)
+            self.set_state(None, "lobbies", number)
 
     def enter(self, talk: Conversation, room: LobbyRoom, ts_ns: int) -> None:
         """A client is in a lobby now, and in no other one any more."""
@@ -107,7 +107,7 @@ class Hall(GameContext):
     def put_player(self, talk: Conversation) -> None:
         """Show that somebody is on the server, and in which lobby."""
         if talk.name is not None:
-            self.put({} if talk.lobby is None else {"lobby": talk.lobby}, "players", talk.name)
+            self.set_state({} if talk.lobby is None else {"lobby": talk.lobby}, "players", talk.name)
 
     def vacate(self, room: LobbyRoom, name: str | None) -> None:
         """A player is in a lobby no more."""
@@ -128,14 +128,14 @@ class Hall(GameContext):
             self.leave_state(game)
         self.lobbies.pop(room.number, None)
         if room.number is not None:
-            self.put(None, "lobbies", str(room.number))
+            self.set_state(None, "lobbies", str(room.number))
 
     # Games.
 
     def put_in(self, game: OkeyGame, value: Any, *path: str) -> None:
         """Change a game's part of the state, as long as it is there."""
         if not game.gone:
-            self.put(value, "games", str(game.game.id), *path)
+            self.set_state(value, "games", str(game.game.id), *path)
 
     def begin(self, room: LobbyRoom, ts_ns: int, deal: bool) -> OkeyGame:
         """A new game in a lobby, after a `deal`, or met in its middle; the one before it is over."""
@@ -201,5 +201,5 @@ class Hall(GameContext):
     def leave_state(self, game: OkeyGame) -> None:
         """Nothing more comes of a game."""
         if not game.gone:
-            self.put(None, "games", str(game.game.id))
+            self.set_state(None, "games", str(game.game.id))
             game.gone = True

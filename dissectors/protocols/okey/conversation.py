@@ -14,7 +14,7 @@ import msgspec
 from kiebitz.dissectors.model import Stream
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
 
-_MOST_WAITING = 1000
+_MAX_WAITING = 1000
 """So many requests can wait for a response; with more of them the oldest will get none."""
 
 
@@ -27,7 +27,7 @@ class Request(msgspec.Struct, eq=False):
 
     name: str
     fields: dict[str, Any]
-    sound: bool
+    valid: bool
     doubtful: bool
     event_id: int | None = None
 
@@ -61,7 +61,7 @@ class Conversation(msgspec.Struct, eq=False):
     def asks(self, request: Request) -> None:
         """Keep a request until it is answered."""
         self.requests.append(request)
-        if len(self.requests) > _MOST_WAITING:
+        if len(self.requests) > _MAX_WAITING:
             del self.requests[0]
 
     def waiting(self, name: str) -> Request | None:
@@ -71,7 +71,7 @@ class Conversation(msgspec.Struct, eq=False):
     def answered(self, name: str, refused: bool) -> Request | None:
         """The request that a response belongs to; an unsound one can only have been refused."""
         for number, request in enumerate(self.requests):
-            if request.name == name and (request.sound or refused):
+            if request.name == name and (request.valid or refused):
                 del self.requests[: number + 1]
                 return request
         return None

@@ -27,7 +27,7 @@ class Deals:
         seat: int = message.fields["playeridx"]
         deck: list[str | None] = message.fields["startdeck"]
         coming = talk.waiting("JLOB")
-        room = hall.lobby(coming.fields["n"] if coming is not None and coming.sound else talk.lobby)
+        room = hall.lobby(coming.fields["n"] if coming is not None and coming.valid else talk.lobby)
         returns = coming is not None
         hall.enter(talk, room, message.ts_ns)
         if talk.name is not None:

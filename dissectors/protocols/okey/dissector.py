@@ -1,4 +1,4 @@
-"""Okey as the inspector sees it."""
+"""Okey: the dissector."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
-from kiebitz.dissectors.grammar.grammar import Follows
+from kiebitz.dissectors.grammar.grammar import ImpliedBy
+from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
+from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
 from kiebitz.dissectors.protocols.okey.framer import OkeyFramer
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
@@ -17,13 +19,9 @@ from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, stack_words, tile_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
-    from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
-
-_SILENCE_S = 15.0
-"""So long nothing may come before the connection is ended (Ping); real servers never do."""
 
 _LEAVES = {
     "LEFT": "{name} leaves the lobby",
@@ -36,67 +34,11 @@ _ANYBODYS = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
 """Other protocols over lines have messages of these names, too."""
 
 
-class Okey(Dissector):
-    """Four players who draw and put tiles."""
+class OkeyPresentation(Presentation):
+    """Sentences, scores and statistics of Okey."""
 
-    grammar = GRAMMAR
-    queries = QUERIES
-    transport = "tcp"
-    # The specification fixes none: it is recognised by what is said.
-    default_ports = frozenset()
-    introductions = frozenset({"LOGI"})
-    # What waits keeps all behind it from coming, pings among them.
-    patience = MappingProxyType(dict.fromkeys((row.name for row in GRAMMAR.rows), _SILENCE_S))
-    codec = OkeyCodec()
-    framer_class = OkeyFramer
-    table_class = OkeyTable
-    seats = 4
     turn = "status"
-
-    def view(self, scene: Scene) -> View:
-        from kiebitz.dissectors.protocols.okey.view import view_of
-
-        return view_of(scene)
-
-    @property
-    def reactions(self) -> Conformance:
-        from kiebitz.dissectors.protocols.okey.conformance import CONFORMANCE
-
-        return CONFORMANCE
-
-    @property
-    def player(self) -> BotFactory:
-        from kiebitz.dissectors.protocols.okey.bot import OkeyBot
-
-        return OkeyBot
-
-    @property
-    def host(self) -> SimulatedServerFactory:
-        from kiebitz.dissectors.protocols.okey.simulated_server import OkeyServer
-
-        return OkeyServer
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        from kiebitz.dissectors.protocols.okey.statistics import STATISTICS
-
-        return STATISTICS
-
-    def follows(self, event: Event) -> Follows | None:
-        # A put that is not valid is told to nobody else, whatever comes next.
-        return None if event.data.get("valid") is False else super().follows(event)
-
-    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
-        framer = self.framer(direction)
-        lines = [
-            self.decode(frame.data, direction)
-            for frame in framer.feed(0, data)
-            if frame.cut is None and self.codec.names_message(frame.data, direction)
-        ]
-        sound = [line.row.name for line in lines if line.sound and line.row is not None]
-        if any(name not in _ANYBODYS for name in sound):
-            return "certain"
-        return "similar" if any(line.row is not None for line in lines) else None
+    queries = QUERIES
 
     phrases = MappingProxyType(
         {
@@ -106,6 +48,17 @@ class Okey(Dissector):
             "stack": stack_words,
         }
     )
+
+    def view(self, scene: Scene) -> View:
+        from kiebitz.dissectors.protocols.okey.view import view_of
+
+        return view_of(scene)
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        from kiebitz.dissectors.protocols.okey.statistics import STATISTICS
+
+        return STATISTICS
 
     def template(self, event: Event) -> str:
         data = event.data
@@ -135,10 +88,51 @@ class Okey(Dissector):
         if isinstance(value, list):
             # An empty place on a rack is no unknown value.
             return (
-                " ".join("–" if part is None else super(Okey, self).words(part) for part in value)
+                " ".join("–" if part is None else super(OkeyPresentation, self).words(part) for part in value)
                 or "nothing"
             )
         return super().words(value)
 
 
-OKEY = Okey()
+def _conformance() -> Conformance:
+    from kiebitz.dissectors.protocols.okey.conformance import CONFORMANCE
+
+    return CONFORMANCE
+
+
+class OkeyIdentity(Identity):
+    """Identity in Okey; a rejected put is reported to its player only."""
+
+    def implied_by(self, event: Event) -> ImpliedBy | None:
+        # A put that is not valid is told to nobody else, whatever comes next.
+        return None if event.data.get("valid") is False else super().implied_by(event)
+
+
+class Okey(Dissector):
+    """Four players who draw and put tiles."""
+
+    codec: OkeyCodec
+
+    def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
+        framer = self.framer(direction)
+        lines = [
+            self.codec.decode(frame.data, direction)
+            for frame in framer.feed(0, data)
+            if frame.cut is None and self.codec.names_message(frame.data, direction)
+        ]
+        valid = [line.row.name for line in lines if line.valid and line.row is not None]
+        if any(name not in _ANYBODYS for name in valid):
+            return "certain"
+        return "similar" if any(line.row is not None for line in lines) else None
+
+
+OKEY = Okey(
+    grammar=GRAMMAR,
+    transport="tcp",
+    codec=OkeyCodec(),
+    framer=OkeyFramer,
+    table=OkeyTable,
+    presentation=OkeyPresentation(GRAMMAR),
+    identity=OkeyIdentity(GRAMMAR, login_messages=("LOGI",)),
+    conformance=_conformance,
+)

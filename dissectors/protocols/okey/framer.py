@@ -21,7 +21,7 @@ _BEGINNING = {
     )
     for direction in DIRECTIONS
 }
-_LONGEST_BEGINNING = 6
+_MAX_BEGINNING_LENGTH = 6
 """A plus sign, four letters, and what comes after them."""
 
 
@@ -61,7 +61,7 @@ class OkeyFramer(LineFramer):
 
     def _resync(self) -> None:
         held = self._held
-        if len(held) >= _LONGEST_BEGINNING or self.line_end.search(held) is not None:
+        if len(held) >= _MAX_BEGINNING_LENGTH or self.line_end.search(held) is not None:
             # What is lost are segments, as a rule, and those end with a line.
             self._seeking = False
             if _BEGINNING[self._direction].match(held):

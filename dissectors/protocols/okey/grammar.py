@@ -9,78 +9,80 @@ players' places).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
-from kiebitz.dissectors.grammar.grammar import (
-    EventKind,
-    Field,
+from kiebitz.dissectors.grammar.field_type import (
     FieldType,
-    Grammar,
-    Handle,
-    Handles,
+    IdentifierKind,
+    IdentifierKinds,
     KeysOf,
-    MessageType,
     Mismatch,
     Rename,
     Replace,
-    nearest_word,
 )
+from kiebitz.dissectors.grammar.fields import Text, Word, unknown_word
+from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, MessageType, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
 from kiebitz.dissectors.protocols.okey.rules import RULES
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 from kiebitz.dissectors.suggestions import suggesting
 
-NAME = Handle("name", of_player=True)
-LOBBY = Handle("lobby")
-SEAT = Handle("seat", per_stream=True)
+NAME = IdentifierKind("name", of_player=True)
+LOBBY = IdentifierKind("lobby")
+SEAT = IdentifierKind("seat", per_stream=True)
 
-LONGEST_NAME = 30
+MAX_NAME_LENGTH = 30
 """Characters of a name in the specification; no real server minds."""
 
-_SHOWN = 40
+_MAX_QUOTED = 40
 
 _INT = 1 << 31
 
 
 class Argument(FieldType):
-    """How an argument's text and its JSON value belong together; `pad` is the padding of lists inside.
+    """The relation between an argument's text and its JSON value; `pad` is the padding of lists inside."""
 
-    `parts` says what the tokens of a list are, by turns, as a title and the key of it in a list of objects;
-    empty if it is no list.
-    """
-
-    parts: tuple[tuple[str, str | None], ...] = ()
+    tokens: tuple[tuple[str, str | None], ...] = ()
+    """Title and key of each token of a list of objects, by turns; empty if it is no list."""
 
     def encode(self, value: Any) -> str:
         return self.write(value, BLANK_PAD)
 
     def write(self, value: Any, pad: str) -> str:
-        """The text of a value, with this padding where it is a list."""
+        """Return the text of a value, with this padding if it is a list."""
         return str(value)
+
+    def identifiers(self) -> Iterator[IdentifierKind]:
+        # Not those of parts: probe replaces a whole field, and a list in which all is one
+        # identifier is no case.
+        if self.identifier is not None:
+            yield self.identifier
 
 
 class Name(Argument):
     """A player's name."""
 
     title = "name"
-    handle = NAME
+    identifier = NAME
     is_free_text = True
 
     def decode(self, text: str) -> str:
         return text
 
 
+_NAME = Name()
+
+
 class WantedName(Name):
     """The name that a player wants. Real servers take any."""
 
-    title = f"name without blanks, at most {LONGEST_NAME} characters"
+    title = f"name without blanks, at most {MAX_NAME_LENGTH} characters"
 
     def remark(self, text: str) -> str | None:
-        if len(text) > LONGEST_NAME:
-            return f"a name of {len(text)} characters; the specification has at most {LONGEST_NAME}"
+        if len(text) > MAX_NAME_LENGTH:
+            return f"a name of {len(text)} characters; the specification has at most {MAX_NAME_LENGTH}"
         if " " in text or '"' in text or not text:
             return "a name with blanks or quotation marks, or an empty one; real servers take any"
         return None
@@ -107,18 +109,21 @@ class Lobby(Argument):
 
     title = "lobby number"
     wrong_texts = OF_NUMBERS
-    handle = LOBBY
+    identifier = LOBBY
     _good = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
     def decode(self, text: str) -> int:
         if self._good.fullmatch(text) is None or not -_INT <= int(text) < _INT:
             what = "is too large" if text.lstrip("+-").isdigit() else "is not a number"
             expected = f"a whole number from {-_INT} to {_INT - 1}"
-            raise Mismatch(0, len(text), f'"{text[:_SHOWN]}" {what}', expected, "bad-number")
+            raise Mismatch(0, len(text), f'"{text[:_MAX_QUOTED]}" {what}', expected, "bad-number")
         return int(text)
 
     def remark(self, text: str) -> str | None:
         return "a negative lobby number; real servers take it" if text.startswith("-") else None
+
+
+_LOBBY = Lobby()
 
 
 class Seat(Argument):
@@ -126,11 +131,13 @@ class Seat(Argument):
 
     title = "player index 0 to 3"
     wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "the index of a fifth player", "4"))
-    handle = SEAT
+    identifier = SEAT
 
     def decode(self, text: str) -> int:
         if text not in ("0", "1", "2", "3"):
-            raise Mismatch(0, len(text), f'"{text[:_SHOWN]}" is no player index', self.title, "bad-number")
+            raise Mismatch(
+                0, len(text), f'"{text[:_MAX_QUOTED]}" is no player index', self.title, "bad-number"
+            )
         return int(text)
 
 
@@ -165,7 +172,7 @@ def read_tile(text: str, at: int) -> str | None:
         return None
     end = at + len(text)
     number, colon, colour = text.partition(":")
-    shown = f'"{text[:_SHOWN]}"'
+    shown = f'"{text[:_MAX_QUOTED]}"'
     if not colon:
         raise Mismatch(at, end, f"{shown} is no tile", "NUMBER:COLOUR, such as 4:BLUE", "bad-tile")
     if not (number.isascii() and number.isdigit() and len(number) < 3 and int(number) <= HIGHEST):
@@ -191,7 +198,7 @@ class Deck(Argument):
     """A player's tiles, with empty places between."""
 
     title = f"up to {SLOTS} tiles, or nothing in a place"
-    parts = ((Tile.title, None),)
+    tokens = ((Tile.title, None),)
 
     def decode(self, text: str) -> list[str | None]:
         tokens = cut(text).tokens
@@ -226,7 +233,8 @@ class Names(Argument):
     """Players; null where nobody is."""
 
     title = "names, or nothing in a place"
-    parts = (("name, or nothing", None),)
+    parts = (_NAME,)
+    tokens = (("name, or nothing", None),)
 
     def decode(self, text: str) -> list[str | None]:
         return [name or None for name in cut(text).texts]
@@ -234,19 +242,21 @@ class Names(Argument):
     def write(self, value: Any, pad: str) -> str:
         return write_list((name or "" for name in value), pad)
 
-    def renamed(self, value: Any, rename: Rename) -> list[Any]:
-        return [NAME.renamed(name, rename) for name in value]
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
+        return [change(_NAME, name) for name in value]
+
+
+_NAMES = Names()
 
 
 class LobbyList(Argument):
     """Lobbies with their players."""
 
-    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
+    parts = (_LOBBY, _NAMES)
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[dict[str, Any]]:
         return [
-            {
-                "lobby": LOBBY.renamed(lobby["lobby"], rename),
-                "players": Names().renamed(lobby["players"], rename),
-            }
+            {"lobby": change(_LOBBY, lobby["lobby"]), "players": change(_NAMES, lobby["players"])}
             for lobby in value
         ]
 
@@ -255,7 +265,7 @@ class TitledLobbies(LobbyList):
     """The specification's lobbies, titles and players by turns, written in three levels."""
 
     title = '"Lobby N" and its players, for each lobby'
-    parts = (('"Lobby N"', "lobby"), (Names.title, "players"))
+    tokens = (('"Lobby N"', "lobby"), (Names.title, "players"))
     _title = re.compile(r"Lobby (-?\d{1,10})", re.ASCII)
 
     def decode(self, text: str) -> list[dict[str, Any]]:
@@ -284,7 +294,7 @@ class Lobbies(LobbyList):
     """Each lobby's number and players, in two levels."""
 
     title = "number and players, for each lobby"
-    parts = (("number and players", None),)
+    tokens = (("number and players", None),)
 
     def decode(self, text: str) -> list[dict[str, Any]]:
         lobbies: list[dict[str, Any]] = []
@@ -311,10 +321,12 @@ class Lobbies(LobbyList):
 class Games(Argument):
     """Lobbies, with a number of players or a winner behind a colon, or with neither."""
 
+    parts = (_LOBBY, _NAME)
+
     def __init__(self, behind: str | None) -> None:
         self._behind = behind
         self.title = f"lobby:{behind} for each lobby" if behind else "lobby numbers"
-        self.parts = ((f"lobby:{behind}" if behind else "lobby number", None),)
+        self.tokens = ((f"lobby:{behind}" if behind else "lobby number", None),)
 
     def decode(self, text: str) -> list[dict[str, Any]]:
         games: list[dict[str, Any]] = []
@@ -327,7 +339,7 @@ class Games(Argument):
             except Mismatch as error:
                 raise Mismatch(token.start, token.end, str(error), self.title, "bad-list") from error
             if bool(colon) != bool(self._behind):
-                problem = f'"{token.text[:_SHOWN]}" is no {self.title.split(" ")[0]}'
+                problem = f'"{token.text[:_MAX_QUOTED]}" is no {self.title.split(" ")[0]}'
                 raise Mismatch(token.start, token.end, problem, self.title, "bad-list")
             if self._behind == "winner":
                 game["winner"] = rest or None
@@ -343,25 +355,32 @@ class Games(Argument):
             )
         return write_list(texts, pad)
 
-    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
-        handles = {"lobby": LOBBY, "winner": NAME}
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[dict[str, Any]]:
+        types: dict[str, FieldType] = {"lobby": _LOBBY, "winner": _NAME}
         return [
-            {
-                key: handles[key].renamed(part, rename) if key in handles else part
-                for key, part in game.items()
-            }
+            {key: change(types[key], part) if key in types else part for key, part in game.items()}
             for game in value
         ]
 
 
-_DATE = re.compile(r"[0-9 .:/TZ+-]{1,40}")
+class Date(Text):
+    """A date, which real servers do not check: any other text may be personal."""
+
+    _date = re.compile(r"[0-9 .:/TZ+-]{1,40}")
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
+        return value if self._date.fullmatch(value) else replace(value)
+
+
+_DATE = Date()
 
 
 class HighScores(Argument):
     """Who has won, when, and in how many turns."""
 
     title = "name, date and number of turns, for each win"
-    parts = (("name, date and number of turns", None),)
+    parts = (_NAME, _DATE)
+    tokens = (("name, date and number of turns", None),)
 
     def decode(self, text: str) -> list[dict[str, Any]]:
         scores: list[dict[str, Any]] = []
@@ -378,19 +397,15 @@ class HighScores(Argument):
             (write_list((score["name"], score["date"], str(score["turns"])), pad) for score in value), pad
         )
 
-    def renamed(self, value: Any, rename: Rename) -> list[dict[str, Any]]:
-        return [{**score, "name": NAME.renamed(score["name"], rename)} for score in value]
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> list[dict[str, Any]]:
-        # A date is any text, too; one that is a date has no more than numbers.
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[dict[str, Any]]:
         return [
-            {**score, "date": score["date"] if _DATE.fullmatch(score["date"]) else replace(score["date"])}
-            for score in self.renamed(value, rename)
+            {**score, "name": change(_NAME, score["name"]), "date": change(_DATE, score["date"])}
+            for score in value
         ]
 
 
 _NICKNAME = Field("nickname", WantedName(), "the name that the player wants")
-_ACTUAL = Field("actualname", Name(), "name that the player gets", fresh=True)
+_ACTUAL = Field("actualname", Name(), "name that the player gets", generated=True)
 _MSG = Field("msg", Text(), "what is said")
 _RECIPIENT = Field("whisperrecipient", Name(), "to whom")
 _SENDER = Field("sender", Name(), "who says it")
@@ -436,35 +451,49 @@ def _status(letter: str) -> Field:
 
 ROWS = (
     # LOGI <nickname> · +LOGI <actualname>
-    MessageType("LOGI", "c2s", (_NICKNAME,), "logs in", _LOGIN, brief="logs in as {nickname}"),
+    MessageType("LOGI", "c2s", (_NICKNAME,), "logs in", clause=_LOGIN, summary="logs in as {nickname}"),
     MessageType(
-        "+LOGI", "s2c", (_ACTUAL,), "is logged in", _LOGIN, ("LOGI",), brief="is called {actualname}"
+        "+LOGI",
+        "s2c",
+        (_ACTUAL,),
+        "is logged in",
+        clause=_LOGIN,
+        answers=("LOGI",),
+        summary="is called {actualname}",
     ),
     # NAME <nickname> · +NAME <actualname>
-    MessageType("NAME", "c2s", (_NICKNAME,), "changes the name", _RENAME, brief="wants to be {nickname}"),
     MessageType(
-        "+NAME", "s2c", (_ACTUAL,), "has a new name", _RENAME, ("NAME",), brief="is called {actualname}"
+        "NAME", "c2s", (_NICKNAME,), "changes the name", clause=_RENAME, summary="wants to be {nickname}"
+    ),
+    MessageType(
+        "+NAME",
+        "s2c",
+        (_ACTUAL,),
+        "has a new name",
+        clause=_RENAME,
+        answers=("NAME",),
+        summary="is called {actualname}",
     ),
     # LPLA · +LPLA <playerlist>
-    MessageType("LPLA", "c2s", (), "who is on the server?", _PLAYERS_HERE),
-    MessageType("+LPLA", "s2c", (_PLAYERS,), "who is on the server", _PLAYERS_HERE, ("LPLA",)),
+    MessageType("LPLA", "c2s", (), "who is on the server?", clause=_PLAYERS_HERE),
+    MessageType("+LPLA", "s2c", (_PLAYERS,), "who is on the server", clause=_PLAYERS_HERE, answers=("LPLA",)),
     # LLPL · +LLPL <lobbieswithplayerlist>
-    MessageType("LLPL", "c2s", (), "who is in which lobby?", _LOBBY_PLAYERS),
+    MessageType("LLPL", "c2s", (), "who is in which lobby?", clause=_LOBBY_PLAYERS),
     MessageType(
         "+LLPL",
         "s2c",
         (Field("lobbieswithplayerlist", TitledLobbies(), "lobbies with their players"),),
         "who is in which lobby",
-        _LOBBY_PLAYERS,
-        ("LLPL",),
+        clause=_LOBBY_PLAYERS,
+        answers=("LLPL",),
     ),
     MessageType(
         "+LLPL",
         "s2c",
         (Field("lobbieswithplayerlist", Lobbies(), "lobbies with their players by index"),),
         "who is in which lobby",
-        _LOBBY_PLAYERS,
-        ("LLPL",),
+        clause=_LOBBY_PLAYERS,
+        answers=("LLPL",),
         deviation="+LLPL has lobbies in two levels, without the word Lobby (last dialect)",
     ),
     # LGAM <gamestatus> · +LGAM <gamestatus> <games>
@@ -473,51 +502,51 @@ ROWS = (
         "c2s",
         (Field("gamestatus", Word("o", "r", "f"), "o open, r running, f finished"),),
         "which lobbies are there?",
-        _LISTED,
+        clause=_LISTED,
     ),
     MessageType(
         "+LGAM",
         "s2c",
         (_status("o"), Field("games", Games("players"), "open lobbies and how many are in them")),
         "open lobbies",
-        _LISTED,
-        ("LGAM",),
+        clause=_LISTED,
+        answers=("LGAM",),
     ),
     MessageType(
         "+LGAM",
         "s2c",
         (_status("r"), Field("games", Games(None), "lobbies with a game that is on")),
         "running games",
-        _LISTED,
-        ("LGAM",),
+        clause=_LISTED,
+        answers=("LGAM",),
     ),
     MessageType(
         "+LGAM",
         "s2c",
         (_status("f"), Field("games", Games("winner"), "lobbies with a game that is over, and who won")),
         "finished games",
-        _LISTED,
-        ("LGAM",),
+        clause=_LISTED,
+        answers=("LGAM",),
     ),
     # JLOB <n> · +JLOB <joinsuccessful>
-    MessageType("JLOB", "c2s", (_N,), "joins a lobby", _JOIN, brief="joins lobby {n}"),
+    MessageType("JLOB", "c2s", (_N,), "joins a lobby", clause=_JOIN, summary="joins lobby {n}"),
     MessageType(
         "+JLOB",
         "s2c",
         (Field("joinsuccessful", Flag(), "whether he is in the lobby now"), _DEBUG),
         "has joined the lobby, or not",
-        _JOIN,
-        ("JLOB",),
-        brief="joined: {joinsuccessful}",
+        clause=_JOIN,
+        answers=("JLOB",),
+        summary="joined: {joinsuccessful}",
     ),
-    MessageType("LLOB", "c2s", (), "leaves the lobby", _HEAD, deviation=_late("LLOB")),
+    MessageType("LLOB", "c2s", (), "leaves the lobby", clause=_HEAD, deviation=_late("LLOB")),
     MessageType(
         "+LLOB",
         "s2c",
         (Field("left", Flag(), "whether he has left"),),
         "has left the lobby, or not",
-        _HEAD,
-        ("LLOB",),
+        clause=_HEAD,
+        answers=("LLOB",),
         deviation=_late("LLOB"),
     ),
     MessageType(
@@ -525,79 +554,99 @@ ROWS = (
         "s2c",
         (Field("name", Name(), "player"),),
         "somebody joins the lobby",
-        _HEAD,
+        clause=_HEAD,
         broadcast=True,
         deviation=_late("JOND"),
-        brief="{name} joins",
+        summary="{name} joins",
     ),
-    MessageType("+JOND", "c2s", (), "has heard who joins", _HEAD, ("JOND",), deviation=_late("JOND")),
+    MessageType(
+        "+JOND", "c2s", (), "has heard who joins", clause=_HEAD, answers=("JOND",), deviation=_late("JOND")
+    ),
     MessageType(
         "LEFT",
         "s2c",
         (Field("name", Name(), "player"),),
         "somebody leaves the lobby",
-        _HEAD,
+        clause=_HEAD,
         broadcast=True,
         deviation=_late("LEFT"),
-        brief="{name} leaves",
+        summary="{name} leaves",
     ),
-    MessageType("+LEFT", "c2s", (), "has heard who leaves", _HEAD, ("LEFT",), deviation=_late("LEFT")),
     MessageType(
-        "NAMS", "s2c", (_PLACES,), "who is in the lobby", _HEAD, broadcast=True, deviation=_late("NAMS")
+        "+LEFT", "c2s", (), "has heard who leaves", clause=_HEAD, answers=("LEFT",), deviation=_late("LEFT")
     ),
-    MessageType("+NAMS", "c2s", (), "has heard who is there", _HEAD, ("NAMS",), deviation=_late("NAMS")),
-    MessageType("RNAM", "c2s", (), "who is in the lobby?", _HEAD, deviation=_late("RNAM")),
-    MessageType("+RNAM", "s2c", (_PLACES,), "who is in the lobby", _HEAD, ("RNAM",), deviation=_late("RNAM")),
-    MessageType("HIGH", "c2s", (), "who has won so far?", _HEAD, deviation=_late("HIGH")),
+    MessageType(
+        "NAMS",
+        "s2c",
+        (_PLACES,),
+        "who is in the lobby",
+        clause=_HEAD,
+        broadcast=True,
+        deviation=_late("NAMS"),
+    ),
+    MessageType(
+        "+NAMS", "c2s", (), "has heard who is there", clause=_HEAD, answers=("NAMS",), deviation=_late("NAMS")
+    ),
+    MessageType("RNAM", "c2s", (), "who is in the lobby?", clause=_HEAD, deviation=_late("RNAM")),
+    MessageType(
+        "+RNAM",
+        "s2c",
+        (_PLACES,),
+        "who is in the lobby",
+        clause=_HEAD,
+        answers=("RNAM",),
+        deviation=_late("RNAM"),
+    ),
+    MessageType("HIGH", "c2s", (), "who has won so far?", clause=_HEAD, deviation=_late("HIGH")),
     MessageType(
         "+HIGH",
         "s2c",
         (Field("highscores", HighScores(), "wins"),),
         "who has won so far",
-        _HEAD,
-        ("HIGH",),
+        clause=_HEAD,
+        answers=("HIGH",),
         deviation=_late("HIGH"),
     ),
     # LOGO · +LOGO
-    MessageType("LOGO", "c2s", (), "logs out", _LOGOUT),
-    MessageType("+LOGO", "s2c", (), "is logged out", _LOGOUT, ("LOGO",)),
+    MessageType("LOGO", "c2s", (), "logs out", clause=_LOGOUT),
+    MessageType("+LOGO", "s2c", (), "is logged out", clause=_LOGOUT, answers=("LOGO",)),
     # REDY · +REDY
-    MessageType("REDY", "c2s", (), "is ready to play", _READY),
-    MessageType("+REDY", "s2c", (), "is taken as ready", _READY, ("REDY",)),
+    MessageType("REDY", "c2s", (), "is ready to play", clause=_READY),
+    MessageType("+REDY", "s2c", (), "is taken as ready", clause=_READY, answers=("REDY",)),
     # STRT <startdeck> <playeridx> · +STRT
     MessageType(
         "STRT",
         "s2c",
         (
             Field("startdeck", Deck(), "the player's tiles; 15 if he is to begin"),
-            Field("playeridx", Seat(), "his index", fresh=True),
+            Field("playeridx", Seat(), "his index", generated=True),
         ),
         "the game begins",
-        _START,
-        brief="deals to player {playeridx}",
+        clause=_START,
+        summary="deals to player {playeridx}",
     ),
-    MessageType("+STRT", "c2s", (), "has his deck", _START, ("STRT",)),
+    MessageType("+STRT", "c2s", (), "has his deck", clause=_START, answers=("STRT",)),
     # STAT <exchangestacks> <currentplayeridx> · +STAT
     MessageType(
         "STAT",
         "s2c",
         (_STACKS, _TURN),
         "exchange stacks, and whose turn it is",
-        _STATE,
+        clause=_STATE,
         broadcast=True,
-        brief="player {currentplayeridx}'s turn; stacks {exchangestacks}",
+        summary="player {currentplayeridx}'s turn; stacks {exchangestacks}",
     ),
-    MessageType("+STAT", "c2s", (), "has heard whose turn it is", _STATE, ("STAT",)),
-    MessageType("RSTA", "c2s", (), "whose turn is it?", _HEAD, deviation=_late("RSTA")),
+    MessageType("+STAT", "c2s", (), "has heard whose turn it is", clause=_STATE, answers=("STAT",)),
+    MessageType("RSTA", "c2s", (), "whose turn is it?", clause=_HEAD, deviation=_late("RSTA")),
     MessageType(
         "+RSTA",
         "s2c",
         (_STACKS, _TURN),
         "exchange stacks, and whose turn it is",
-        _HEAD,
-        ("RSTA",),
+        clause=_HEAD,
+        answers=("RSTA",),
         deviation=_late("RSTA"),
-        brief="player {currentplayeridx}'s turn; stacks {exchangestacks}",
+        summary="player {currentplayeridx}'s turn; stacks {exchangestacks}",
     ),
     # DRAW <drawstack> · +DRAW <tile>
     MessageType(
@@ -605,12 +654,20 @@ ROWS = (
         "c2s",
         (Field("drawstack", Word("m", "e"), "m main stack, e exchange stack"),),
         "draws a tile",
-        _DRAWING,
-        brief="draws from {drawstack}",
+        clause=_DRAWING,
+        summary="draws from {drawstack}",
     ),
-    MessageType("+DRAW", "s2c", (_TILE, _DEBUG), "the tile drawn", _DRAWING, ("DRAW",), brief="drew {tile}"),
+    MessageType(
+        "+DRAW",
+        "s2c",
+        (_TILE, _DEBUG),
+        "the tile drawn",
+        clause=_DRAWING,
+        answers=("DRAW",),
+        summary="drew {tile}",
+    ),
     # PUTT <tile> <deck> · +PUTT <valid> <won>
-    MessageType("PUTT", "c2s", (_TILE, _DECK), "puts a tile", _PUTTING, brief="puts {tile}"),
+    MessageType("PUTT", "c2s", (_TILE, _DECK), "puts a tile", clause=_PUTTING, summary="puts {tile}"),
     MessageType(
         "+PUTT",
         "s2c",
@@ -620,9 +677,9 @@ ROWS = (
             _DEBUG,
         ),
         "the tile is put, or not",
-        _PUTTING,
-        ("PUTT",),
-        brief="put: {valid}, won: {won}",
+        clause=_PUTTING,
+        answers=("PUTT",),
+        summary="put: {valid}, won: {won}",
     ),
     # PWIN <nickname> · +PWIN
     MessageType(
@@ -630,33 +687,35 @@ ROWS = (
         "s2c",
         (Field("nickname", Name(), "player"),),
         "somebody has won",
-        _WIN,
+        clause=_WIN,
         broadcast=True,
-        brief="{nickname} wins",
+        summary="{nickname} wins",
     ),
-    MessageType("+PWIN", "c2s", (), "has heard who won", _WIN, ("PWIN",)),
+    MessageType("+PWIN", "c2s", (), "has heard who won", clause=_WIN, answers=("PWIN",)),
     # EMPT · +EMPT
-    MessageType("EMPT", "s2c", (), "the main stack is empty: a draw", _EMPTY, broadcast=True),
-    MessageType("+EMPT", "c2s", (), "has heard that it is a draw", _EMPTY, ("EMPT",)),
+    MessageType("EMPT", "s2c", (), "the main stack is empty: a draw", clause=_EMPTY, broadcast=True),
+    MessageType("+EMPT", "c2s", (), "has heard that it is a draw", clause=_EMPTY, answers=("EMPT",)),
     # CATC <messagetype> <msg> [<whisperrecipient>] · +CATC … [<whisperrecipient> <nicknameexists>]
-    MessageType("CATC", "c2s", (_TO_ALL, _MSG), "says", _CHAT, brief="says: {msg}"),
+    MessageType("CATC", "c2s", (_TO_ALL, _MSG), "says", clause=_CHAT, summary="says: {msg}"),
     MessageType(
         "CATC",
         "c2s",
         (_WHISPER, _MSG, _RECIPIENT),
         "whispers",
-        _CHAT,
-        brief="whispers to {whisperrecipient}: {msg}",
+        clause=_CHAT,
+        summary="whispers to {whisperrecipient}: {msg}",
     ),
-    MessageType("+CATC", "s2c", (_TO_ALL, _MSG), "has said", _CHAT, ("CATC",), brief="said: {msg}"),
+    MessageType(
+        "+CATC", "s2c", (_TO_ALL, _MSG), "has said", clause=_CHAT, answers=("CATC",), summary="said: {msg}"
+    ),
     MessageType(
         "+CATC",
         "s2c",
         (_WHISPER, _MSG, _RECIPIENT, Field("nicknameexists", Flag(), "whether there is such a player")),
         "has whispered",
-        _CHAT,
-        ("CATC",),
-        brief="whispered to {whisperrecipient}: {msg}",
+        clause=_CHAT,
+        answers=("CATC",),
+        summary="whispered to {whisperrecipient}: {msg}",
     ),
     # CATS <messagetype> <msg> <sender> · +CATS
     MessageType(
@@ -664,41 +723,43 @@ ROWS = (
         "s2c",
         (Field("messagetype", Word("b", "l", "w"), "to whom"), _MSG, _SENDER),
         "somebody says",
-        _CHAT_PASSED_ON,
+        clause=_CHAT_PASSED_ON,
         broadcast=True,
-        brief="{sender} says: {msg}",
+        summary="{sender} says: {msg}",
     ),
-    MessageType("+CATS", "c2s", (), "has heard what was said", _CHAT_PASSED_ON, ("CATS",)),
+    MessageType("+CATS", "c2s", (), "has heard what was said", clause=_CHAT_PASSED_ON, answers=("CATS",)),
     # PING · +PING, both ways
-    MessageType("PING", "c2s", (), "are you there?", _PING, heartbeat=True),
-    MessageType("+PING", "s2c", (), "is there", _PING, ("PING",), heartbeat=True),
-    MessageType("PING", "s2c", (), "are you there?", _PING, heartbeat=True),
-    MessageType("+PING", "c2s", (), "is there", _PING, ("PING",), heartbeat=True),
+    MessageType("PING", "c2s", (), "are you there?", clause=_PING, heartbeat=True),
+    MessageType("+PING", "s2c", (), "is there", clause=_PING, answers=("PING",), heartbeat=True),
+    MessageType("PING", "s2c", (), "are you there?", clause=_PING, heartbeat=True),
+    MessageType("+PING", "c2s", (), "is there", clause=_PING, answers=("PING",), heartbeat=True),
     # WINC · +WINC <deck>
-    MessageType("WINC", "c2s", (), "wants a deck that wins (a cheat)", _CHEAT),
-    MessageType("+WINC", "s2c", (_DECK,), "gets a deck that wins (a cheat)", _CHEAT, ("WINC",)),
+    MessageType("WINC", "c2s", (), "wants a deck that wins (a cheat)", clause=_CHEAT),
+    MessageType(
+        "+WINC", "s2c", (_DECK,), "gets a deck that wins (a cheat)", clause=_CHEAT, answers=("WINC",)
+    ),
 )
 
 _AT_ONES_TABLE = ("games.{game}.lobby", "games.{game}.seats", "games.{game}.exchange")
 # What a client knows of its game from the lobby in which it sits.
 
 EVENTS = (
-    EventKind("logged_in", ("name",), "{name} is logged in", own=("+LOGI",), introduces=True),
-    EventKind("renamed", ("name", "before"), "{before} is now called {name}", own=("+NAME",)),
+    EventKind("logged_in", ("name",), "{name} is logged in", reported_by=("+LOGI",), identifies=True),
+    EventKind("renamed", ("name", "before"), "{before} is now called {name}", reported_by=("+NAME",)),
     EventKind("joined_lobby", ("name", "lobby"), "{name} joins lobby {lobby}"),
-    EventKind("ready", ("name", "lobby"), "{name} is ready", own=("+REDY",)),
+    EventKind("ready", ("name", "lobby"), "{name} is ready", reported_by=("+REDY",)),
     EventKind(
         "dealt",
         ("seat", "name", "deck"),
         "{name} gets their tiles at seat {seat}: {deck}",
-        own=("STRT",),
+        reported_by=("STRT",),
         tells=_AT_ONES_TABLE,
     ),
     EventKind(
         "returned",
         ("seat", "name", "deck"),
         "{name} is back at seat {seat} with {deck}",
-        own=("STRT",),
+        reported_by=("STRT",),
         restores=True,
         tells=_AT_ONES_TABLE,
     ),
@@ -707,26 +768,28 @@ EVENTS = (
         "drew",
         ("seat", "name", "stack", "tile"),
         "{name} draws {tile} from {stack}",
-        own=("+DRAW",),
-        follows="after",
+        reported_by=("+DRAW",),
+        implied_by="after",
     ),
     EventKind(
         "put",
         ("seat", "name", "tile", "deck", "valid"),
         "{name} puts {tile}",
-        own=("+PUTT",),
-        follows="after",
+        reported_by=("+PUTT",),
+        implied_by="after",
     ),
     EventKind("status", ("exchange", "turn", "name"), "it is {name}'s turn; exchange stacks: {exchange}"),
-    EventKind("cheated", ("seat", "name", "deck"), "{name} takes a winning deck: {deck}", own=("+WINC",)),
+    EventKind(
+        "cheated", ("seat", "name", "deck"), "{name} takes a winning deck: {deck}", reported_by=("+WINC",)
+    ),
     EventKind("won", ("name",), "{name} wins"),
     EventKind("drawn_game", (), "the main stack is empty: nobody wins"),
-    EventKind("chat", ("scope", "from", "to", "text"), "{from} says: {text}", spoken=True),
+    EventKind("chat", ("scope", "from", "to", "text"), "{from} says: {text}", directed=True),
     EventKind("left", ("name", "lobby", "reason"), "{name} leaves: {reason}", ending="reason"),
 )
 
 # What names something in the data of the events, and in the state.
-DATA_HANDLES: Handles = {
+DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": NAME,
     "name": NAME,
     "before": NAME,
@@ -736,7 +799,7 @@ DATA_HANDLES: Handles = {
     "seat": SEAT,
     "turn": SEAT,
 }
-STATE_HANDLES: Handles = {
+STATE_IDENTIFIERS: IdentifierKinds = {
     "players": NAME,
     "ready": NAME,
     "name": NAME,
@@ -749,11 +812,11 @@ STATE_HANDLES: Handles = {
 GRAMMAR = Grammar(
     "okey",
     "Okey",
-    ROWS,
-    EVENTS,
+    rows=ROWS,
+    events=EVENTS,
     foreign=True,
-    data_handles=DATA_HANDLES,
-    state_handles=STATE_HANDLES,
+    data_identifiers=DATA_IDENTIFIERS,
+    state_identifiers=STATE_IDENTIFIERS,
     aliases={"before": "name"},
     rules=RULES,
     more_words=("Lobby",),

@@ -31,7 +31,7 @@ class Lobbies:
     def renamed(self, message: Message, talk: Conversation, request: Request | None) -> None:
         before, talk.name = talk.name, label(message.fields["actualname"])
         if before is not None:
-            self._hall.put(None, "players", before)
+            self._hall.set_state(None, "players", before)
         self._hall.put_player(talk)
         room = self._hall.lobbies.get(talk.lobby) if talk.lobby is not None else None
         if room is not None and before is not None:
@@ -119,7 +119,7 @@ class Lobbies:
         talk.lobby = talk.game = talk.seat = talk.turn = None
         room = hall.lobbies.get(number)
         if talk.left and name is not None and hall.named(name) in (talk, None):
-            hall.put(None, "players", name)
+            hall.set_state(None, "players", name)
         else:
             self._hall.put_player(talk)
         key = ("left", number, name)

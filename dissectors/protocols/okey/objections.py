@@ -17,7 +17,7 @@ from kiebitz.dissectors.protocols.okey.tiles import DECK, OF_EACH, counted, is_j
 
 _NEEDS_LOBBY = frozenset(("DRAW", "PUTT", "WINC", "REDY", "RNAM", "RSTA"))
 _NEEDS_GAME = frozenset(("DRAW", "PUTT", "WINC"))
-_SHOWN = 3
+_MAX_QUOTED = 3
 """So many tiles are named that are too many or too few."""
 
 
@@ -124,8 +124,8 @@ def _left(held: dict[str, int]) -> str:
 
 def _named(counts: dict[str, int]) -> str:
     names = sorted(counts, key=_order)
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join("a joker" if name == "0" else name for name in names[:_SHOWN]) + more
+    more = f" and {len(names) - _MAX_QUOTED} more" if len(names) > _MAX_QUOTED else ""
+    return ", ".join("a joker" if name == "0" else name for name in names[:_MAX_QUOTED]) + more
 
 
 def _order(tile: str) -> tuple[str, int]:

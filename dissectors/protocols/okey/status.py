@@ -20,7 +20,7 @@ from kiebitz.dissectors.protocols.okey.tiles import DECK, SEATS, Slots
 Move = Literal["nothing", "drew m", "drew e", "put"]
 """What leads from one status to the next. A draw from the main stack changes nothing that is told."""
 
-_MOST_ELSEWHERE = 16
+_MAX_ELSEWHERE = 16
 
 
 class Status:
@@ -55,7 +55,7 @@ class Status:
         if own is None or own not in games or self._may_be_of_others(talk, own, stacks, turn):
             talk.turn = None
             if not self._goes_on_elsewhere(stacks, turn):
-                self._elsewhere = [*self._elsewhere, (stacks, turn)][-_MOST_ELSEWHERE:]
+                self._elsewhere = [*self._elsewhere, (stacks, turn)][-_MAX_ELSEWHERE:]
             return
         talk.turn = turn
         self._tell(message, own, stacks, turn)
@@ -78,7 +78,7 @@ class Status:
             room = self._hall.lobby(None)
             talk.game = room.game or self._hall.begin(room, message.ts_ns, False)
         coming = talk.waiting("JLOB")
-        if talk.game is None and coming is not None and coming.sound:
+        if talk.game is None and coming is not None and coming.valid:
             entered = self._hall.lobbies.get(coming.fields["n"])
             return entered.game if entered is not None else None
         return talk.game

@@ -66,14 +66,14 @@ class OkeyTable(GameTable):
             "CATS": self._chat.heard,
         }
 
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         talk = self._hall.conversation(message.stream)
-        self._hall.remark_dialect(message, row)
+        self._hall.note_dialect(message, row)
         if message.direction == "s2c" and b'%"' in frame:
-            self._hall.remark(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
+            self._hall.note_once(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
         if message.direction == "c2s":
-            self._from_client(message, row, sound, talk, frame)
-        elif not sound:
+            self._from_client(message, row, valid, talk, frame)
+        elif not valid:
             self._hall.lose_sight(talk)
         elif message.name.startswith("+"):
             self._response(message, row, talk)
@@ -85,15 +85,15 @@ class OkeyTable(GameTable):
                 self._pushes[message.name](message, talk)
 
     def _from_client(
-        self, message: Message, row: MessageType, sound: bool, talk: Conversation, frame: bytes
+        self, message: Message, row: MessageType, valid: bool, talk: Conversation, frame: bytes
     ) -> None:
         if message.name.startswith("+"):
             self._acknowledged(message, row, talk)
             return
-        doubtful = sound and not self._moves.may_ask(message, row, talk, frame)
-        if sound or message.name in _REFUSED:
+        doubtful = valid and not self._moves.may_ask(message, row, talk, frame)
+        if valid or message.name in _REFUSED:
             fields = message.fields if message.name in _NEEDED else {}
-            talk.asks(Request(message.name, fields, sound, doubtful))
+            talk.asks(Request(message.name, fields, valid, doubtful))
 
     def _acknowledged(self, message: Message, row: MessageType, talk: Conversation) -> None:
         name = message.name[1:]

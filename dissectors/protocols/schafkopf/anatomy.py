@@ -29,13 +29,13 @@ class _Walk:
 
     def __init__(self, frame: bytes, decoded: Decoded, pieces: Pieces) -> None:
         assert decoded.row is not None
-        self._row, self._is_sound, self._pieces = decoded.row, decoded.sound, pieces
+        self._row, self._is_valid, self._pieces = decoded.row, decoded.valid, pieces
         self._ends = [*accumulate(len(line) + 1 for line in frame.split(b"\n"))]
         body = read_lines(frame)[0][1:]
-        self._is_ended = body[-1:] == [END] and not (self._row.name == "MODEL" and self._is_sound)
+        self._is_ended = body[-1:] == [END] and not (self._row.name == "MODEL" and self._is_valid)
         if self._is_ended:
             del body[-1]
-        wrong = None if self._is_sound else first_wrong(self._row, body)
+        wrong = None if self._is_valid else first_wrong(self._row, body)
         self._count = len(body)
         self._first_wrong = self._count if wrong is None else wrong.first
         """So many lines behind the flag are what the row has there, as far as it goes."""
@@ -49,7 +49,7 @@ class _Walk:
             if start < self._count and start <= self._first_wrong:
                 self._field(kind, start, (name,))
         body_end = self._ends[self._count]
-        if self._is_sound:
+        if self._is_valid:
             pieces.take_any(body_end, "ignored", _SURPLUS)
         else:
             is_all_read = self._first_wrong >= min(line_count(row), self._count)

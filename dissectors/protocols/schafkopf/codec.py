@@ -10,7 +10,8 @@ from typing import Any
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, Mismatch, to_json
+from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType, to_json
 from kiebitz.dissectors.grammar.patching import Place, changed_fields
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.anatomy import anatomy
@@ -28,6 +29,7 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     EMPTY_SPELLINGS,
     END,
     GRAMMAR,
+    kinds,
     line_count,
     notation,
     terminals,
@@ -172,7 +174,7 @@ class SchafkopfCodec(Codec):
         if not frame.endswith(b"\n"):
             # Who reads line by line takes the last line without its end, too.
             whole = self.decode(frame, direction)
-            if whole.sound:
+            if whole.valid:
                 return _without_line_end(frame, whole)
         lines, _ = read_lines(frame)
         complete = lines if frame.endswith(b"\n") else lines[:-1]
@@ -197,10 +199,10 @@ class SchafkopfCodec(Codec):
         end = "" if name == "MODEL" else f"{END}\n"
         return f"!{name}\n{text}{end}".encode()
 
-    def respelt(
+    def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """The Paket with other values in the lines of those before; see `Codec.respelt`. What is surplus
+        """The Paket with other values in the lines of those before; see `Codec.patch`. What is surplus
         stays."""
         lines = frame.split(b"\n")
         changed = changed_fields(before, fields)
@@ -230,3 +232,15 @@ class SchafkopfCodec(Codec):
 
     def notation(self, row: MessageType) -> str:
         return notation(row)
+
+    @property
+    def productions(self) -> tuple[str, ...]:
+        found: dict[str, str] = {}
+        for row in GRAMMAR.rows:
+            for kind in kinds(row):
+                for each in (kind, kind.part, *kind.terminals):
+                    symbol, equals, _ = each.title.partition(" = ")
+                    # A dialect may have one more for the same symbol; the first is the specification's.
+                    if equals and symbol.isalpha():
+                        found.setdefault(symbol, each.title)
+        return tuple(found.values())

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import (
     ROLES,
-    Conformance,
     Expectation,
+    Expectations,
     Fields,
     NotApplicable,
     RuleViolation,
     Situation,
     Spelling,
 )
+from kiebitz.dissectors.protocols.schafkopf.bot import SchafkopfBot
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK, SEATS, mode
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY, LOST, TWICE_ENCODED
+from kiebitz.dissectors.protocols.schafkopf.simulated_server import SchafkopfServer
 
 _STRING = "String = {Zeichen}; Zeichen = UTF_8"
 _ANY_TEXT = "{0}/empty {0}/too-long {0}/outside-ascii"
@@ -280,24 +283,29 @@ RULE_VIOLATIONS = (
 )
 
 CONFORMANCE = Conformance(
-    EXPECTATIONS,
-    SPELLINGS,
-    RULE_VIOLATIONS,
-    broken_by={
-        "out-of-order": "SPIELT/early GEKLOPFT/early BESTESSPIEL/early",
-        "out-of-turn": "MODEL/from-other",
-        "answered-twice": "ERSTE3/twice SPIELSTDU/twice KONTRA/twice",
-        "unasked": "ERSTE3/early SPIELSTDU/early KONTRA/early",
-        "not-in-hand/laid": "MODEL/rule/not-in-hand",
-        "hand-changed/dealt": "MODEL/rule/hand-changed",
-        "hand-changed/back": "MODEL/rule/card-twice/played",
-        "card-twice/held": "MODEL/rule/table-changed/seat",
-        "not-in-hand/shown": "MODEL/rule/table-changed/seat",
-        "wrong-player/refused": "SIEGER/rule/wrong-player",
-    },
-    unreachable={
-        "told-otherwise": "it shows only in comparison with another player's messages",
-        "suit-not-followed/earlier": "it shows only later, after the rule was broken",
-    },
-    awaited_messages="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
+    expectations=Expectations(
+        EXPECTATIONS,
+        SPELLINGS,
+        RULE_VIOLATIONS,
+        broken_by={
+            "out-of-order": "SPIELT/early GEKLOPFT/early BESTESSPIEL/early",
+            "out-of-turn": "MODEL/from-other",
+            "answered-twice": "ERSTE3/twice SPIELSTDU/twice KONTRA/twice",
+            "unasked": "ERSTE3/early SPIELSTDU/early KONTRA/early",
+            "not-in-hand/laid": "MODEL/rule/not-in-hand",
+            "hand-changed/dealt": "MODEL/rule/hand-changed",
+            "hand-changed/back": "MODEL/rule/card-twice/played",
+            "card-twice/held": "MODEL/rule/table-changed/seat",
+            "not-in-hand/shown": "MODEL/rule/table-changed/seat",
+            "wrong-player/refused": "SIEGER/rule/wrong-player",
+        },
+        unreachable={
+            "told-otherwise": "it shows only in comparison with another player's messages",
+            "suit-not-followed/earlier": "it shows only later, after the rule was broken",
+        },
+        awaited_messages="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
+    ),
+    bot=SchafkopfBot,
+    simulated_server=SchafkopfServer,
+    seats=4,
 )

@@ -23,7 +23,7 @@ from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, Conversat
 _REMEMBERED = 4
 """How many rounds a conversation may be behind the others."""
 
-_LONGEST_WORDS = 200
+_MAX_WORDS_LENGTH = 200
 
 _JOIN_NS = 30_000_000_000
 """All clients of a round hear of its beginning within this time."""
@@ -143,13 +143,13 @@ class Rounds(GameContext):
         if played.names is not None:
             name = label(played.names[seat])
             if conversation.name not in (None, name):
-                self.put(None, "players", str(conversation.name))
+                self.set_state(None, "players", str(conversation.name))
             conversation.name = name
-            self.put(True, "players", name, "here")
+            self.set_state(True, "players", name, "here")
 
     def leave_state(self, played: Round) -> None:
         """A round that is over is no longer part of the table's state, whoever may still hear of it."""
-        self.put(None, "games", played.key)
+        self.set_state(None, "games", played.key)
         played.left = True
 
     # The state.
@@ -157,7 +157,7 @@ class Rounds(GameContext):
     def put_in(self, played: Round, value: Any, *path: str) -> None:
         """Change a round's part of the state; what has left it stays out."""
         if not played.left:
-            self.put(value, "games", played.key, *path)
+            self.set_state(value, "games", played.key, *path)
 
     def _part(self, played: Round) -> State:
         """A round's part of the state."""
@@ -295,4 +295,4 @@ def cards_of(message: Message, field: str) -> list[str]:
 
 def _in_words(content: object) -> str:
     words = " ".join(map(str, content)) if isinstance(content, tuple) else str(content)
-    return shortened(words, _LONGEST_WORDS)
+    return shortened(words, _MAX_WORDS_LENGTH)

@@ -1,4 +1,4 @@
-"""Schafkopf as the inspector sees it."""
+"""Schafkopf: the dissector."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import ENDINGS, Direction, Event
+from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.protocols.schafkopf.framer import SchafkopfFramer
-from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, kinds
+from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.queries import QUERIES
 from kiebitz.dissectors.protocols.schafkopf.table import SchafkopfTable
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
-    from kiebitz.dissectors.conformance.expectations import Conformance
+    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.statistics import Statistic
 
@@ -29,42 +30,20 @@ _ANSWERS = {
 """By question and answer what a player does."""
 
 
-class Schafkopf(Dissector):
-    """The Bavarian card game, with the short pack."""
+class SchafkopfPresentation(Presentation):
+    """Sentences, scores and statistics of Schafkopf."""
 
-    grammar = GRAMMAR
-    queries = QUERIES
-    transport = "tcp"
-    default_ports = frozenset({35555})
-    introductions = frozenset({"NAME"})
-    codec = SchafkopfCodec()
-    framer_class = SchafkopfFramer
-    table_class = SchafkopfTable
-    seats = 4
     counts = "account"
+    queries = QUERIES
+
+    phrases = MappingProxyType(
+        {"card": card_words, "cards": cards_words, "mode": mode_words},
+    )
 
     def view(self, scene: Scene) -> View:
         from kiebitz.dissectors.protocols.schafkopf.view import view_of
 
         return view_of(scene)
-
-    @property
-    def reactions(self) -> Conformance:
-        from kiebitz.dissectors.protocols.schafkopf.conformance import CONFORMANCE
-
-        return CONFORMANCE
-
-    @property
-    def player(self) -> BotFactory:
-        from kiebitz.dissectors.protocols.schafkopf.bot import SchafkopfBot
-
-        return SchafkopfBot
-
-    @property
-    def host(self) -> SimulatedServerFactory:
-        from kiebitz.dissectors.protocols.schafkopf.simulated_server import SchafkopfServer
-
-        return SchafkopfServer
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -74,10 +53,6 @@ class Schafkopf(Dissector):
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("accounts", {}))
-
-    phrases = MappingProxyType(
-        {"card": card_words, "cards": cards_words, "mode": mode_words},
-    )
 
     def template(self, event: Event) -> str:
         data = event.data
@@ -94,26 +69,34 @@ class Schafkopf(Dissector):
                 return "{name} leaves"
         return super().template(event)
 
+
+def _conformance() -> Conformance:
+    from kiebitz.dissectors.protocols.schafkopf.conformance import CONFORMANCE
+
+    return CONFORMANCE
+
+
+class Schafkopf(Dissector):
+    """The Bavarian card game, with the short pack."""
+
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         framer = self.framer(direction)
         frames = [frame for frame in framer.feed(0, data) if frame.cut is None]
-        decoded = [self.decode(frame.data, direction) for frame in frames]
+        decoded = [self.codec.decode(frame.data, direction) for frame in frames]
         if (how_sure := likeness(decoded)) is not None:
             return how_sure
         lines = {line.rstrip(b"\r") for line in data[:1024].split(b"\n")[:-1]}
         return "similar" if any(f"!{name}".encode() in lines for name in GRAMMAR.names(direction)) else None
 
-    @property
-    def productions(self) -> tuple[str, ...]:
-        found: dict[str, str] = {}
-        for row in GRAMMAR.rows:
-            for kind in kinds(row):
-                for each in (kind, kind.part, *kind.terminals):
-                    symbol, equals, _ = each.title.partition(" = ")
-                    # A dialect may have one more for the same symbol; the first is the specification's.
-                    if equals and symbol.isalpha():
-                        found.setdefault(symbol, each.title)
-        return tuple(found.values())
 
-
-SCHAFKOPF = Schafkopf()
+SCHAFKOPF = Schafkopf(
+    grammar=GRAMMAR,
+    transport="tcp",
+    codec=SchafkopfCodec(),
+    framer=SchafkopfFramer,
+    table=SchafkopfTable,
+    default_ports={35555},
+    presentation=SchafkopfPresentation(GRAMMAR),
+    identity=Identity(GRAMMAR, login_messages=("NAME",)),
+    conformance=_conformance,
+)

@@ -35,7 +35,7 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
 from kiebitz.dissectors.protocols.schafkopf.paket import Wrong, first_wrong, place_of, sound_fields
 from kiebitz.dissectors.suggestions import suggesting
 
-_SHOWN = 40
+_MAX_QUOTED = 40
 
 _FLAGS = {direction: tuple(f"!{name}" for name in GRAMMAR.names(direction)) for direction in DIRECTIONS}
 
@@ -67,18 +67,17 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
     elif line in MODEL_FLAG.words:
         problem = f'"{line}" is the flag of a MODEL, but there is no !MODEL before it'
     elif near is not None:
-        problem = suggesting(f'"{line[:_SHOWN]}" is no flag', near)
+        problem = suggesting(f'"{line[:_MAX_QUOTED]}" is no flag', near)
     elif merged is not None:
-        problem = f'in "{line[-_SHOWN:]}" {merged} begins without a line of its own'
+        problem = f'in "{line[-_MAX_QUOTED:]}" {merged} begins without a line of its own'
     elif line.startswith("!"):
         # Real peers pass over what they do not know, and a later release may know more.
         severity = "note"
-        problem = (
-            f'"{line[:_SHOWN]}" is no flag that {sender_of(direction)} sends; it is ignored up to its {END}'
-        )
+        sender = sender_of(direction)
+        problem = f'"{line[:_MAX_QUOTED]}" is no flag that {sender} sends; it is ignored up to its {END}'
     else:
         code = "stray-lines"
-        problem = f'"{line[:_SHOWN]}" stands where a message begins, and is no flag'
+        problem = f'"{line[:_MAX_QUOTED]}" stands where a message begins, and is no flag'
     return unreadable(Flaw(severity, "malformed", code, problem, 0, length, expected, "Paket"))
 
 
@@ -158,10 +157,10 @@ def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
     slip = slip_of_end(row, body)
     if slip is not None:
         offset, length = place_of(frame, slip + 1)
-        problem = suggesting(f'{row.name}: "{body[slip][-_SHOWN:]}" does not end it', END)
+        problem = suggesting(f'{row.name}: "{body[slip][-_MAX_QUOTED:]}" does not end it', END)
     elif len(body) > count:
         offset, length = place_of(frame, count + 1)
-        problem = f'{row.name} has no end: here stands "{body[count][:_SHOWN]}"'
+        problem = f'{row.name} has no end: here stands "{body[count][:_MAX_QUOTED]}"'
     else:
         offset, length = len(frame), 0
         problem = f"{row.name} has no end: here the next message begins"
@@ -182,7 +181,7 @@ def slip_of_end(row: MessageType, body: Sequence[str]) -> int | None:
 
 
 def cut_short(frame: bytes, row: MessageType | None, expected: str, harmless: bool) -> Decoded:
-    """A Paket that is sound as far as it goes."""
+    """A Paket that is valid as far as it goes."""
     flaw = Flaw(
         "note" if harmless else "error",
         "malformed",

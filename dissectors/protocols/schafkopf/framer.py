@@ -26,7 +26,7 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
 _END = b"!END"
 _ENDE = b"!ENDE"
 _MODEL = b"!MODEL"
-_LONGEST_MARK = 16
+_MAX_MARK_LENGTH = 16
 """Longer than any flag and its line end: a line that is longer is none."""
 _LONG_LINE = b"\0"
 """Stands for such a line."""
@@ -88,7 +88,7 @@ class SchafkopfFramer(ByteFramer):
                 self._release(upto, frames)
                 searched = 0
         # A short line may yet become the flag of the next Paket, and this one ends before it.
-        if self._is_too_long(len(held)) and (self._cut or len(held) - self._line > _LONGEST_MARK):
+        if self._is_too_long(len(held)) and (self._cut or len(held) - self._line > _MAX_MARK_LENGTH):
             self._drop()
         return frames
 
@@ -108,7 +108,7 @@ class SchafkopfFramer(ByteFramer):
         """Take the line that ends at `end`; say where in `_held` the Paket is over, if it is now."""
         if not self._is_too_long(end):
             return self._judge(end)
-        if end - self._line > _LONGEST_MARK:
+        if end - self._line > _MAX_MARK_LENGTH:
             # No flag, so it belongs to this Paket.
             self._overflow()
         upto = self._judge(end)
@@ -119,7 +119,7 @@ class SchafkopfFramer(ByteFramer):
     def _judge(self, end: int) -> int:
         """What `_take` says, whatever the length."""
         start = self._line
-        if end - start <= _LONGEST_MARK:
+        if end - start <= _MAX_MARK_LENGTH:
             line = bytes(self._held[start : end - 1]).removesuffix(b"\r")
         else:
             line = _LONG_LINE
@@ -223,7 +223,7 @@ class SchafkopfFramer(ByteFramer):
         """Keep nothing but the beginning of the line that is being read."""
         self._overflow()
         # No flag is as long as that: any such line will do.
-        rest = bytes(self._held[self._line : self._line + _LONGEST_MARK + 1])
+        rest = bytes(self._held[self._line : self._line + _MAX_MARK_LENGTH + 1])
         self._dropped += len(self._held) - len(rest)
         self._held[:] = rest
         self._line = 0

@@ -10,32 +10,28 @@ its flag without the exclamation mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
-from kiebitz.dissectors.grammar.fields import unknown_word
-from kiebitz.dissectors.grammar.grammar import (
-    EventKind,
-    Field,
+from kiebitz.dissectors.grammar.field_type import (
     FieldType,
-    Grammar,
-    Handle,
-    Handles,
+    IdentifierKind,
+    IdentifierKinds,
     KeysOf,
-    MessageType,
     Mismatch,
     Rename,
-    Replace,
 )
+from kiebitz.dissectors.grammar.fields import unknown_word
+from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, MessageType
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 from kiebitz.dissectors.protocols.schafkopf.rules import RULES
 
-NAME = Handle("name", of_player=True)
-SEAT = Handle("seat", per_stream=True, nobody=(NOBODY,))
-ROUND = Handle("round")
+NAME = IdentifierKind("name", of_player=True)
+SEAT = IdentifierKind("seat", per_stream=True, null_values=(NOBODY,))
+ROUND = IdentifierKind("round")
 
 EMPTY = "§"
 """Where there is no card, no name, nothing to say."""
@@ -83,14 +79,14 @@ class Nonterminal(FieldType):
 
 
 class String(Nonterminal):
-    """A line of any text; a name, if it has a `handle`."""
+    """A line of any text; a name, if it has a `identifier`."""
 
     is_free_text = True
     _control = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
-    def __init__(self, handle: Handle | None = None) -> None:
+    def __init__(self, identifier: IdentifierKind | None = None) -> None:
         super().__init__("String", "String = {Zeichen}; Zeichen = UTF_8")
-        self.handle = handle
+        self.identifier = identifier
 
     def decode(self, text: str) -> str:
         return text
@@ -148,7 +144,7 @@ class Number(Word):
 class Seat(Number):
     """A seat; NOBODY too, where it `may_be_nobody`."""
 
-    handle = SEAT
+    identifier = SEAT
 
     def __init__(self, may_be_nobody: bool = False) -> None:
         super().__init__("Integer", *range(SEATS), *((NOBODY,) if may_be_nobody else ()))
@@ -193,6 +189,7 @@ class Each(Nonterminal):
         each = " ".join([part.symbol] * count)
         super().__init__(symbol or each, f"{symbol} = {each}" if symbol else part.title)
         self.part = part
+        self.parts = (part,)
         self.lines = count * part.lines
 
     @property
@@ -220,17 +217,8 @@ class Each(Nonterminal):
     def remark(self, text: str) -> str | None:
         return next(filter(None, map(self.part.remark, text.split("\n"))), None)
 
-    def renamed(self, value: Any, rename: Rename) -> list[Any]:
-        return [self.part.renamed(part, rename) for part in value]
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> list[Any]:
-        return [self.part.anonymized(part, replace, rename) for part in value]
-
-    def all_words(self) -> Iterator[str]:
-        yield from self.part.all_words()
-
-    def handles(self) -> Iterator[Handle]:
-        yield from self.part.handles()
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
+        return [change(self.part, part) for part in value]
 
     def wrong_values(self) -> Iterator[Wrong]:
         for wrong in self.part.wrong_values():
@@ -344,33 +332,45 @@ ROWS = (
             *_KARTEN,
         ),
         "the cards: just to look at, or with a question",
-        "Client-seitig: Model",
+        clause="Client-seitig: Model",
     ),
     # "!NAME" String
-    MessageType("NAME", "s2c", (Field("name", String(), f"{EMPTY}"),), "what is your name?", _CLIENT),
+    MessageType("NAME", "s2c", (Field("name", String(), f"{EMPTY}"),), "what is your name?", clause=_CLIENT),
     # "!MITSPIELER" String String String String
     MessageType(
         "MITSPIELER",
         "s2c",
         (Field("namen", Each(String(NAME), SEATS), "by seat"),),
         "who sits where in this round",
-        _CLIENT,
+        clause=_CLIENT,
         broadcast=True,
     ),
     # "!MODUS" Modus
-    MessageType("MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "this is played; Kontra?", _CLIENT),
+    MessageType("MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "this is played; Kontra?", clause=_CLIENT),
     # "!BESTESSPIEL" Modus
-    MessageType("BESTESSPIEL", "s2c", (Field("modus", _MODUS, "mode"),), "the best bid so far", _CLIENT),
+    MessageType(
+        "BESTESSPIEL", "s2c", (Field("modus", _MODUS, "mode"),), "the best bid so far", clause=_CLIENT
+    ),
     # "!KONTRA" Boolean Boolean Boolean Boolean
     MessageType(
-        "KONTRA", "s2c", (Field("kontra", _BOOLEANS, "by seat"),), "who said Kontra", _CLIENT, broadcast=True
+        "KONTRA",
+        "s2c",
+        (Field("kontra", _BOOLEANS, "by seat"),),
+        "who said Kontra",
+        clause=_CLIENT,
+        broadcast=True,
     ),
     # "!GEKLOPFT" Boolean Boolean Boolean Boolean
     MessageType(
-        "GEKLOPFT", "s2c", (Field("geklopft", _BOOLEANS, "by seat"),), "who knocked", _CLIENT, broadcast=True
+        "GEKLOPFT",
+        "s2c",
+        (Field("geklopft", _BOOLEANS, "by seat"),),
+        "who knocked",
+        clause=_CLIENT,
+        broadcast=True,
     ),
     # "!ID" Integer
-    MessageType("ID", "s2c", (Field("id", _SEAT, "seat", fresh=True),), "your seat", _CLIENT),
+    MessageType("ID", "s2c", (Field("id", _SEAT, "seat", generated=True),), "your seat", clause=_CLIENT),
     # "!SPIELT" Integer Integer
     MessageType(
         "SPIELT",
@@ -380,7 +380,7 @@ ROWS = (
             Field("mitspieler", Seat(may_be_nobody=True), "seat of the partner; 4: not known"),
         ),
         "who plays",
-        _CLIENT,
+        clause=_CLIENT,
         broadcast=True,
     ),
     # "!SIEGER" Sieger Sieger
@@ -392,51 +392,55 @@ ROWS = (
             Field("mitspieler", Sieger(), "the same; 4: nobody"),
         ),
         "who won or lost",
-        _CLIENT,
+        clause=_CLIENT,
         broadcast=True,
     ),
     # "!HOCHZEIT"
-    MessageType("HOCHZEIT", "s2c", (), "do you take the Hochzeit?", _CLIENT),
+    MessageType("HOCHZEIT", "s2c", (), "do you take the Hochzeit?", clause=_CLIENT),
     MessageType(
         "HOCHZEIT",
         "s2c",
         (_NOTHING,),
         "do you take the Hochzeit?",
-        _CLIENT,
+        clause=_CLIENT,
         deviation=f"HOCHZEIT has a line with {EMPTY}; the specification has none",
     ),
     # "!DRAN" Integer
-    MessageType("DRAN", "s2c", (Field("dran", _SEAT, "seat"),), "whose turn it is", _CLIENT, broadcast=True),
+    MessageType(
+        "DRAN", "s2c", (Field("dran", _SEAT, "seat"),), "whose turn it is", clause=_CLIENT, broadcast=True
+    ),
     # "!KONTO" Konto
-    MessageType("KONTO", "s2c", (Field("konto", _KONTO, "account"),), "your account", _CLIENT),
+    MessageType("KONTO", "s2c", (Field("konto", _KONTO, "account"),), "your account", clause=_CLIENT),
     MessageType(
         "KONTO",
         "s2c",
         (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
         "your account and the stock",
-        _CLIENT,
+        clause=_CLIENT,
         deviation="KONTO tells the stock, too; the specification has a message STOCK for that",
     ),
     # "!STOCK" Konto
-    MessageType("STOCK", "s2c", (Field("stock", _KONTO, "stock"),), "the stock", _CLIENT, broadcast=True),
+    MessageType(
+        "STOCK", "s2c", (Field("stock", _KONTO, "stock"),), "the stock", clause=_CLIENT, broadcast=True
+    ),
     # "!ENDE" Konto
-    MessageType("ENDE", "s2c", (Field("konto", _KONTO, "account"),), "the round is over", _CLIENT),
+    MessageType("ENDE", "s2c", (Field("konto", _KONTO, "account"),), "the round is over", clause=_CLIENT),
     MessageType(
         "ENDE",
         "s2c",
         (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
         "the round is over",
-        _CLIENT,
+        clause=_CLIENT,
         deviation="ENDE tells the stock, too; the specification has one field",
     ),
     # "!BEENDEN"
-    MessageType("BEENDEN", "s2c", (), "it is over", _CLIENT, broadcast=True),
+    MessageType("BEENDEN", "s2c", (), "it is over", clause=_CLIENT, broadcast=True),
     MessageType(
         "BEENDEN",
         "s2c",
         (_NOTHING,),
         "it is over",
-        _CLIENT,
+        clause=_CLIENT,
         broadcast=True,
         deviation=f"BEENDEN has a line with {EMPTY}; the specification has none",
     ),
@@ -446,22 +450,39 @@ ROWS = (
         "c2s",
         (Field("flag", Flag("SPIEL"), "SPIEL"), *_KARTEN),
         "plays a card: the cards as they are now",
-        "Server-seitig: Model",
+        clause="Server-seitig: Model",
         answers=("MODEL",),
     ),
     # "!NAME" String
     MessageType(
-        "NAME", "c2s", (Field("name", String(NAME), "name"),), "this is my name", _SERVER, answers=("NAME",)
+        "NAME",
+        "c2s",
+        (Field("name", String(NAME), "name"),),
+        "this is my name",
+        clause=_SERVER,
+        answers=("NAME",),
     ),
     # "!SPIELSTDU" Modus
-    MessageType("SPIELSTDU", "c2s", (Field("modus", _MODUS, "mode"),), "bids", _SERVER, answers=("MODEL",)),
+    MessageType(
+        "SPIELSTDU", "c2s", (Field("modus", _MODUS, "mode"),), "bids", clause=_SERVER, answers=("MODEL",)
+    ),
     # "!KONTRA" Boolean
     MessageType(
-        "KONTRA", "c2s", (Field("kontra", _BOOLEAN, "whether"),), "says Kontra?", _SERVER, answers=("MODUS",)
+        "KONTRA",
+        "c2s",
+        (Field("kontra", _BOOLEAN, "whether"),),
+        "says Kontra?",
+        clause=_SERVER,
+        answers=("MODUS",),
     ),
     # "!ERSTE3" Boolean
     MessageType(
-        "ERSTE3", "c2s", (Field("klopft", _BOOLEAN, "whether"),), "knocks?", _SERVER, answers=("MODEL",)
+        "ERSTE3",
+        "c2s",
+        (Field("klopft", _BOOLEAN, "whether"),),
+        "knocks?",
+        clause=_SERVER,
+        answers=("MODEL",),
     ),
     # "!HOCHZEIT" ("JA" Karte | "NEIN")
     MessageType(
@@ -469,7 +490,7 @@ ROWS = (
         "c2s",
         (Field("nimmt", Word('"NEIN"', "NEIN", title=_JA_NEIN), "no"),),
         "does not take the Hochzeit",
-        _SERVER,
+        clause=_SERVER,
         answers=("HOCHZEIT",),
     ),
     MessageType(
@@ -480,7 +501,7 @@ ROWS = (
             Field("karte", _KARTE, "for the proposer"),
         ),
         "takes the Hochzeit",
-        _SERVER,
+        clause=_SERVER,
         answers=("HOCHZEIT",),
     ),
     MessageType(
@@ -488,38 +509,40 @@ ROWS = (
         "c2s",
         (Field("nimmt", Word('"JA"', "JA", title=_JA_NEIN), "yes"),),
         "takes the Hochzeit; the card follows",
-        _SERVER,
+        clause=_SERVER,
         answers=("HOCHZEIT",),
         deviation="HOCHZEIT JA is sent without its card, which follows as a KARTE",
     ),
     # "!KARTE" Karte
-    MessageType("KARTE", "c2s", (Field("karte", _KARTE, "card"),), "gives a card for a Hochzeit", _SERVER),
+    MessageType(
+        "KARTE", "c2s", (Field("karte", _KARTE, "card"),), "gives a card for a Hochzeit", clause=_SERVER
+    ),
     # "!BEENDEN"
-    MessageType("BEENDEN", "c2s", (), "leaves", _SERVER),
+    MessageType("BEENDEN", "c2s", (), "leaves", clause=_SERVER),
     MessageType(
         "BEENDEN",
         "c2s",
         (_NOTHING,),
         "leaves",
-        _SERVER,
+        clause=_SERVER,
         deviation=f"a client's BEENDEN has a line with {EMPTY}; the specification has none",
     ),
 )
 
 EVENTS = (
-    EventKind("joined", ("name",), "{name} joins", own=("NAME",), introduces=True),
+    EventKind("joined", ("name",), "{name} joins", reported_by=("NAME",), identifies=True),
     EventKind("round_started", ("round", "names"), "round {round}: {names}"),
-    EventKind("dealt", ("seat", "name", "cards"), "{name} gets {cards}", secret=True, own=("MODEL",)),
+    EventKind("dealt", ("seat", "name", "cards"), "{name} gets {cards}", secret=True, reported_by=("MODEL",)),
     EventKind(
         "answered",
         ("seat", "name", "question", "answer"),
         "{name} answers {question} with {answer}",
         secret=True,
-        own=("ERSTE3", "KONTRA", "HOCHZEIT"),
+        reported_by=("ERSTE3", "KONTRA", "HOCHZEIT"),
     ),
     EventKind("knocked", ("seats", "names"), "knocked: {names}"),
-    EventKind("best_bid", ("mode",), "the best bid so far is {mode}", spoken=True),
-    EventKind("bid", ("seat", "name", "mode"), "{name} bids {mode}", secret=True, own=("SPIELSTDU",)),
+    EventKind("best_bid", ("mode",), "the best bid so far is {mode}", directed=True),
+    EventKind("bid", ("seat", "name", "mode"), "{name} bids {mode}", secret=True, reported_by=("SPIELSTDU",)),
     EventKind("hochzeit", ("seat", "name", "proposer", "taken"), "Hochzeit, offered to {name}"),
     EventKind("player", ("seat", "name"), "{name} is to play"),
     EventKind("declared", ("mode", "player", "partner"), "{player} plays {mode}"),
@@ -539,7 +562,7 @@ EVENTS = (
 )
 
 # What names something in the data of the events, and in the state. Seats go round with the rounds.
-DATA_HANDLES: Handles = {
+DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": NAME,
     "name": NAME,
     "names": NAME,
@@ -553,8 +576,8 @@ DATA_HANDLES: Handles = {
     "seats": SEAT,
     "round": ROUND,
 }
-STATE_HANDLES: Handles = {
-    **DATA_HANDLES,
+STATE_IDENTIFIERS: IdentifierKinds = {
+    **DATA_IDENTIFIERS,
     "players": KeysOf(NAME),
     "private": KeysOf(NAME),
     "points": KeysOf(NAME),
@@ -567,14 +590,14 @@ STATE_HANDLES: Handles = {
 GRAMMAR = Grammar(
     "schafkopf",
     "Schafkopf",
-    ROWS,
-    EVENTS,
+    rows=ROWS,
+    events=EVENTS,
     foreign=True,
-    data_handles=DATA_HANDLES,
-    state_handles=STATE_HANDLES,
+    data_identifiers=DATA_IDENTIFIERS,
+    state_identifiers=STATE_IDENTIFIERS,
     rules=RULES,
     # A client answers for itself, the server tells what all have answered.
-    mixed=("kontra",),
+    variable_shape=("kontra",),
     more_words=(END, TWICE_ENCODED),
 )
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.grammar.charset import read_text, windows_note
-from kiebitz.dissectors.grammar.grammar import FieldType, Flaw, MessageType, Mismatch
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.grammar import Flaw, MessageType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     EMPTY,

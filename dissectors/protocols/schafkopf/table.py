@@ -66,11 +66,11 @@ class SchafkopfTable(GameTable):
             "BEENDEN": self._beenden,
         }
 
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
+    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         conversation = self._rounds.conversation(message.stream)
         if row.deviation is not None:
-            self._rounds.remark_dialect(message, row)
-        if not sound:
+            self._rounds.note_dialect(message, row)
+        if not valid:
             self._fumbled(conversation, message.direction)
             return
         if conversation.round is not None:
@@ -110,7 +110,7 @@ class SchafkopfTable(GameTable):
         self._not_here(conversation)
         name: str = message.fields["name"]
         conversation.name = label(name)
-        self._rounds.put(True, "players", conversation.name, "here")
+        self._rounds.set_state(True, "players", conversation.name, "here")
         self._rounds.emit_of(message, "joined", conversation.name, {"name": name}, None)
 
     def _not_here(self, conversation: Conversation) -> None:
@@ -118,7 +118,7 @@ class SchafkopfTable(GameTable):
         name, conversation.name = conversation.name, None
         if name is not None and all(other.name != name for other in self._rounds.conversations.values()):
             is_kept = len(self._rounds.state.get("players", {})) <= _MAX_NAMES
-            self._rounds.put(None, "players", name, *(("here",) if is_kept else ()))
+            self._rounds.set_state(None, "players", name, *(("here",) if is_kept else ()))
 
     def _id(self, message: Message, conversation: Conversation) -> None:
         conversation.id = message.fields["id"]
@@ -258,15 +258,15 @@ class SchafkopfTable(GameTable):
         account: int = message.fields["konto"]
         conversation.account = account
         if "stock" in message.fields:
-            self._rounds.put(message.fields["stock"], "stock")
+            self._rounds.set_state(message.fields["stock"], "stock")
         name = conversation.name
         accounts = self._rounds.state.get("accounts", {})
         if name is not None and (name in accounts or len(accounts) < _MAX_NAMES):
-            self._rounds.put(account, "accounts", name)
+            self._rounds.set_state(account, "accounts", name)
         return name
 
     def _stock(self, message: Message, conversation: Conversation) -> None:
-        self._rounds.put(message.fields["stock"], "stock")
+        self._rounds.set_state(message.fields["stock"], "stock")
 
     def _sieger(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)

@@ -75,7 +75,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class ControlClient:
-    """Follows what a relay holds, as long as `run` does.
+    """ImpliedBy what a relay holds, as long as `run` does.
 
     `place` returns the recorded session, None if there is none; it is asked again and again. `held` are the
     held messages, None where nothing can be held; `changes` counts how often they have changed.

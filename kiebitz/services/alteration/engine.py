@@ -54,7 +54,7 @@ _LOOK_EVERY = 256
 
 
 class Engine:
-    """Follows `rules`; see `kiebitz.proxy.alterer.Altering`, which it is.
+    """ImpliedBy `rules`; see `kiebitz.proxy.alterer.Altering`, which it is.
 
     `decode_as` says which protocols are known beforehand. `on_notice` is told of what cannot be done. Times
     in rules are from `started_ns` on. `hooks` are those that scripts ask, by their paths. With `drops_held`
@@ -234,8 +234,8 @@ class Engine:
         """Note what a client calls itself, and what messages look like."""
         dissector = passage.server.dissector
         assert dissector is not None
-        if way.direction == "c2s" and message.name in dissector.introductions:
-            name = dissector.introduced(message.name, "c2s", message.fields)
+        if way.direction == "c2s" and message.name in dissector.identity.login_messages:
+            name = dissector.identity.introduced(message.name, "c2s", message.fields)
             if name is not None:
                 self._names[passage.stream.id] = name
         if self._keeps_latest and len(data) <= _LATEST_BYTES:

@@ -85,7 +85,9 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
         if self.asked is None:
             return f"stream {self.number}"
         dissector = dissector_of(self.asked.protocol)
-        decoded = dissector.decode(self.asked.frame, self.asked.direction) if dissector is not None else None
+        decoded = (
+            dissector.codec.decode(self.asked.frame, self.asked.direction) if dissector is not None else None
+        )
         name = decoded.row.name if decoded is not None and decoded.row is not None else UNREADABLE
         return f"{shortened(name, _SHOWN)} on stream {self.number}"
 

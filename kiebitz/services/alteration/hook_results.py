@@ -8,15 +8,16 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.dissector import UNWRITABLE, Dissector
+from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
 from kiebitz.dissectors.editing.field_assignment import Target
 from kiebitz.dissectors.editing.message_encoding import made, rewritten, target_of
 from kiebitz.dissectors.escaping import json_text
 from kiebitz.dissectors.filters.fields import written
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, shortened, to_json
 from kiebitz.dissectors.model import DIRECTIONS
-from kiebitz.hooks import LONGEST_DELAY_S, Message, Stream
+from kiebitz.hooks import MAX_DELAY_S, Message, Stream
 from kiebitz.services.alteration.hook_protocol import MOST_BYTES, MOST_MESSAGES, Ask, Outcome
 
 _SHOWN = 60
@@ -54,7 +55,7 @@ def _check(message: Message) -> None:
         "direction": message.direction in DIRECTIONS,
         "stream": isinstance(message.stream, Stream),
         "data": isinstance(message.data, bytes),
-        "delay": isinstance(message.delay, int | float) and 0 <= message.delay <= LONGEST_DELAY_S,
+        "delay": isinstance(message.delay, int | float) and 0 <= message.delay <= MAX_DELAY_S,
     }
     for name, is_sound in sound.items():
         if not is_sound:
@@ -104,7 +105,7 @@ def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is
     try:
         if message.is_new:
             return _new(dissector, message, is_forced)
-        decoded = decoded or dissector.decode(message.data, message.direction)
+        decoded = decoded or dissector.codec.decode(message.data, message.direction)
         if decoded.row is None:
             if message.fields:
                 raise AssignmentError("this message could not be read: it can be dropped, but not edited")
@@ -129,7 +130,7 @@ def _new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
             target = target_of(dissector, message.name, message.direction, {})
             for values in target.readings(wanted):
                 with suppress(*UNWRITABLE):
-                    return dissector.encode(message.name, message.direction, values)
+                    return dissector.codec.encode(message.name, message.direction, values)
         raise
 
 
@@ -153,7 +154,7 @@ def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced:
         if is_forced:
             for values in target.readings(wanted):
                 with suppress(*UNWRITABLE):
-                    return dissector.codec.respelt(message.data, decoded.row, decoded.fields, values)
+                    return dissector.codec.patch(message.data, decoded.row, decoded.fields, values)
         raise
 
 

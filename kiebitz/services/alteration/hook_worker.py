@@ -250,7 +250,7 @@ class _Hook:
         dissector = dissector_of(asked.protocol)
         if dissector is None:
             return Answer(asked.ticket, None)
-        decoded = dissector.decode(asked.frame, asked.direction)
+        decoded = dissector.codec.decode(asked.frame, asked.direction)
         name = decoded.row.name if decoded.row is not None else UNREADABLE
         stream = self._stream(asked, dissector, name, decoded.fields)
         if self._message is None:
@@ -280,7 +280,7 @@ class _Hook:
     def _stream(self, asked: Ask, dissector: Dissector, name: str, fields: dict[str, Any]) -> HookStream:
         """The stream of a message as the hook sees it, with what the client calls itself by now."""
         stream = self._seen[asked.number]
-        player = dissector.introduced(name, asked.direction, fields)
+        player = dissector.identity.introduced(name, asked.direction, fields)
         if player is not None and player != stream.player:
             stream = self._seen[asked.number] = msgspec.structs.replace(stream, player=player)
         return stream

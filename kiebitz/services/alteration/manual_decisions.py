@@ -65,7 +65,7 @@ class ManualDecisions:
         stream, copy = ticket.passage.stream, ticket.copy
         message, dissector = copy.message, ticket.passage.server.dissector
         name = message.name if message is not None else UNREADABLE
-        patience = dissector.patience.get(name) if dissector is not None else None
+        patience = dissector.conformance.timeouts.get(name) if dissector is not None else None
         return HeldMessage(
             ticket.number,
             stream.id,

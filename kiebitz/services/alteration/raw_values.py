@@ -30,7 +30,7 @@ def forced(
 
     A lone surrogate of an assignment's text stands for the byte that somebody typed.
     """
-    pieces = dissector.anatomy(frame, direction)
+    pieces = dissector.codec.anatomy(frame, direction)
     places: dict[tuple[int, int], bytes] = {}
     for assignment in assignments:
         # The innermost piece of a field comes last.

@@ -160,7 +160,7 @@ def add_findings(game: GameObservation, timeline: Timeline, setup: ProbeSetup) -
         numbers = kind.setdefault(name or OF_NO_MESSAGE, {}).setdefault(flaw.text, [])
         if flaw.message_id is not None:
             numbers.append(flaw.message_id)
-    takes_part = target_role == "server" or not sent_messages <= setup.dissector.introductions
+    takes_part = target_role == "server" or not sent_messages <= setup.dissector.identity.login_messages
     return msgspec.structs.replace(
         game, sent_messages=sent_messages, violations=violations, lapses=lapses, takes_part=takes_part
     )

@@ -13,7 +13,7 @@ from contextlib import suppress
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, NotApplicable
-from kiebitz.dissectors.grammar.grammar import Handle
+from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send, Sender
 from kiebitz.dissectors.probing.case import Case, to_case_name
@@ -217,7 +217,9 @@ class CaseRun(TargetSession):
     def _wait_s(self) -> float:
         """Return the timeout for an answer in seconds; if nothing is sent, the specification may name one."""
         name = self._case.message
-        patience = self._setup.dissector.patience.get(name or "", 0.0) if not self._senders else 0.0
+        patience = (
+            self._setup.dissector.conformance.timeouts.get(name or "", 0.0) if not self._senders else 0.0
+        )
         return max(self._setup.wait_s, 2 * patience)
 
     def _is_clear(self, point: InjectionPoint) -> bool:
@@ -276,11 +278,11 @@ class CaseRun(TargetSession):
         ]
 
     @property
-    def _mutated_kinds(self) -> set[Handle]:
+    def _mutated_kinds(self) -> set[IdentifierKind]:
         """The kinds of identifiers in the field that the case mutates."""
         fields = () if self._case.of is None else self._case.of.fields
         mutated_kinds = (field for field in fields if field.name == self._case.field)
-        return {handle for field in mutated_kinds for handle in field.type.handles()}
+        return {handle for field in mutated_kinds for handle in field.type.identifiers()}
 
     def _renames_player(self) -> bool:
         """Return True if the case changes a player's name."""
@@ -302,7 +304,7 @@ class CaseRun(TargetSession):
             message.name
             for message in self._setup.dissector.grammar.rows
             if message.direction == OPPOSITE[INPUT_DIRECTION[self._case.role]]
-            and any(mutated_kinds & {*field.type.handles()} for field in message.fields)
+            and any(mutated_kinds & {*field.type.identifiers()} for field in message.fields)
         }
 
     def _is_refused(self) -> bool:
@@ -393,7 +395,7 @@ class CaseRun(TargetSession):
         others_messages = (
             message for message in self._observer.received(*uninvolved) if message.message not in beats
         )
-        is_waited_for = to_case_name(row.name) in about.reactions.awaited_messages.split()
+        is_waited_for = to_case_name(row.name) in about.conformance.expectations.awaited_messages.split()
         return is_waited_for and next(others_messages, None) is None
 
     async def _accepts_newcomer(self, point: InjectionPoint) -> bool | None:

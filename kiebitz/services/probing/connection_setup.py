@@ -193,7 +193,7 @@ class TargetSession:
         is_answered = await self._await_message(connection, baseline.greeting_messages)
         baseline.greets = bool(self._names_received(connection))
         # A message that does not answer it may be a coincidence.
-        decoded = [self._setup.dissector.decode(data, "c2s") for data in opening_messages[:1]]
+        decoded = [self._setup.dissector.codec.decode(data, "c2s") for data in opening_messages[:1]]
         rows = [each.row for each in decoded if each.row is not None]
         baseline.answers_newcomers = is_answered and any(map(baseline.is_answered, rows))
 

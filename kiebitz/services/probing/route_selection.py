@@ -52,25 +52,29 @@ def baseline_route(setup: ProbeSetup, seed: int) -> Route:
 def _may_be_played(setup: ProbeSetup, goal: RouteGoal) -> bool:
     about = setup.dissector
     if setup.target_role == "server":
-        return about.player is not None
+        return about.conformance.bot is not None
     # A server sends the first message only if the protocol has it so.
-    return about.player is not None and about.host is not None and not goal.early
+    return (
+        about.conformance.bot is not None
+        and about.conformance.simulated_server is not None
+        and not goal.early
+    )
 
 
 def _played(setup: ProbeSetup, goal: RouteGoal, seed: int, games: int) -> Route:
     about, address, baseline = setup.dissector, setup.address, setup.baseline
     if setup.target_role == "server":
-        players = [_player(setup, name, seed, games) for name in _NAMES[: about.seats]]
+        players = [_player(setup, name, seed, games) for name in _NAMES[: about.conformance.seats]]
         stranger = _player(setup, _NEWCOMER, seed, 0)
         return ClientRoute(about, players, stranger, address, goal, baseline, time.monotonic)
-    assert about.host is not None
-    others = [_player(setup, name, seed, 0) for name in _NAMES[1 : about.seats]]
-    company = SimulatedTable(about.host(about.seats, seed, games), others)
+    assert about.conformance.simulated_server is not None
+    others = [_player(setup, name, seed, 0) for name in _NAMES[1 : about.conformance.seats]]
+    company = SimulatedTable(about.conformance.simulated_server(about.conformance.seats, seed, games), others)
     return ServerRoute(about, company, address, goal, baseline, time.monotonic)
 
 
 def _player(setup: ProbeSetup, name: str, seed: int, games: int) -> Bot:
-    make = setup.dissector.player
+    make = setup.dissector.conformance.bot
     assert make is not None
     return make(name, seed + len(name) + ord(name[0]), games)
 

@@ -141,9 +141,9 @@ each_row = pytest.mark.parametrize(
 @settings(max_examples=times(60), deadline=None)
 def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data: st.DataObject) -> None:
     fields = data.draw(fields_of(row))
-    message = CATAN.encode(row.name, row.direction, fields)
-    decoded = CATAN.decode(message, row.direction)
-    assert decoded.sound
+    message = CATAN.codec.encode(row.name, row.direction, fields)
+    decoded = CATAN.codec.decode(message, row.direction)
+    assert decoded.valid
     assert (name_of(decoded), decoded.fields) == (row.name, fields)
     assert json.loads(decoded.fields_json) == fields
     assert [told[:2] for told in messages(inspect(CATAN, row.direction, message))] == [(row.name, fields)]
@@ -216,13 +216,13 @@ def test_every_dialect_decodes_to_the_same(
     dialects: set[Any],
 ) -> None:
     fields = data.draw(fields_of(row))
-    value = json.loads(CATAN.encode(row.name, row.direction, fields))
+    value = json.loads(CATAN.codec.encode(row.name, row.direction, fields))
     for dialect in dialects:
         value = dialect(value)
     before, after, how = layout
     message = f"{before}{json.dumps(value, ensure_ascii=escapes, **how)}{after}".encode()
-    decoded = CATAN.decode(message, row.direction)
-    assert decoded.sound
+    decoded = CATAN.codec.decode(message, row.direction)
+    assert decoded.valid
     assert (name_of(decoded), decoded.fields) == (row.name, fields)
     assert {flaw.severity for flaw in decoded.flaws} <= {"note"}
 
@@ -281,11 +281,11 @@ ODD = st.one_of(
 @given(ODD, st.sampled_from(DIRECTIONS))
 @settings(max_examples=times(1500), deadline=None)
 def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, direction: Direction) -> None:
-    for decoded in (CATAN.decode(data, direction), CATAN.truncated(data, direction)):
+    for decoded in (CATAN.codec.decode(data, direction), CATAN.codec.truncated(data, direction)):
         codes = [flaw.code for flaw in decoded.flaws if not flaw.habit]
         # A name that occurs twice is reported beside whatever else is wrong, and once.
         assert codes.count("duplicate-key") <= 1
-        assert len(codes) - codes.count("duplicate-key") == (0 if decoded.sound else 1)
+        assert len(codes) - codes.count("duplicate-key") == (0 if decoded.valid else 1)
         for flaw in decoded.flaws:
             offset, length = flaw.place(data)
             assert 0 <= offset <= offset + length <= len(data)
@@ -303,7 +303,7 @@ def test_nothing_breaks_the_decoder_and_every_flaw_lies_inside(data: bytes, dire
     ],
 )
 def test_of_attributes_with_the_same_name_the_last_counts(text: str, fields: dict[str, Any]) -> None:
-    decoded = CATAN.decode(f"{text}\n".encode(), "c2s")
+    decoded = CATAN.codec.decode(f"{text}\n".encode(), "c2s")
     assert (name_of(decoded), decoded.fields) == ("Spieler", fields)
 
 

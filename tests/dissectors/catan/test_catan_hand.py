@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors.game.observation_merge import Fact
+from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Message, Stream
 from kiebitz.dissectors.protocols.catan.game import COSTS
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
@@ -153,20 +153,20 @@ def test_what_the_server_says_is_compared_and_taken_over(told: Counts, agrees: b
 STREAM = Stream(1, "tcp", "127.0.0.1:1", "127.0.0.1:2", 0)
 
 
-def fact(direction: Any = "s2c") -> Fact:
+def observation(direction: Any = "s2c") -> Observation:
     message = Message(1, STREAM, direction, 0, "Ertrag", {}, "{}", 0, 0)
     (row, *_) = GRAMMAR.rows_named("s2c", "Ertrag")
     assert isinstance(row, Nachricht)
-    return Fact(row, message, b"", 0, [message])
+    return Observation(row, message, b"", 0, [message])
 
 
 def claim(counts: Counts | None, why: str = "road", **how: Any) -> Claim:
     how = {"player": 1, "sign": -1, **how}
-    return Claim(fact(), how.pop("player"), how.pop("sign"), counts, why, **how)
+    return Claim(observation(), how.pop("player"), how.pop("sign"), counts, why, **how)
 
 
 def entry(counts: Counts, player: int = 1, sign: int = -1) -> Entry:
-    return Entry(fact(), player, sign, counts)
+    return Entry(observation(), player, sign, counts)
 
 
 ROAD, CITY = COSTS["Straße"], COSTS["Stadt"]
@@ -197,7 +197,7 @@ def test_costs_find_what_they_are_for_whatever_is_told_first(
     due: Claim, paid: Entry, fits: bool, is_claim_first: bool
 ) -> None:
     ledger = Ledger()
-    due = Claim(due.fact, due.player, due.sign, due.counts, due.why, due.firm, due.partly, due.kind)
+    due = Claim(due.observation, due.player, due.sign, due.counts, due.why, due.firm, due.partly, due.kind)
     paid = entry(paid.counts, paid.player, paid.sign)
     if is_claim_first:
         assert ledger.claim(due) == []
@@ -273,7 +273,7 @@ def test_free_roads_are_waived_up_to_so_many() -> None:
 
 def test_a_request_that_is_refused_is_forgotten() -> None:
     ledger = Ledger()
-    asked = fact("c2s")
+    asked = observation("c2s")
     ledger.claim(Claim(asked, 1, -1, {"Holz": 4}, "sea trade"))
     ledger.claim(claim(ROAD))
     ledger.refuse(asked.message)

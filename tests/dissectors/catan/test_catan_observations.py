@@ -26,9 +26,9 @@ def test_the_same_words_of_two_messages_are_two_versions() -> None:
 
 def test_so_many_are_remembered_and_none_that_is_long() -> None:
     versions = Versions()
-    for number in range(3 * hearing._MOST_VERSIONS):
+    for number in range(3 * hearing._MAX_VERSIONS):
         versions.of(told("Ertrag", {"Spieler": number, "Rohstoffe": 1}))
-        assert len(versions._lately) <= hearing._MOST_VERSIONS
+        assert len(versions._lately) <= hearing._MAX_VERSIONS
     chat = told("Chatnachricht", {"Absender": 1, "Nachricht": "x" * 600})
     before = len(versions._lately)
     assert versions.of(chat) == versions.of(chat)

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from one_direction import inspect
 from strength import times
 
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.grammar.grammar import Field, FieldType
+from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
@@ -52,15 +53,15 @@ def bytewise(data: bytes) -> list[bytes]:
 @pytest.mark.parametrize("case", SOUND, ids=shortly)
 def test_what_conforming_peers_send_encodes_to_what_says_the_same(case: Case) -> None:
     assert case.name is not None
-    encoded = CGML.encode(case.name, case.direction, case.fields)
-    assert CGML.decode(encoded, case.direction).fields == case.fields
+    encoded = CGML.codec.encode(case.name, case.direction, case.fields)
+    assert CGML.codec.decode(encoded, case.direction).fields == case.fields
     # As the specification writes it: only these are written in more or fewer lines here.
     assert encoded.split() == case.data.split() or b"player" in case.data
 
 
 @pytest.mark.parametrize("case", LOOSE, ids=shortly)
 def test_what_is_unusual_is_a_note_and_told_once_in_a_direction(case: Case) -> None:
-    flaws = CGML.decode(case.data, case.direction).flaws
+    flaws = CGML.codec.decode(case.data, case.direction).flaws
     assert {flaw.severity for flaw in flaws} <= {"note"}
     twice = inspect(CGML, case.direction, case.data, case.data)
     assert [flaw.code for flaw in twice.diagnostics] == [code for code, _, _ in case.flaws]
@@ -122,7 +123,7 @@ def fields_of(shape: Shape, *more: Field) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def row_id(row: ElementType) -> str:
-    return f"{row.direction}-{CGML.notation(row)}"
+    return f"{row.direction}-{CGML.codec.notation(row)}"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=row_id)
@@ -130,8 +131,8 @@ def row_id(row: ElementType) -> str:
 @settings(max_examples=times(40))
 def test_decode_after_encode_is_the_identity_for_every_row(row: ElementType, data: st.DataObject) -> None:
     fields = data.draw(fields_of(row.shape, row.fields[-1]))
-    encoded = CGML.encode(row.name, row.direction, fields)
-    decoded = CGML.decode(encoded, row.direction)
+    encoded = CGML.codec.encode(row.name, row.direction, fields)
+    decoded = CGML.codec.decode(encoded, row.direction)
     assert decoded.row is row
     assert decoded.fields == fields
     assert decoded.flaws == ()
@@ -251,7 +252,7 @@ def test_an_endless_message_takes_bounded_memory(begin: bytes) -> None:
 
 def test_a_document_type_is_not_followed() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "haha"><!ENTITY b "&a;&a;">]>~<disconnect>&b;</disconnect>'
-    decoded = CGML.decode(message(bomb), "s2c")
+    decoded = CGML.codec.decode(message(bomb), "s2c")
     assert [flaw.code for flaw in decoded.flaws] == ["document-type"]
     assert decoded.fields == {}
 
@@ -270,5 +271,5 @@ def test_a_document_type_is_not_followed() -> None:
     ],
 )
 def test_what_a_sender_breaks_off(data: bytes, flaw: tuple[str, str, int, int]) -> None:
-    decoded = CGML.truncated(data, "c2s" if b"cards" in data else "s2c")
+    decoded = CGML.codec.truncated(data, "c2s" if b"cards" in data else "s2c")
     assert [(one.code, one.severity, *one.place(data)) for one in decoded.flaws] == [flaw]

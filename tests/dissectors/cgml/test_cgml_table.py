@@ -101,7 +101,7 @@ def test_only_his_own_cards_are_shown_as_a_player() -> None:
     dealt = [event for event in table.events if event.kind == "dealt"]
     for event in dealt:
         for who in PLAYERS:
-            seen = CGML.seen_by(event, str(who))
+            seen = CGML.identity.seen_by(event, str(who))
             assert seen is not None
             assert (seen.data["cards"] == [None] * 10) == (event.data["player"] != who)
 

@@ -10,7 +10,7 @@ from table_driver import MS, Play
 from kiebitz.dissectors.game.state import seen_by
 from kiebitz.dissectors.model import Chunk, Stream
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.protocols.maexchen.registration import MOST_ABSENT
+from kiebitz.dissectors.protocols.maexchen.registration import MAX_ABSENT
 
 ALL = "alice bob carl"
 
@@ -75,8 +75,8 @@ def test_the_state_hides_a_roll_from_the_others() -> None:
     (hidden,) = seen_by(play.state, "bob")["games"].values()
     assert hidden["private"] == {}
     rolled = next(event for event in play.events if event.kind == "rolled")
-    assert MAEXCHEN.seen_by(rolled, "alice") is rolled
-    assert MAEXCHEN.seen_by(rolled, "bob") is None
+    assert MAEXCHEN.identity.seen_by(rolled, "alice") is rolled
+    assert MAEXCHEN.identity.seen_by(rolled, "bob") is None
 
 
 VERDICTS = [
@@ -486,7 +486,7 @@ def test_names_with_commas_are_put_together_again() -> None:
 
 def test_players_who_come_and_go_are_forgotten_at_some_time() -> None:
     play = Play()
-    names = [f"player{number}" for number in range(MOST_ABSENT + 20)]
+    names = [f"player{number}" for number in range(MAX_ABSENT + 20)]
     for name in names:
         play.register(name)
         play.close(name)
@@ -496,7 +496,7 @@ def test_players_who_come_and_go_are_forgotten_at_some_time() -> None:
 
 def test_names_that_only_the_server_tells_are_forgotten_at_some_time() -> None:
     play = a_round()
-    told = [f"player{number}" for number in range(MOST_ABSENT + 20)]
+    told = [f"player{number}" for number in range(MAX_ABSENT + 20)]
     for name in told:
         play.server("alice", f"SCORE;alice:1,{name}:0")
     play.register("last")
@@ -517,7 +517,7 @@ def test_a_player_whose_conversation_was_over_is_known_when_he_comes_back() -> N
 
 def test_one_conversation_that_registers_name_after_name() -> None:
     play = Play()
-    for number in range(MOST_ABSENT + 200):
+    for number in range(MAX_ABSENT + 200):
         play.client("somebody", f"REGISTER;player{number}")
         play.server("somebody", "REGISTERED")
-    assert MOST_ABSENT < len(play.state["players"]) < MOST_ABSENT + 100
+    assert MAX_ABSENT < len(play.state["players"]) < MAX_ABSENT + 100

@@ -183,8 +183,8 @@ def test_decode_after_encode_is_the_identity_for_every_row(
         if not field.optional or data.draw(st.booleans())
     }
     frame = OKEY.codec.encode(row.name, row.direction, fields, pad)
-    decoded = OKEY.decode(frame, row.direction)
-    assert (name_of(decoded), decoded.fields, decoded.sound) == (row.name, fields, True)
+    decoded = OKEY.codec.decode(frame, row.direction)
+    assert (name_of(decoded), decoded.fields, decoded.valid) == (row.name, fields, True)
 
 
 # Any bytes.
@@ -256,7 +256,7 @@ def test_a_line_that_ends_with_cr_is_taken_when_the_server_answers() -> None:
     assert [frame.data for frame in framer.settle()] == [b"LOGI x\r"]
     # The other half comes late, and stands before the next line then.
     assert [frame.data for frame in framer.feed(7, b"\nPING\r\n")] == [b"\nPING\r\n"]
-    assert name_of(OKEY.decode(b"\nPING\r\n", "c2s")) == "PING"
+    assert name_of(OKEY.codec.decode(b"\nPING\r\n", "c2s")) == "PING"
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_line_that_ends_with_cr_is_taken_when_the_server_answers() -> None:
     ],
 )
 def test_a_stream_that_is_closed_in_a_line(data: bytes, name: str, codes: list[str]) -> None:
-    decoded = OKEY.truncated(data, "c2s")
+    decoded = OKEY.codec.truncated(data, "c2s")
     assert (name_of(decoded) or "unreadable", [flaw.code for flaw in decoded.flaws]) == (name, codes)
 
 
@@ -286,7 +286,7 @@ def test_a_stream_that_is_closed_in_a_line(data: bytes, name: str, codes: list[s
     st.sampled_from(DIRECTIONS),
 )
 def test_a_line_without_the_name_of_a_message_has_no_row(line: bytes, direction: Direction) -> None:
-    assert OKEY.codec.names_message(line, direction) or OKEY.decode(line, direction).row is None
+    assert OKEY.codec.names_message(line, direction) or OKEY.codec.decode(line, direction).row is None
 
 
 # What a winning deck is.

@@ -214,7 +214,7 @@ def test_whatever_is_said_out_of_place_the_timeline_stays_sound(
     kinds = SCHAFKOPF.grammar.events
     for event in findings.events:
         assert set(event.data) - {"inferred", "seats"} == set(kinds[event.kind].fields) - {"seats"}
-        assert "?" not in SCHAFKOPF.describe(event) or None in event.data.values()
+        assert "?" not in SCHAFKOPF.presentation.describe(event) or None in event.data.values()
         apply(state, [(list(path), value) for path, value in event.changes])
 
 

@@ -1,23 +1,16 @@
-"""Knobeln as the inspector sees it."""
+"""Knobeln: the dissector."""
 
 from __future__ import annotations
 
-from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
-from kiebitz.dissectors.grammar.framing import DatagramFramer
+from kiebitz.protocol import DatagramFramer, DelimitedCodec, Dissector
 from kiebitz_knobeln.grammar import GRAMMAR
 from kiebitz_knobeln.table import KnobelnTable
 
-
-class Knobeln(Dissector):
-    """The example of a protocol over UDP: a message is a datagram, as clause Grundlagen has it."""
-
-    grammar = GRAMMAR
-    transport = "udp"
-    default_ports = frozenset({5000})
-    codec = DelimitedCodec(GRAMMAR, "Grundlagen")
-    framer_class = DatagramFramer
-    table_class = KnobelnTable
-
-
-KNOBELN = Knobeln()
+KNOBELN = Dissector(
+    grammar=GRAMMAR,
+    transport="udp",
+    codec=DelimitedCodec(GRAMMAR, "Grundlagen"),
+    framer=DatagramFramer,
+    table=KnobelnTable,
+    default_ports={5000},
+)

@@ -5,34 +5,33 @@ A message is one datagram in UTF-8: its name, then its fields, with a blank betw
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.fields import Number, Text
-from kiebitz.dissectors.grammar.grammar import EventKind, Field, Grammar, Handle, MessageType
+from kiebitz.protocol import EventKind, Field, Grammar, IdentifierKind, MessageType, Number, Text
 
-PLAYER = Handle("player", of_player=True)
+PLAYER = IdentifierKind("player", of_player=True)
 NAME = Field("name", Text(PLAYER), "player")
 ROWS = (
     # Anmelden: HALLO name
-    MessageType("HALLO", "c2s", (NAME,), "asks to play", "Anmelden"),
-    MessageType("WILLKOMMEN", "s2c", (), "is taken in", "Anmelden", answers=("HALLO",)),
+    MessageType("HALLO", "c2s", (NAME,), "asks to play", clause="Anmelden"),
+    MessageType("WILLKOMMEN", "s2c", (), "is taken in", clause="Anmelden", answers=("HALLO",)),
     # Spiel: WURF name zahl
     MessageType(
         "WURF",
         "s2c",
         (NAME, Field("zahl", Number(), "pips")),
         "somebody rolls",
-        "Spiel",
+        clause="Spiel",
         broadcast=True,
     ),
 )
 EVENTS = (
-    EventKind("joined", ("name",), "{name} joins", own=("WILLKOMMEN",), introduces=True),
+    EventKind("joined", ("name",), "{name} joins", reported_by=("WILLKOMMEN",), identifies=True),
     EventKind("rolled", ("name", "zahl"), "{name} rolls {zahl}"),
 )
 GRAMMAR = Grammar(
     "knobeln",
     "Knobeln",
-    ROWS,
-    EVENTS,
-    data_handles={"actor": PLAYER, "name": PLAYER},
-    state_handles={"players": PLAYER, "rolls": PLAYER},
+    rows=ROWS,
+    events=EVENTS,
+    data_identifiers={"actor": PLAYER, "name": PLAYER},
+    state_identifiers={"players": PLAYER, "rolls": PLAYER},
 )

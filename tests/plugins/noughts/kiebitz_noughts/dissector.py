@@ -1,30 +1,30 @@
-"""Noughts and crosses as the inspector sees it."""
+"""Noughts and crosses: the dissector."""
 
 from __future__ import annotations
 
-from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec
-from kiebitz.dissectors.grammar.framing import LineFramer
-from kiebitz.dissectors.statistics import Counts, actions
+from kiebitz.protocol import Counts, DelimitedCodec, Dissector, Identity, LineFramer, Presentation, actions
 from kiebitz_noughts.grammar import GRAMMAR
 from kiebitz_noughts.table import NoughtsTable
 from kiebitz_noughts.view import view_of
 
 
-class Noughts(Dissector):
-    """The example of a protocol over TCP: a message is a line, as clause Lines has it."""
+class NoughtsPresentation(Presentation):
+    """Statistics and pictures of noughts and crosses."""
 
-    grammar = GRAMMAR
-    transport = "tcp"
-    default_ports = frozenset({3333})
-    introductions = frozenset({"HELLO"})
-    codec = DelimitedCodec(GRAMMAR, "Lines", line_end="\r\n")
-    framer_class = LineFramer
-    table_class = NoughtsTable
     view = staticmethod(view_of)
+
     statistics = (
         Counts(key="squares", title="Squares taken, games won", reads=actions(marked="squares", won="games")),
     )
 
 
-NOUGHTS = Noughts()
+NOUGHTS = Dissector(
+    grammar=GRAMMAR,
+    transport="tcp",
+    codec=DelimitedCodec(GRAMMAR, "Lines", line_end="\r\n"),
+    framer=LineFramer,
+    table=NoughtsTable,
+    default_ports={3333},
+    presentation=NoughtsPresentation(GRAMMAR),
+    identity=Identity(GRAMMAR, login_messages=("HELLO",)),
+)

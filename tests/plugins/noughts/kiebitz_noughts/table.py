@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.game.broadcast_dedup import EventLog
-from kiebitz.dissectors.game.context import GameContext, label
-from kiebitz.dissectors.game.table import GameTable
-from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.model import Direction, Event, Findings, Game, Ids, Message, Stream, TableInfo
+from kiebitz.protocol import (
+    Direction,
+    Event,
+    Findings,
+    Game,
+    Ids,
+    Message,
+    MessageType,
+    SimpleTable,
+    Stream,
+    TableInfo,
+    label,
+)
 from kiebitz_noughts.grammar import GRAMMAR
 
 
-class NoughtsTable(GameTable):
-    """One server, with one game at a time. Without its beginning nobody is accused of anything in a game."""
+class NoughtsTable(SimpleTable):
+    """One server, with one game at a time. No rule is checked in a game whose beginning was not captured."""
+
+    rules = GRAMMAR.rules
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        super().__init__(GameContext(info, ids, findings, GRAMMAR.rules))
-        self._log = EventLog(doubled=False, overtaken_ns=0)
+        super().__init__(info, ids, findings)
         self._asking: dict[int, str] = {}
-        """Stream -> the name that was asked for there, until it is taken in."""
+        """Requested names by stream, until the server accepts them."""
         self._names: dict[int, str] = {}
         self._game: Game | None = None
         self._squares: list[str | None] = []
         self._players: list[str] = []
-        """Who has the turn, then the other; nobody, where that is not known."""
-
-    def message(self, message: Message, row: MessageType, sound: bool, frame: bytes) -> None:
-        if not sound:
-            return
-        # A key is made of the message alone: each copy must have the same.
-        key = (row.name, *message.fields.values())
-        if row.broadcast and self._log.is_copy(message, key):
-            return
-        event = self._happened(message, row.name)
-        if event is not None:
-            message.event_id, message.game_id = event.id, event.game_id
-            if row.broadcast:
-                self._log.add(message.stream.id, key, event)
+        """The player whose turn it is, then the other; empty if that is not known."""
 
     def missing(self, stream: Stream, direction: Direction) -> None:
         if direction == "s2c" and self._game is not None:
             self._players = []
-            self.context.put({"unknown": ["turn", "squares"]}, "games", str(self._game.id))
+            self.context.set_state({"unknown": ["turn", "squares"]}, "games", str(self._game.id))
 
-    def closed(self, stream: Stream, ts_ns: int) -> None:
-        self._log.forget(stream.id)
+    def disconnected(self, stream: Stream, ts_ns: int) -> None:
         self._asking.pop(stream.id, None)
         self._leaves(stream, ts_ns)
 
-    def _happened(self, message: Message, name: str) -> Event | None:
+    def handle(self, message: Message, row: MessageType) -> Event | None:
         fields = {key: label(value) for key, value in message.fields.items()}
         stream, now = message.stream, message.ts_ns
-        match name:
+        match row.name:
             case "HELLO":
                 self._asking[stream.id] = fields["name"]
             case "WELCOME" if stream.id in self._asking:
                 player = self._names[stream.id] = self._asking.pop(stream.id)
-                self.context.put({}, "players", player)
-                return self.context.emit("joined", now, player, {"name": player}, None)
+                self.context.set_state({}, "players", player)
+                return self.context.emit("joined", now, player, {"name": player})
             case "BYE":
                 return self._leaves(stream, now)
             case "START":
@@ -86,18 +81,18 @@ class NoughtsTable(GameTable):
         self._show(self._game)
 
     def _show(self, game: Game) -> None:
-        self.context.put({"turn": self._players[0], "squares": [*self._squares]}, "games", str(game.id))
+        self.context.set_state({"turn": self._players[0], "squares": [*self._squares]}, "games", str(game.id))
 
     def _end(self, winner: str | None, now: int) -> None:
         if self._game is not None:
             self._game.ended_ns, self._game.result = now, {"winner": winner}
             self.context.changed_game(self._game)
-            self.context.put(None, "games", str(self._game.id))
+            self.context.set_state(None, "games", str(self._game.id))
         self._game, self._players = None, []
 
     def _leaves(self, stream: Stream, now: int) -> Event | None:
         name = self._names.pop(stream.id, None)
         if name is None:
             return None
-        self.context.put(None, "players", name)
-        return self.context.emit("left", now, name, {"name": name}, None)
+        self.context.set_state(None, "players", name)
+        return self.context.emit("left", now, name, {"name": name})

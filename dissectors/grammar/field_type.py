@@ -1,0 +1,143 @@
+"""Field types and identifiers: the relation between a field's text and its JSON value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.invalid_values import OF_ANY, Wrong
+
+
+class Mismatch(Exception):
+    """Raised for a text that is not valid for a field type; characters `start` to `end` are wrong."""
+
+    def __init__(self, start: int, end: int, problem: str, expected: str, code: str = "bad-field") -> None:
+        super().__init__(problem)
+        self.start = start
+        self.end = end
+        self.problem = problem
+        self.expected = expected
+        self.code = code
+
+
+class IdentifierKind(msgspec.Struct, frozen=True):
+    """A kind of identifier: a token, a player's number, a lobby.
+
+    Another session of the same game has other values in its place. A `per_stream` identifier holds on one
+    connection only. `of_player` identifies a player, `of_server` the address of a server, `ip:port`; a
+    `global_` number identifies the same player in other games, too. `null_values` identify nothing, as null.
+    """
+
+    title: str
+    per_stream: bool = False
+    of_player: bool = False
+    of_server: bool = False
+    global_: bool = False
+    null_values: tuple[Any, ...] = ()
+
+    def renamed(self, value: Any, rename: Rename) -> Any:
+        """Return the value that replaces an identifier, or the same value if it identifies nothing."""
+        return value if value is None or value in self.null_values else rename(self, value)
+
+
+class KeysOf(msgspec.Struct, frozen=True):
+    """An object whose keys are identifiers; a value that is no object is none."""
+
+    kind: IdentifierKind
+
+
+IdentifierKinds = Mapping[str, IdentifierKind | KeysOf]
+"""The kinds of identifiers by key, at any depth: each item of a list is one, and each key of an object."""
+
+
+Rename = Callable[[IdentifierKind, Any], Any]
+"""Returns the value that replaces an identifier."""
+
+Replace = Callable[[str], str]
+"""Returns the text that replaces one that may be personal."""
+
+
+class FieldType(ABC):
+    """The relation between a field's text and its JSON value."""
+
+    title: str
+    """Description in the reference, such as "dice, higher die first"."""
+
+    identifier: IdentifierKind | None = None
+    """Kind of identifier that a value is, if it is one."""
+
+    is_free_text = False
+    """True if a value is text of its sender's choice, which may be personal."""
+
+    words: tuple[str, ...] = ()
+    """The fixed words that a value can be; of free text, the words that are not personal."""
+
+    wrong_texts: Sequence[Wrong] = OF_ANY
+    """Candidates for invalid texts; `decode` decides which of them are."""
+
+    parts: Sequence[FieldType] = ()
+    """Types of the parts of a value, if it has any; `with_parts` then applies a function to each part."""
+
+    @abstractmethod
+    def decode(self, text: str) -> Any:
+        """Return the JSON value of `text`; raise Mismatch if it is not valid."""
+
+    @abstractmethod
+    def encode(self, value: Any) -> str:
+        """Return the text of a value, which decodes to it again."""
+
+    def remark(self, text: str) -> str | None:
+        """Return what is unusual but harmless about a valid text, or None."""
+        return None
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        """Return a value with `change`, called with its type, applied to each of its `parts`."""
+        return value
+
+    def renamed(self, value: Any, rename: Rename) -> Any:
+        """Return a value with every identifier replaced by `rename`."""
+        if self.parts:
+            return self.with_parts(value, lambda kind, part: kind.renamed(part, rename))
+        return value if self.identifier is None else self.identifier.renamed(value, rename)
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
+        """Return a value with free text replaced by `replace`, and identifiers by `rename`."""
+        if self.parts:
+            return self.with_parts(value, lambda kind, part: kind.anonymized(part, replace, rename))
+        if self.is_free_text and isinstance(value, str):
+            return value if value in self.words else replace(value)
+        return self.renamed(value, rename)
+
+    def all_words(self) -> Iterator[str]:
+        """Yield the fixed words of a value and of its parts."""
+        yield from self.words
+        for part in self.parts:
+            yield from part.all_words()
+
+    def identifiers(self) -> Iterator[IdentifierKind]:
+        """Yield the kinds of identifiers in a value."""
+        if self.identifier is not None:
+            yield self.identifier
+        for part in self.parts:
+            yield from part.identifiers()
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        """Yield invalid values: the `wrong_texts` that `decode` rejects, and odd ones that it accepts.
+
+        Types with parts add what is invalid in these.
+        """
+        for wrong in self.wrong_texts:
+            if not isinstance(wrong.text, str) or self._refuses(wrong.text):
+                yield wrong
+            elif wrong.odd:
+                yield wrong._replace(allowed=True)
+
+    def _refuses(self, text: str) -> bool:
+        try:
+            self.decode(text)
+        except Mismatch:
+            return True
+        return False

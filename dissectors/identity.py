@@ -1,0 +1,67 @@
+"""Identity of players: who sends on a connection, and which events a player could observe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+
+from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.grammar import Grammar, ImpliedBy, shortened
+from kiebitz.dissectors.model import Direction, Event
+
+SamePlayer = Literal["connection", "address", "number"]
+"""Condition for two clients of one name to be the same player: the same connection; the same IP address at
+one server; or the same IP address at any server, as clients connect anew for each part of a game."""
+
+_MAX_NAME_LENGTH = 60
+"""Maximum length of a client's name in characters."""
+
+
+class Identity:
+    """The players of a protocol.
+
+    Args:
+        grammar: The protocol's grammar.
+        login_messages: Names of the messages in which a client gives its player's name.
+        same_player: Condition for two clients of one name to be the same player.
+    """
+
+    def __init__(
+        self, grammar: Grammar, *, login_messages: Iterable[str] = (), same_player: SamePlayer = "connection"
+    ) -> None:
+        self._grammar = grammar
+        self.login_messages = frozenset(login_messages)
+        self.same_player: SamePlayer = same_player
+
+    def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
+        """Return the player's name in a login message, None if it contains none."""
+        if direction != "c2s" or name not in self.login_messages:
+            return None
+        row = self._grammar.row_of(name, direction, fields)
+        if row is None:
+            return None
+        with suppress(*UNWRITABLE):
+            for kind, value in row.identifiers(fields):
+                if kind.of_player and isinstance(value, str) and value:
+                    return shortened(value, _MAX_NAME_LENGTH)
+        return None
+
+    def implied_by(self, event: Event) -> ImpliedBy | None:
+        """Return the position of the event that implies this one; see `EventKind.implied_by`."""
+        return self._grammar.events[event.kind].implied_by
+
+    def seen_by(self, event: Event, *names: str) -> Event | None:
+        """Return an event as the player of these names sees it, None if it is another player's secret.
+
+        `known_to` in its data lists the players who see all of it; all others get the data in `others_see`.
+        """
+        kind = self._grammar.events[event.kind]
+        if kind.secret and event.actor not in names:
+            return None
+        if "known_to" not in event.data or not {*names}.isdisjoint(event.data["known_to"]):
+            return event
+        data = {key: part for key, part in event.data.items() if key not in ("known_to", "others_see")}
+        return msgspec.structs.replace(event, data=data | event.data.get("others_see", {}))

@@ -1,0 +1,120 @@
+"""Presentation of a protocol: sentences, names, scores and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.grammar.grammar import EventKind, Grammar, shortened
+from kiebitz.dissectors.grammar.sentences import (
+    CALLED,
+    ENDING_WORDS,
+    UNKNOWN,
+    Phrase,
+    called,
+    named,
+    places,
+    value_at,
+)
+from kiebitz.dissectors.model import Direction, Event
+from kiebitz.dissectors.queries import Query
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.game.view import Scene, View
+    from kiebitz.dissectors.statistics import Statistic
+
+_MAX_GLOSS_LENGTH = 60
+"""Maximum length of a gloss in characters."""
+
+
+class Presentation:
+    """Words and figures for a protocol's events, messages and state; subclasses override some of them."""
+
+    counts = "points"
+    """Unit of `scores`: points, or money."""
+
+    turn = "turn"
+    """Kind of the event that says whose turn it is."""
+
+    queries: tuple[Query, ...] = ()
+    """Questions in SQL for `kiebitz export -T datasette`."""
+
+    phrases: Mapping[str, Phrase] = MappingProxyType({})
+    """Phrases for values by field of an event's data; `words` renders all others."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._grammar = grammar
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Statistics for `kiebitz stats`, in addition to those of `scores` and turns."""
+        return ()
+
+    def scores(self, state: State) -> dict[str, int]:
+        """Return the players' scores in a state by name, as far as both are known."""
+        return {}
+
+    def view(self, scene: Scene) -> View | None:
+        """Return what a picture of the table shows; None to show the state itself."""
+        return None
+
+    def display_name(self, actor: str, state: State) -> str:
+        """Return the name of an event's actor."""
+        return actor
+
+    def template(self, event: Event) -> str:
+        """Return the sentence of an event with its fields in braces; override it where data decides."""
+        return self._grammar.events[event.kind].sentence
+
+    def describe(self, event: Event) -> str:
+        """Return the sentence of an event; unknown values are question marks."""
+        kind = self._grammar.events[event.kind]
+        sentence = self._filled(self.template(event), lambda path: self._field_words(kind, path, event.data))
+        to = event.data.get("to") if kind.directed else None
+        return sentence if to is None else said_to(self.words(to), sentence)
+
+    def _field_words(self, kind: EventKind, path: Sequence[str], data: Mapping[str, Any]) -> str:
+        value, field = value_at(data, path), path[-1]
+        if field == kind.ending and isinstance(value, str) and value in ENDING_WORDS:
+            return ENDING_WORDS[value]
+        phrase = self.phrases.get(field)
+        if phrase is not None:
+            return phrase(value)
+        if CALLED in data and value is not None:
+            value = named(value, self._grammar.data_identifiers.get(field), called(data[CALLED]))
+        return self.words(value)
+
+    def gloss(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
+        """Return a few English words for a message, None if its name is English."""
+        if not self._grammar.foreign:
+            return None
+        row = self._grammar.row_of(name, direction, fields)
+        if row is None:
+            return None
+        if row.summary is None:
+            return shortened(row.description, _MAX_GLOSS_LENGTH)
+        gloss = self._filled(row.summary, lambda path: self.words(value_at(fields, path)))
+        return shortened(gloss, _MAX_GLOSS_LENGTH)
+
+    def words(self, value: Any) -> str:
+        """Return the words for a value in a sentence."""
+        if value is None:
+            return UNKNOWN
+        if isinstance(value, str):
+            # An empty name must be visible.
+            return value or '""'
+        if isinstance(value, dict):
+            return ", ".join(f"{key} {self.words(part)}" for key, part in value.items()) or "nobody"
+        if isinstance(value, list):
+            return ", ".join(map(self.words, value)) or "nobody"
+        return str(value)
+
+    def _filled(self, template: str, words: Callable[[Sequence[str]], str]) -> str:
+        return "".join(part if isinstance(part, str) else words(part) for part in places(template))
+
+
+def said_to(hearer: str, sentence: str) -> str:
+    """Return the sentence of an event that was reported to one client alone."""
+    return f"to {hearer}: {sentence}"
