@@ -124,7 +124,7 @@ def test_each_protocol_has_a_page_with_all_its_cases(generated: ModuleType) -> N
     for dissector in BUILT_IN:
         page = pages[f"probing/{dissector.protocol}.md"]
         assert f"probing/{dissector.protocol}.md" in generated.on_config(Config()).nav[0]["Cases"]
-        meanings = page.partition("## What the kinds mean")[2]
+        meanings = page.partition("## Kinds")[2]
         for role in ROLES:
             section = page.partition(f"\n## A {role}: ")[2].partition("\n## ")[0]
             parts = {
@@ -136,13 +136,13 @@ def test_each_protocol_has_a_page_with_all_its_cases(generated: ModuleType) -> N
             found = 0
             for case in generate_cases(dissector, role):
                 _, *names = case.name.split("/")
-                group = names.pop(0).replace("_", r"\_") if case.of is not None else "Not of one message"
+                group = names.pop(0).replace("_", r"\_") if case.of is not None else "Without a message"
                 if case.is_in_play:
                     group = "In an undisturbed game"
                 is_of_field = case.field is not None or case.is_in_play
                 kind = names.pop() if is_of_field else "/".join(names)
                 row = ("/".join(names) if is_of_field else "", kind, case.expectation.level)
-                assert row in parts[group] | parts.get("Of each message", set()), case.name
+                assert row in parts[group] | parts.get("For each message", set()), case.name
                 assert f"| `{kind}` |" in meanings or kind.startswith("dialect/")
                 found += 1
             assert section.startswith(f"{found:,} cases\n")
