@@ -84,8 +84,8 @@ def cases_page(dissector: Dissector) -> str:
         f"# {title}: test cases",
         "",
         f"The names of test cases are `{name}/MESSAGE/KIND` or `{name}/MESSAGE/FIELD/KIND`. The last",
-        "sections describe [the kinds](#kinds) and quote the specification. [Probing](../probing.md) describes",
-        "the selection of cases by name, and the levels.",
+        "sections describe [the kinds](#kinds) and quote the specification. [Probing](../probing.md)",
+        "explains the selection of cases by name, and the levels.",
         "",
     ]
     for role in ROLES:
