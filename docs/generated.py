@@ -2,20 +2,20 @@
 
 Each command's page is made from its help, each protocol's from `kiebitz protocols NAME`, that of its cases
 from what `kiebitz probe` tries, the tables of filters.md from the reference that `kiebitz help filters`
-prints, and those of library.md from the records. None of them is kept: they cannot be stale.
+prints. None of them is kept: they cannot be stale.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 from click.testing import CliRunner
 
-import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as root
 from kiebitz.dissectors.conformance.expectations import ANY_REACTION, ROLES
@@ -66,7 +66,7 @@ def _command(command: click.Command, above: click.Context, name: str, heading: s
     context = click.Context(command, above, name)
     usage = command.get_usage(context).removeprefix("Usage: ")
     yield from (f"{heading} {context.command_path}", "", f"    {' '.join(usage.split())}", "")
-    for paragraph in (command.help or "").split("\n\n"):
+    for paragraph in cleandoc(command.help or "").split("\n\n"):
         yield from (*_paragraph(paragraph), "")
     yield from ("| option | meaning |", "| --- | --- |")
     for parameter in command.get_params(context):
@@ -195,38 +195,9 @@ def _meanings(dissector: Dissector) -> Iterator[str]:
         yield f"| {_plain(clause)} | {_plain(' '.join(quote.split()))} |"
 
 
-def record_tables() -> str:
-    """The library's records, each with its fields and their types."""
-    lines = []
-    for record in (
-        kiebitz.Stream,
-        kiebitz.Game,
-        kiebitz.Message,
-        kiebitz.Alteration,
-        kiebitz.Event,
-        kiebitz.Diagnostic,
-        kiebitz.Table,
-    ):
-        lines += [
-            f"### {record.__name__}",
-            "",
-            _unindented(record.__doc__ or ""),
-            "",
-            "| field | type |",
-            "| --- | --- |",
-        ]
-        lines += [f"| `{name}` | `{type_}` |" for name, type_ in record.__annotations__.items()]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _unindented(text: str) -> str:
-    return "\n".join(line.strip() for line in text.strip().splitlines())
-
-
 def tables() -> dict[str, str]:
     """Marker in a page -> what takes its place."""
-    return {"<!-- records -->": record_tables()} | {
+    return {
         f"<!-- filters: {name} -->": _table(heading, rows)
         for name, heading, rows in (
             ("names", "name", reference.NAMES),
