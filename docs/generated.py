@@ -1,20 +1,20 @@
 """MkDocs hook for pages that are generated from the program when `make docs` builds the site.
 
-Sources are the commands' help, `kiebitz protocols NAME`, the test cases of `kiebitz probe`, the reference of
-`kiebitz help filters`, and the records of the library. The pages are not stored, so they cannot be stale.
+Sources are the commands' help, `kiebitz protocols NAME`, the test cases of `kiebitz probe`, and the reference
+of `kiebitz help filters`. The pages are not stored, so they cannot be stale.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 from click.testing import CliRunner
 
-import kiebitz
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as root
 from kiebitz.dissectors.conformance.expectations import ANY_REACTION, ROLES
@@ -64,7 +64,7 @@ def _command(command: click.Command, above: click.Context, name: str, heading: s
     context = click.Context(command, above, name)
     usage = command.get_usage(context).removeprefix("Usage: ")
     yield from (f"{heading} {context.command_path}", "", f"    {' '.join(usage.split())}", "")
-    for paragraph in (command.help or "").split("\n\n"):
+    for paragraph in cleandoc(command.help or "").split("\n\n"):
         yield from (*_paragraph(paragraph), "")
     yield from ("| option | meaning |", "| --- | --- |")
     for parameter in command.get_params(context):
@@ -192,38 +192,9 @@ def _meanings(dissector: Dissector) -> Iterator[str]:
         yield f"| {_plain(clause)} | {_plain(' '.join(quote.split()))} |"
 
 
-def record_tables() -> str:
-    """Return the fields and types of the library's records."""
-    lines = []
-    for record in (
-        kiebitz.Stream,
-        kiebitz.Game,
-        kiebitz.Message,
-        kiebitz.Alteration,
-        kiebitz.Event,
-        kiebitz.Diagnostic,
-        kiebitz.Table,
-    ):
-        lines += [
-            f"### {record.__name__}",
-            "",
-            _unindented(record.__doc__ or ""),
-            "",
-            "| field | type |",
-            "| --- | --- |",
-        ]
-        lines += [f"| `{name}` | `{type_}` |" for name, type_ in record.__annotations__.items()]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _unindented(text: str) -> str:
-    return "\n".join(line.strip() for line in text.strip().splitlines())
-
-
 def tables() -> dict[str, str]:
     """Return the replacement for each marker in a page."""
-    return {"<!-- records -->": record_tables()} | {
+    return {
         f"<!-- filters: {name} -->": _table(heading, rows)
         for name, heading, rows in (
             ("names", "name", reference.NAMES),
