@@ -99,7 +99,6 @@ class CatanBot(Bot):
                 self._process_event(self._island, name, fields)
 
     def _process_event(self, island: Island, name: str, fields: Fields) -> None:
-        """Process an event on the island."""
         is_mine = fields.get("Spieler") == self._id
         match name:
             case "Würfelwurf" if is_mine:
@@ -130,8 +129,6 @@ class CatanBot(Bot):
         if isinstance(shown.get("Rohstoffe"), dict):
             self._hand = Counter(shown["Rohstoffe"])
         self._schedule_next()
-
-    # Requests, one at a time.
 
     def _ask(self, *choices: SendMessage) -> None:
         self._queue(*choices)
@@ -216,11 +213,8 @@ class CatanBot(Bot):
         return self._id if self._id is not None else -1
 
     def _random_cards(self, count: int) -> dict[str, int]:
-        """Return a random choice of its cards."""
         held = sorted(self._hand.elements())
         return dict(Counter(self.random.sample(held, min(count, len(held)))))
-
-    # Its turn.
 
     def _act(self, island: Island) -> None:
         island.in_setup = False
@@ -236,7 +230,6 @@ class CatanBot(Bot):
         self._ask(*((end, *choices) if is_tired else (*choices, end)))
 
     def _possible_requests(self, island: Island) -> Iterable[list[SendMessage]]:
-        """Yield the possible requests of each kind."""
         for typ in (STRASSE, DORF, STADT):
             if self._hand >= Counter(COSTS[typ]):
                 yield self._buildings(typ, island.free(self._number, typ))
@@ -307,8 +300,6 @@ class CatanBot(Bot):
         # A player that keeps resources will have too many of them.
         return target_message.name == "Karten abgeben" and choice.name == "Zug beenden"
 
-    # Trade.
-
     def _consider(self, fields: Fields) -> None:
         trade = fields["Handel id"]
         if fields["Spieler"] == self._id:
@@ -335,7 +326,6 @@ class CatanBot(Bot):
             self._ask(SendMessage("Handel abbrechen", {"Handel id": trade}))
 
     def _trade_ended(self, fields: Fields) -> None:
-        """Process the end of an offer."""
         if fields["Spieler"] == self._id:
             self._offered = None
             self._schedule_next()

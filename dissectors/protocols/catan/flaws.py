@@ -1,6 +1,6 @@
-"""What is wrong in a frame: where it stands, by its JSON path, what belongs there, and what was meant.
+"""Diagnostics for frames that are not valid messages: location by JSON path, expectation, suggestion.
 
-Where in the bytes that is, is worked out when it is told: most remarks are told only once.
+The location in bytes is computed only when a diagnostic is reported, as most notes are reported only once.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _GROUNDS = "2 Grundlagen"
 _MESSAGE = '{"…":{…}} and a line feed'
 _MAX_QUOTED = 40
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
-"""Each escape; the half of a character that stands alone is the group."""
+"""Every escape; the group is a surrogate without its other half."""
 _NUMBERS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9][-+.0-9eE]*+)')
 
 
 def where(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:
-    """Offset and length in bytes of the value at a path, or of the key that is the path's last step."""
+    """Return offset and length in bytes of the value at a path, or of the key as its last step."""
     return key_place_of(frame, path) if of_key else place_of(frame, path)
 
 
 def spoken(path: Path) -> str:
-    """A path as it is written in a sentence: `$.Bauen.Ort[1].x`."""
+    """Return a path as it is written in a sentence: `$.Bauen.Ort[1].x`."""
     return "$" + "".join(map(_step, path))
 
 
@@ -45,11 +45,11 @@ def _step(step: str | int) -> str:
 
 
 def broken(frame: bytes, ended: bool = False) -> Decoded:
-    """Bytes that are no JSON, or are not all of it."""
+    """Return the diagnostic for bytes that are not JSON, or not complete."""
     if not frame.strip():
         text = "an empty line between two messages is ignored; some peers close the connection then"
         return unreadable(Flaw("note", "malformed", "empty-line", text, 0, len(frame), None, _GROUNDS))
-    # What is missing at the end is missing before the line feed.
+    # Characters missing at the end are missing before the line feed.
     body = frame.rstrip(b"\r\n")
     start = len(frame) - len(frame.lstrip())
     flaw = (
@@ -75,7 +75,7 @@ def _of_the_charset(frame: bytes, body: bytes) -> Flaw | None:
         body.decode()
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data":
-            # It breaks off in a character.
+            # The message ends within a character.
             return None
         wrong = body[error.start : error.end]
         place = error.start, len(wrong)
@@ -96,7 +96,7 @@ def _of_the_structure(body: bytes, ended: bool) -> Flaw | None:
 
 
 def _beyond_limits(body: bytes) -> Flaw:
-    """What is JSON by its structure, and is not taken all the same."""
+    """Return the diagnostic for well-formed JSON that the decoder rejects."""
     found = next((half for half in _ESCAPES.finditer(body) if half[1]), None)
     if found is not None:
         text, expected = f"{found[1].decode()} is half a character", "the escapes of both halves"
@@ -116,7 +116,7 @@ def _is_too_large(number: bytes | None) -> bool:
 
 
 def no_message(frame: bytes, value: Any) -> Decoded:
-    """Something else than an object."""
+    """Return the diagnostic for a JSON value that is not an object."""
     return unreadable(_no_message(frame, shown(value)))
 
 
@@ -128,9 +128,9 @@ def _no_message(frame: bytes, value: str | None) -> Flaw:
 
 
 def not_one_message(value: Mapping[str, Any], direction: Direction) -> Decoded:
-    """An object with no message in it, or with several: clause 2 has one."""
+    """Return the diagnostic for an object with no message or with several (clause 2 requires one)."""
     if value:
-        # The first that is no message; of several messages, the second.
+        # Report the first key that is no message; if all are, the second.
         wrong = next((key for key in value if key not in NAMES[direction]), [*value][1])
         beside = next(key for key in value if key != wrong)
         path: Path = (wrong,)
@@ -142,11 +142,11 @@ def not_one_message(value: Mapping[str, Any], direction: Direction) -> Decoded:
 
 
 def unknown_message(key: str, direction: Direction) -> Decoded:
-    """An object whose one key is no message of this direction."""
+    """Return the diagnostic for an object whose only key is no message of this direction."""
     names = NAMES[direction]
     near = nearest_word(key, names)
     text = f'"{key[:_MAX_QUOTED]}" is no message that {sender_of(direction)} sends'
-    # Clause 3 allows extensions, but no slips.
+    # Clause 3 allows extensions, but not misspelt names.
     severity: Severity = "error"
     if key in NAMES[OPPOSITE[direction]]:
         text += f", but {sender_of(OPPOSITE[direction])}"
@@ -160,25 +160,25 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
 
 
 def unfit_row(row: Nachricht, error: Unfit) -> Decoded:
-    """A message with something in it that its row does not allow."""
+    """Return the diagnostic for a message with a value that its row does not allow."""
     text = f"{spoken(error.path)}: {error.problem}"
     flaw = Flaw("error", "malformed", error.code, text, 0, 0, error.expected, row.clause)
     return Decoded(row, {}, "{}", False, (_placed(flaw, error.path, error.of_key),))
 
 
 def harmless(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Flaw, ...]:
-    """Notes on what is unusual in a message that is valid."""
+    """Return notes on unusual parts of a valid message."""
     notes: dict[str, Flaw] = {}
     for remark in remarks:
         text = f"{spoken(remark.path)}: {remark.text}"
         flaw = Flaw("note", "malformed", remark.code, text, 0, 0, None, row.clause, habit=True)
-        # One of each kind will do: the others are told no more, either.
+        # One of each kind is enough: habits are reported only once.
         notes.setdefault(remark.code, _placed(flaw, remark.path, remark.of_key))
     return tuple(notes.values())
 
 
 def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
-    """What is unusual around and between the parts of an object."""
+    """Return notes on unusual blanks and line feeds around and within an object."""
     notes = []
     body = frame.strip()
     start = len(frame) - len(frame.lstrip())
@@ -203,7 +203,7 @@ def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
 
 
 def _placed(flaw: Flaw, path: Path, of_key: bool) -> Flaw:
-    """The same flaw at a path; its place in the bytes follows from that."""
+    """Return the diagnostic with its path; the location in bytes follows from that."""
     return Flaw(
         flaw.severity,
         flaw.group,

@@ -1,7 +1,7 @@
-"""The grammar of Catan: every message of the specification (protocol 1.0) with its clause, and real programs'
-dialects as further rows.
+"""The grammar of Catan: the specification's messages (protocol 1.0), and real programs' dialects.
 
-A message is an object with one attribute, its name; the value of that has the message's own attributes.
+A message is an object with one attribute, its name, whose value has the message's own attributes. A dialect
+is a further row.
 """
 
 from __future__ import annotations
@@ -61,15 +61,17 @@ Form = Literal["object", "list", "value"]
 
 
 class Nachricht(MessageType, frozen=True):
-    """A row, and how its fields are laid out: as attributes of an object, as a list in their order, or as one
-    value. Those `beside` stand next to the message's name instead."""
+    """A row with the layout of its fields: attributes of an object, a list in their order, or a single value.
+
+    The fields `beside` are next to the message's name instead.
+    """
 
     form: Form = "object"
     beside: tuple[str, ...] = ()
 
     @cached_property
     def body(self) -> Value:
-        """What stands behind the name."""
+        """The type of the value behind the name."""
         inner = tuple(field for field in self.fields if field.name not in self.beside)
         if self.form == "list":
             return Tuple(*inner)
@@ -80,12 +82,12 @@ class Nachricht(MessageType, frozen=True):
 
     @cached_property
     def around(self) -> Object:
-        """The whole message."""
+        """The type of the whole message."""
         beside = (field for field in self.fields if field.name in self.beside)
         return Object(Field(self.name, self.body, self.description), *beside)
 
     def knows(self, key: str | int) -> bool:
-        """Whether an attribute of the message is one of its fields."""
+        """Return True if a key is one of the message's fields."""
         return key in spellings(field.name for field in self.fields)
 
 
@@ -109,7 +111,6 @@ _EIGENE_NUMMER = "the message names the player who sends it; the specification l
 _ANNAHME = "accepting a trade names Mitspieler and Annehmen, for refusals, too; the specification has Spieler"
 
 ROWS = (
-    # 6 Verbindungsaufbau
     Nachricht(
         "Hallo",
         "s2c",
@@ -145,7 +146,6 @@ ROWS = (
         answers=("Hallo",),
         summary="player {id}",
     ),
-    # 8.1 Bestätigungen und Fehler
     Nachricht("OK", "s2c", (), "done", clause="8.1 Bestätigungen und Fehler"),
     Nachricht(
         "Fehler", "s2c", (_MELDUNG,), "refused", clause="8.1 Bestätigungen und Fehler", summary="{Meldung}"
@@ -160,7 +160,6 @@ ROWS = (
         summary="{Meldung}",
         form="value",
     ),
-    # 8.2 Chat senden
     Nachricht(
         "Chatnachricht senden",
         "c2s",
@@ -178,7 +177,6 @@ ROWS = (
         deviation=_EIGENE_NUMMER,
         summary='says "{Nachricht}"',
     ),
-    # 8.3 Chat empfangen
     Nachricht(
         "Chatnachricht",
         "s2c",
@@ -188,7 +186,6 @@ ROWS = (
         broadcast=True,
         summary='"{Nachricht}"',
     ),
-    # 9 Konfiguration und Spielstart
     Nachricht(
         "Spieler",
         "c2s",
@@ -200,9 +197,7 @@ ROWS = (
         clause="9 Konfiguration und Spielstart",
         summary="{Name}, {Farbe}",
     ),
-    # 9.1 Spielbereitschaft
     Nachricht("Spiel starten", "c2s", (), "is ready", clause="9.1 Spielbereitschaft"),
-    # 9.2 Spielstart
     Nachricht(
         "Spiel gestartet",
         "s2c",
@@ -211,7 +206,6 @@ ROWS = (
         clause="9.2 Spielstart",
         broadcast=True,
     ),
-    # 9.3 Spielende
     Nachricht(
         "Spiel beendet",
         "s2c",
@@ -237,7 +231,6 @@ ROWS = (
         deviation="Spiel beendet names the winner as Spieler; the specification has Sieger",
         summary="player {Spieler} wins",
     ),
-    # 10.1 Statusupdate eines Spielers
     Nachricht(
         "Statusupdate",
         "s2c",
@@ -247,7 +240,6 @@ ROWS = (
         broadcast=True,
         summary="player {Spieler[id]}: {Spieler[Status]}",
     ),
-    # 10.2 Würfeln
     Nachricht(
         "Würfelwurf",
         "s2c",
@@ -257,7 +249,6 @@ ROWS = (
         broadcast=True,
         summary="dice {Wurf}",
     ),
-    # 10.3 Ertrag
     Nachricht(
         "Ertrag",
         "s2c",
@@ -267,7 +258,6 @@ ROWS = (
         broadcast=True,
         summary="player {Spieler} gains {Rohstoffe}",
     ),
-    # 10.4 Kosten
     Nachricht(
         "Kosten",
         "s2c",
@@ -277,7 +267,6 @@ ROWS = (
         broadcast=True,
         summary="player {Spieler} pays {Rohstoffe}",
     ),
-    # 10.5 Räuber versetzt
     Nachricht(
         "Räuber versetzt",
         "s2c",
@@ -287,7 +276,6 @@ ROWS = (
         broadcast=True,
         summary="robber to {Ort}",
     ),
-    # 10.6 Bauvorgang
     Nachricht(
         "Bauvorgang",
         "s2c",
@@ -297,7 +285,6 @@ ROWS = (
         broadcast=True,
         summary="player {Gebäude[Eigentümer]} builds {Gebäude[Typ]}",
     ),
-    # 10.7 Entwicklungskarten
     Nachricht(
         "Entwicklungskarte gekauft",
         "s2c",
@@ -310,7 +297,6 @@ ROWS = (
         broadcast=True,
         summary="player {Spieler} buys a card",
     ),
-    # 10.10 Rittermacht und Handelsstraße
     Nachricht(
         LÄNGSTE_HANDELSSTRASSE,
         "s2c",
@@ -329,7 +315,6 @@ ROWS = (
         broadcast=True,
         summary="largest army: player {Spieler}",
     ),
-    # 11 Nachrichten des Clients im Spiel
     Nachricht("Würfeln", "c2s", (), "rolls", clause="11.1 Würfeln"),
     Nachricht(
         "Karten abgeben",
@@ -375,7 +360,6 @@ ROWS = (
         clause="11.8 Seehandel",
         summary="gives {Angebot} for {Nachfrage}",
     ),
-    # 12 Binnenhandel
     Nachricht(
         "Handel anbieten",
         "c2s",
@@ -475,7 +459,6 @@ ROWS = (
         broadcast=True,
         summary="player {Spieler}, trade {Handel id}",
     ),
-    # 13 Entwicklungskarten ausspielen
     Nachricht(
         "Ritter ausspielen",
         "c2s",
@@ -587,7 +570,7 @@ GRAMMAR = Grammar(
     state_identifiers=STATE_IDENTIFIERS,
     aliases=ALIASES,
     rules=RULES,
-    # A number stands for hidden cards, and one server names fields by letters.
+    # Hidden cards are a number, and one server names fields by letters.
     variable_shape=(
         "Rohstoffe",
         "Spieler.Rohstoffe",
@@ -599,11 +582,10 @@ GRAMMAR = Grammar(
 )
 
 NAMES = {direction: spellings(GRAMMAR.names(direction)) for direction in DIRECTIONS}
-"""The names of messages in every spelling that was seen, and as the specification spells them."""
+"""The message names of each direction in every known spelling, to the specification's."""
 
 
 def _names_in(kind: FieldType) -> Iterator[str]:
-    """The names of the attributes inside a value."""
     if isinstance(kind, Object):
         for field in kind.fields:
             yield field.name
@@ -620,4 +602,4 @@ ATTRIBUTE_NAMES = frozenset(
         name for row in GRAMMAR.rows for field in row.fields for name in (field.name, *_names_in(field.type))
     )
 )
-"""Names in every spelling; some are those of messages, too."""
+"""Attribute names in every spelling; some are message names, too."""

@@ -1,13 +1,13 @@
-"""Whether a simple server grants what a player asks for."""
+"""Refusals of requests by the simulated server."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """A request is not granted; it says why."""
+    """A request is refused; the message is the reason."""
 
 
 def require(allowed: bool, why: str) -> None:
-    """Raises Refused unless something is allowed."""
+    """Raise Refused unless something is allowed."""
     if not allowed:
         raise Refused(why)

@@ -1,4 +1,4 @@
-"""The objects that messages are made of, clause 7 of the specification, each next to its clause."""
+"""The objects that messages consist of, clause 7 of the specification."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ TEXT = Text()
 TRUTH = Truth()
 SPIELERNAME = Text(NAME)
 
-# Clause 6: "Als Spielernummern dürfen nur positive 31-bit Integer-Werte verwendet werden." Real ones start
-# at 0.
+# Clause 6: "Als Spielernummern dürfen nur positive 31-bit Integer-Werte verwendet werden." Real servers begin
+# with 0.
 SPIELERNUMMER = Whole(title="a player's number", identifier=PLAYER)
 NEUE_NUMMER = Whole(usual=1, title="a positive number", identifier=PLAYER)
 SIEGER = Whole(NIEMAND, usual=0, title="a player's number", identifier=PLAYER)
@@ -63,7 +63,7 @@ BAUORT = Between(2, 3)
 
 
 class Version(Text):
-    """The version of the protocol; of another one nothing is known here."""
+    """The version of the protocol; other versions than 1.0 are decoded alike."""
 
     title = '"1.0"'
 
@@ -78,12 +78,12 @@ class Version(Text):
         return version
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
-        # A dialect has it as a number.
+        # In a dialect it is a number.
         return value if not isinstance(value, str) or is_version(value) else replace(value)
 
 
 class Building(Object):
-    """An object with a `Typ` and an `Ort`, which has as many fields as that type stands between."""
+    """An object with a `Typ`, and an `Ort` with the number of fields that this type requires."""
 
     def check(self, found: dict[str, Any], value: Mapping[str, Any]) -> None:
         count = 2 if found["Typ"] == STRASSE else 3
@@ -125,7 +125,7 @@ ROHSTOFF = Word(*ROHSTOFFE, also={rohstoff.upper(): rohstoff for rohstoff in ROH
 
 
 class BoughtCard(Value):
-    """A development card; 1 where it is hidden."""
+    """A development card; 1 if it is hidden."""
 
     title = "a development card, or 1 where it is hidden"
     _word = Word(*KARTEN)
@@ -170,4 +170,4 @@ OBJECTS = {
     "Karte": KARTE,
     "Spieler": SPIELER,
 }
-"""The objects with attributes of their own, by the specification's name."""
+"""The objects with attributes, by their name in the specification."""

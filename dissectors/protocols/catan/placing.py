@@ -1,4 +1,4 @@
-"""Where a road, a village or a city may stand, clause 7.2 and the rules of the game."""
+"""Placement rules for roads, villages and cities: clause 7.2 and the rules of the game."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ THROUGH = "it goes on behind another player's building"
 
 
 class Built(Protocol):
-    """What is built; `in_setup` while the first villages and roads are."""
+    """The buildings of a game; `in_setup` is True while the first villages and roads are built."""
 
     buildings: dict[Spot, Building]
     in_setup: bool
 
 
 def objection(game: Built, board: Board, owner: int, typ: str, where: Spot) -> str | None:
-    """Why a building must not stand there; None if it may."""
+    """Return why a building must not be placed there; None if it may."""
     there = game.buildings.get(where)
     if not (board.is_edge(where) if typ == STRASSE else board.is_corner(where)):
         return "there is no edge of a field" if typ == STRASSE else "there is no corner of a field"

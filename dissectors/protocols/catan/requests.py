@@ -1,6 +1,7 @@
-"""What a client asks for that the rules do not allow: told when the server refuses it, so that one sees why.
+"""Checks of clients' requests against the rules of the game.
 
-What the server does all the same is its own affair, and told of its messages.
+A violation is reported when the server refuses the request, to explain why. If the server grants the request,
+only the server's own messages are checked.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _CARD_OF = {
 
 
 class Objection(NamedTuple):
-    """The rule that a request breaks, where in it (`path`), and what fills the rule's sentence."""
+    """A violation by a request: the rule, the path of the field, and the values for the rule's text."""
 
     key: str
     path: tuple[str, ...]
@@ -41,14 +42,18 @@ class Objection(NamedTuple):
 
 
 def against(observation: Observation, game: CatanGame, player: Player, told_ns: int) -> Objection | None:
-    """What speaks against a client's request, as far as that is known; None if nothing does.
+    """Return the rule that a client's request breaks, as far as that is known; None if it breaks none.
 
-    `told_ns` is when the client had been told something last.
+    Args:
+        observation: The request.
+        game: The current game.
+        player: The sender.
+        told_ns: Time of the server's last message to the client, in nanoseconds.
     """
     if not game.whole or game.board is None:
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
-    # If only others were told yet whose turn it is, that may have been after the request.
+    # If the client has not been told of the turn yet, it may have sent the request before.
     is_sure = told_ns >= game.turned_ns or observation.ts_ns - game.turned_ns >= SWAPPED_NS
     if observation.name in _IN_ONES_TURN and whose is not None and whose is not player and is_sure:
         return Objection("out-of-turn/asked", (), {"whose": whose.name})

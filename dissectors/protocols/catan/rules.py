@@ -1,4 +1,4 @@
-"""What the table of a Catan server checks: a row for each rule."""
+"""The rules that the table of a Catan server checks."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ RULES = (
     Rule("largest-army", "Größte Rittermacht", "{player} has played {knights} knights", "at least {least}"),
     # Resources.
     Rule("wrong-yield", None, "{player} must gain {due} ({why}), but it is {counts}", "{due}", clause=_YIELD),
-    # What yields nothing may do so by a server's own rules: where its robber stands, how much there is.
+    # A server's own rules may yield nothing: position of the robber, cards left in the bank.
     Rule(
         "missing-yield",
         None,

@@ -108,8 +108,6 @@ class SimulatedGame:
             raise Refused(f"{name} geht jetzt nicht")
         self._judge(player)
 
-    # Preconditions.
-
     def may(self, player: int, *statuses: str) -> None:
         """Raise Refused unless the player has one of these statuses."""
         require(self._host.statuses[player] in statuses, "Du bist nicht an der Reihe")
@@ -128,8 +126,6 @@ class SimulatedGame:
     def rates(self, player: int) -> dict[str, int]:
         """Return the rates at which a player trades with the bank."""
         return self._island.board.rates(self._island.towns(player))
-
-    # Effects.
 
     def gain(self, player: int, counts: Counts) -> None:
         """Give a player resources, and tell all clients."""
@@ -166,8 +162,6 @@ class SimulatedGame:
             self._host.broadcast(GRÖSSTE_RITTERMACHT, Spieler=player)
         if not self._founding and player == self.turn and self.points(player) >= POINTS:
             self.winner = player
-
-    # Turns.
 
     def _roll(self, player: int, fields: Fields) -> None:
         self.may(player, WÜRFELN)
@@ -231,8 +225,6 @@ class SimulatedGame:
         else:
             self._host.statuses[player] = WÜRFELN
 
-    # The robber.
-
     def _move_robber(self, player: int, fields: Fields) -> None:
         self.may(player, RÄUBER_VERSETZEN)
         to, target = self._robbed(player, fields)
@@ -257,8 +249,6 @@ class SimulatedGame:
         both = [player, target]
         self._host.broadcast("Kosten", both, Spieler=target, Rohstoffe=stolen)
         self._host.broadcast("Ertrag", both, Spieler=player, Rohstoffe=stolen)
-
-    # Building.
 
     def _build(self, player: int, fields: Fields) -> None:
         where, typ = spot(map(at, fields["Ort"])), fields["Typ"]
@@ -293,8 +283,6 @@ class SimulatedGame:
             island.in_setup = False
             self._next(self._order[0])
 
-    # Cards.
-
     def _buy(self, player: int, fields: Fields) -> None:
         self.may(player, HANDELN_ODER_BAUEN)
         self.afford(player, CARD_COST)
@@ -306,7 +294,6 @@ class SimulatedGame:
         self._host.broadcast("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
 
     def _card(self, player: int, card: str) -> None:
-        """Raise Refused unless a player may play this card now."""
         self.may(player, HANDELN_ODER_BAUEN, *([WÜRFELN] if card == "Ritter" else []))
         owner = self.owners[player]
         require(not self._played and owner.cards[card] > owner.new[card], "Diese Karte geht nicht")

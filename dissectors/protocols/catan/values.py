@@ -1,7 +1,7 @@
-"""The types of JSON values: how each is read, and what is wrong with it, by its path.
+"""The types of JSON values: how each is decoded, and which errors it reports, by path.
 
-Reading gives the value in the specification's spelling and form, whatever the dialect. What is wrong raises
-`Unfit`; what is only unusual is noted.
+Decoding returns the value in the specification's spelling and form, whatever the dialect. Invalid values
+raise `Unfit`; unusual ones are noted.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from kiebitz.dissectors.protocols.catan.words import HIDDEN, spellings
 from kiebitz.dissectors.suggestions import suggesting
 
 LARGEST = 2**31 - 1
-"""Clause 6: numbers are 31-bit."""
+"""Largest number: clause 6 has 31-bit numbers."""
 
 _MAX_QUOTED = 40
-"""So much of a wrong value is quoted (characters)."""
+"""Maximum number of characters quoted from an invalid value."""
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """Something harmless but unusual about the value at `path`, or about the key that is its last step.
+    """A harmless but unusual value at `path`, or key that is its last step.
 
     Keys are as they were sent.
     """
@@ -41,7 +41,7 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class Unfit(Exception):
-    """The value at `path` is not what belongs there; or the key that is its last step is not."""
+    """The value at `path`, or the key that is its last step, is invalid."""
 
     def __init__(
         self,
@@ -59,20 +59,20 @@ class Unfit(Exception):
         self.of_key = of_key
 
     def inside(self, step: str | int) -> Unfit:
-        """The same, seen from around."""
+        """Prepend the step to the enclosing value to the path."""
         self.path = (step, *self.path)
         return self
 
 
 class Member(NamedTuple):
-    """A part of a value: the step that leads to it in the specification's form, and its type."""
+    """A part of a value: its step in the specification's form, and its type."""
 
     step: str | int
     kind: Value
 
 
 class Reading:
-    """What is noted while a message is read, and where in it that is."""
+    """The state of decoding one message: the current path, and the remarks."""
 
     __slots__ = ("path", "remarks", "surplus")
 
@@ -80,10 +80,10 @@ class Reading:
         self.remarks: list[Remark] = []
         self.path: list[str | int] = []
         self.surplus = False
-        """Whether there was an attribute that the row does not know."""
+        """True if there was an attribute that the row does not know."""
 
     def note(self, code: str, text: str, *steps: str | int, of_key: bool = False) -> None:
-        """Note something about the value that is being read, or inside it."""
+        """Add a remark about the current value or a part of it."""
         self.remarks.append(Remark(code, text, (*self.path, *steps), of_key))
 
 
@@ -101,20 +101,20 @@ _WRONG_JSON = (
     Wrong("outside-ascii", "letters of two and of four bytes", '"Größe🎲"', odd=True),
 )
 _NOT_IN_PARTS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction")
-"""What is tried in place of a whole attribute, and not of what stands inside one."""
+"""Invalid values to try in place of a whole attribute, but not of its parts."""
 
 
 class Value(FieldType):
-    """A type of JSON value; `decode` and `encode` have it as JSON text."""
+    """A type of JSON value; its `decode` and `encode` use JSON text."""
 
     wrong_texts = _WRONG_JSON
 
     @abstractmethod
     def read(self, value: Any, reading: Reading) -> Any:
-        """The value in the specification's form. Raises Unfit."""
+        """Return the value in the specification's form. Raises Unfit."""
 
     def member(self, step: str | int) -> Member | None:
-        """What belongs under a key, spelt as it was sent, or into a place of a list; None if nothing does."""
+        """Return the part for a key as it was sent, or for an index of a list; None if there is none."""
         return None
 
     def decode(self, text: str) -> Any:
@@ -129,27 +129,26 @@ class Value(FieldType):
         return to_json(value)
 
     def identifiers(self) -> Iterator[IdentifierKind]:
-        # Not those of parts: probe replaces a whole field, and a list in which all is one
-        # identifier is no case.
+        # Without those of parts: probe replaces whole fields, and a list of identical identifiers is no test
+        # case.
         if self.identifier is not None:
             yield self.identifier
 
 
 def _wrong_inside(part: Value, name: str, around: Callable[[Wrong, Any], str]) -> Iterator[Wrong]:
-    """How a part of a value can be wrong; `around` writes the whole value with it."""
     for wrong in part.wrong_values():
         if wrong.kind not in _NOT_IN_PARTS:
             yield wrong.inside(name, partial(around, wrong))
 
 
 def shown(value: Any) -> str:
-    """A value as it is quoted in a sentence."""
+    """Return a value as it is quoted in a sentence."""
     text = to_json(value)
     return shortened(text, _MAX_QUOTED)
 
 
 class Text(Value):
-    """A string; a name, if it has a `identifier`. Usual ones are its `words`."""
+    """A string; with an `identifier` it is a name. `words` are usual values."""
 
     title = "text"
     is_free_text = True
@@ -165,9 +164,9 @@ class Text(Value):
 
 
 class Whole(Value):
-    """A whole number from `least` to `most`; `usual` is the least that the specification has.
+    """An integer from `least` to `most`; `usual` is the minimum in the specification.
 
-    It is the number of something, if it has a `identifier`.
+    With an `identifier` it is the number of something.
     """
 
     def __init__(
@@ -193,7 +192,7 @@ class Whole(Value):
 
 
 class Truth(Value):
-    """true or false."""
+    """A Boolean."""
 
     title = "true or false"
 
@@ -204,7 +203,7 @@ class Truth(Value):
 
 
 class Word(Value):
-    """One of a few words, in any spelling that was seen; `also` has more of those."""
+    """One of a few words, in any known spelling; `also` adds spellings."""
 
     def __init__(self, *words: str, title: str | None = None, also: Mapping[str, str] | None = None) -> None:
         self.words = words
@@ -229,7 +228,7 @@ class Word(Value):
 
 
 class Place(Value):
-    """A field's place, clause 7.1: `{"x":…,"y":…}`, kept so; a letter if it `may_be_letter`."""
+    """The coordinates of a field, clause 7.1: `{"x":…,"y":…}`; or a letter, if it `may_be_letter`."""
 
     title = '{"x":…,"y":…}'
     words = ("x", "y")
@@ -289,7 +288,7 @@ class Between(Value):
 
 
 class ListOf(Value):
-    """A list, each of its values of one type, at most `most`."""
+    """A list of `least` to `most` values of one type."""
 
     def __init__(self, part: Value, title: str, least: int = 0, most: int = 1000) -> None:
         self.part, self.title, self.least, self.most = part, title, least, most
@@ -312,7 +311,6 @@ class ListOf(Value):
         yield from _wrong_inside(self.part, "0", self._with_first)
 
     def _with_first(self, wrong: Wrong, value: Sequence[Any]) -> str:
-        """The list with its first value wrong."""
         return f"[{','.join((wrong.of(value[0]), *map(to_json, value[1:])))}]"
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
@@ -320,7 +318,7 @@ class ListOf(Value):
 
 
 def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]:
-    """Each value of a list."""
+    """Return the decoded values of a list."""
     found = []
     path = reading.path
     for number, value in enumerate(values):
@@ -334,10 +332,15 @@ def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]
 
 
 class Counts(Value):
-    """How many of each kind, clauses 7.6 and 7.7: an object; those that are not there may be left out.
+    """Number of cards of each kind, clauses 7.6 and 7.7: an object; absent kinds may be left out.
 
-    What is hidden is a number, the total. `is_open` if nothing may be hidden, `may_owe` if real servers have
-    counts below zero there.
+    Hidden cards are a number, the total.
+
+    Args:
+        kinds: Names of the kinds.
+        title: Description of the type.
+        is_open: True if cards cannot be hidden.
+        may_owe: True if real servers send negative counts.
     """
 
     def __init__(
@@ -411,7 +414,7 @@ class Counts(Value):
 
 
 class Object(Value):
-    """An object with attributes, in any order; those that nobody knows are noted and left out."""
+    """An object with attributes, in any order; unknown ones are noted and ignored."""
 
     def __init__(self, *fields: Field) -> None:
         self.fields = fields
@@ -446,8 +449,8 @@ class Object(Value):
             try:
                 found[name] = kind.read(part, reading)
             except Unfit as error:
-                # Of several the first in the order of the specification: what an attribute says can decide
-                # what others may be.
+                # Of several errors report the first in the specification's order: an attribute can
+                # determine the allowed values of others.
                 if unfit is None or self._place(name) < self._place(self._spelt[str(unfit.path[0])]):
                     unfit = error.inside(key)
             path.pop()
@@ -484,22 +487,22 @@ class Object(Value):
         return to_json({key: part for key, part in value.items() if key != name})
 
     def _spoilt(self, name: str, wrong: Wrong, value: Mapping[str, Any]) -> str:
-        """The object with one attribute wrong; raises KeyError where that is not there."""
+        """Return the object with one invalid attribute. Raises KeyError if it is missing."""
         texts = {key: to_json(part) for key, part in value.items()} | {name: wrong.of(value[name])}
         return "{" + ",".join(f"{to_json(key)}:{text}" for key, text in texts.items()) + "}"
 
     def check(self, found: dict[str, Any], value: Mapping[str, Any]) -> None:
-        """Raise Unfit where the attributes do not go together; paths have the keys of `value`."""
+        """Raise Unfit if the attributes contradict each other; paths have the keys of `value`."""
 
     def key_of(self, name: str, value: Mapping[str, Any]) -> str:
-        """How an attribute is spelt in `value`."""
+        """Return the spelling of an attribute in `value`."""
         return next(key for key in value if self._spelt.get(key) == name)
 
     def _place(self, name: str) -> int:
         return next(number for number, field in enumerate(self.fields) if field.name == name)
 
     def _unknown_key(self, key: str, value: Mapping[str, Any], reading: Reading) -> None:
-        """What nobody knows is ignored; but a slip in the name of one that is missing is an error."""
+        """Ignore an unknown attribute; raise Unfit if it looks like a missing one, misspelt."""
         near = nearest_word(key, self._spelt)
         if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
             meant = f'"{self._spelt[near]}"'
@@ -510,7 +513,7 @@ class Object(Value):
 
 
 class Tuple(Value):
-    """Attributes without their names, as a list in the order of the fields; the last ones may be left out."""
+    """Attributes without names, as a list in the order of the fields; the last ones may be left out."""
 
     def __init__(self, *fields: Field) -> None:
         self.fields = fields
@@ -538,7 +541,7 @@ class Tuple(Value):
 
 
 class Only(Value):
-    """One attribute without its name."""
+    """A single attribute without its name."""
 
     def __init__(self, field: Field) -> None:
         self.name, self._type = field.name, _value_type(field)
@@ -555,7 +558,6 @@ def _value_type(field: Field) -> Value:
 
 
 def _unknown(value: Any, words: Mapping[str, str]) -> str:
-    """That a word is none of those that can stand there, and which may have been meant."""
     problem = f"{shown(value)} is not known here"
     near = nearest_word(value, words) if type(value) is str else None
     return suggesting(problem, None if near is None else f'"{words[near]}"')
@@ -567,7 +569,7 @@ def _note_spelling(reading: Reading, sent: str, word: str, *steps: str) -> None:
 
 
 _FARTHEST = 1000
-"""No field is as far from the middle as that."""
+"""Maximum absolute value of a coordinate."""
 
 _COUNT = Whole(title="a count")
 _PLAIN_PLACE = Place()

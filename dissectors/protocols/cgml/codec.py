@@ -1,8 +1,8 @@
-"""Elements to messages and back.
+"""The codec for CGML: XML elements to messages and back.
 
-The parser is expat, by way of ElementTree. A message that declares a document type is not given to it at all,
-so nothing is expanded or fetched. It is not asked for offsets: where a flaw stands is looked up in the bytes
-(`places.py`), which costs nothing where nothing is wrong.
+The parser is expat, through ElementTree. It never gets a message with a document type declaration, so no
+entity is expanded or fetched. Offsets of diagnostics are found in the bytes afterwards (`places.py`), which
+costs nothing for valid messages.
 """
 
 from __future__ import annotations
@@ -52,18 +52,17 @@ _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     for name in GRAMMAR.names(direction)
 }
 
-# A text's `\s` is more than a blank of XML.
+# In a text, `\s` matches more than XML's blanks.
 _BEGIN = re.compile(rf"<{ENVELOPE}([{BLANK_TEXT}][^<>]*+)?>[{BLANK_TEXT}]*+")
 _END = re.compile(rf"</{ENVELOPE}[{BLANK_TEXT}]*+>[{BLANK_TEXT}]*+\Z")
 _PROLOG = re.compile(rf"\A(?:[{BLANK_TEXT}]*+(?:<\?[^<>]*+>|<!--.*?-->))++[{BLANK_TEXT}]*+", re.DOTALL)
 _SMALL = 4096
-"""In so few bytes (or ten times as many) nothing is nested too deep for the parser."""
+"""Size in bytes (up to ten times as much) below which no nesting is too deep for the parser."""
 _MAX_QUOTED = 40
 _MARK = BYTE_ORDER_MARK.decode()
 
 
 def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> Decoded:
-    """Read the one element of a frame."""
     version: str | None = None
     body = text.strip(BLANK_TEXT)
     envelope = None
@@ -73,7 +72,7 @@ def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> D
         envelope = _BEGIN.match(body)
         if envelope is not None:
             body = body[envelope.end() :]
-    # The end of an envelope can only be the last tag.
+    # The envelope can only end with the last tag.
     closed = _END.match(body, body.rfind("<"))
     if closed is not None:
         body = body[: closed.start()]
@@ -94,17 +93,14 @@ def _read(frame: bytes, text: str, direction: Direction, notes: list[Flaw]) -> D
 
 @lru_cache(maxsize=64)
 def _version_of(attributes: str) -> str | None:
-    """The version in an envelope's attributes. Raises ParseError."""
     return fromstring(f"<{ENVELOPE}{attributes}/>").get(VERSION.name)
 
 
 def _without_prolog(body: str) -> str:
-    """The text behind declarations and comments."""
     return _PROLOG.sub("", body)
 
 
 def _mended(frame: bytes, direction: Direction, notes: list[Flaw]) -> Decoded:
-    """Read a frame once more without the misprints of the specification, or say what is wrong in it."""
     mended, misprints = repaired(frame)
     if misprints and not repaired(mended)[1]:
         text, _ = characters(mended)
@@ -154,7 +150,7 @@ def _message(
         fields = read(row.shape, element, VERSION)
     except Unfit as error:
         if lowered is not None:
-            # One flaw is enough.
+            # One diagnostic is enough.
             return Decoded(row, {}, "{}", False, (lowered,))
         flaw = wrong(
             error.code, str(error), place_of(frame, error.part, error.path), error.expected, row.clause
@@ -182,7 +178,7 @@ def _lower(element: Element) -> None:
 
 
 def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Direction) -> ElementType:
-    """Which of several messages of a name this is. Raises Unfit."""
+    """Return the row of a message if several have its name. Raises Unfit."""
     if rows[0].mark is None:
         return rows[0]
     attribute = rows[0].mark[0]
@@ -218,7 +214,7 @@ def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
 
 
 def _begun(frame: bytes, direction: Direction, upto: int) -> ElementType | None:
-    """The message that a frame begins whose element is no XML from an offset on."""
+    """Return the row of the message that begins a frame which is XML up to an offset."""
     for tag in tags(frame[:upto]):
         if tag.kind in ("start", "empty") and tag.name != ENVELOPE:
             rows = _ROWS.get((direction, tag.name), ())
@@ -227,10 +223,9 @@ def _begun(frame: bytes, direction: Direction, upto: int) -> ElementType | None:
 
 
 class CgmlCodec(Codec):
-    """Elements of XML, each with an empty line behind it."""
+    """The codec for XML elements, each followed by an empty line."""
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        """What a frame says; see `Codec.decode`."""
         text, charset = characters(frame)
         if charset is not None and charset.severity == "error":
             return unreadable(control(frame, charset.offset) or charset)
@@ -259,7 +254,6 @@ class CgmlCodec(Codec):
         return _read(frame, text, direction, notes)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-        """The elements of a message and what takes them; see `Codec.anatomy`."""
         decoded = self.decode(frame, direction)
         row, upto = decoded.row, len(frame)
         markup = frame
@@ -272,11 +266,10 @@ class CgmlCodec(Codec):
         return anatomy(frame, markup, decoded, row, upto)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        """What is left when a stream is closed before an empty line; see `Codec.truncated`."""
         decoded = self.decode(frame, direction)
         if not decoded.valid:
             return decoded
-        # The element is whole: nothing of what was said is missing.
+        # The element is complete, so no information is missing.
         at = frame.rfind(b"<")
         text = "the stream ends without the empty line behind the message"
         note = unusual("no-empty-line", text, (at, len(frame) - at), "an empty line")
@@ -284,7 +277,6 @@ class CgmlCodec(Codec):
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, True, (*others, note))
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """The element of a message, written as in the specification; see `Codec.encode`."""
         for row in _ROWS.get((direction, name), ()):
             if row.mark is not None and fields.get(row.mark[0]) != row.mark[1]:
                 continue
@@ -316,7 +308,7 @@ class CgmlCodec(Codec):
         return field_place(frame, row, name, whole=True)
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
-        # The text of an element with parts is XML already.
+        # An element with parts is encoded as XML already.
         written = text if isinstance(field.type, Compound) else escaped(text)
         return super().as_text(frame, row, field, written)
 

@@ -1,4 +1,4 @@
-"""CGML: the dissector."""
+"""The dissector for CGML."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CgmlPresentation(Presentation):
             case "contract" if data.get("game") == "PASS":
                 return "all players pass, {player} last"
             case "trump" if data.get("trump") is None:
-                # There are none, which is no question.
+                # A game without trumps; no question mark for them.
                 return "{player} plays {game}, without trumps"
             case "trump" if data.get("second") is not None:
                 return f"{template}, second colour {{second}}"
@@ -92,7 +92,7 @@ def _conformance() -> Conformance:
 
 
 class Cgml(Dissector):
-    """Mariáš for three, with a server that brings players together and one that deals."""
+    """The dissector for CGML: mariáš for three, with a login server and game servers."""
 
     def recognise(self, data: bytes, direction: Direction) -> Likeness | None:
         if b"<" not in data:
@@ -115,7 +115,7 @@ CGML = Cgml(
     identity=Identity(
         GRAMMAR,
         login_messages=("connect", "newgroup", "newgame"),
-        # A player is a number that its client bears everywhere, and connects anew for each group.
+        # A client uses its player's number on all connections, one for each group.
         same_player="number",
     ),
     conformance=_conformance,

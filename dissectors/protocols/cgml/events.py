@@ -1,6 +1,6 @@
-"""What happens at a CGML server: each kind of event with its data, and a sentence that tells it.
+"""The kinds of events of a CGML server, with their fields and sentences.
 
-A player is an id. `called` in an event's data has the names of its players as the table knows them by then.
+A player is an id. `called` in an event's data has the names of its players as known at that time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _ANSWERS = ("newgroup", "newgame")
 _QUESTIONS = ("licite", "gametype", "flek", "playcard")
 
 EVENTS = (
-    # Of a game server there is its url in place of a name.
+    # A game server has an url in place of a name.
     EventKind(
         "connected",
         ("name", "id", "role"),
@@ -59,7 +59,7 @@ EVENTS = (
     EventKind("left", ("player", "why"), "{player} is gone: {why}", ending="why"),
 )
 
-# What names something in the data of the events, and in the state.
+# Kinds of identifiers in the events' data and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": PLAYER,
     "player": PLAYER,

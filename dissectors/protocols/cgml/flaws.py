@@ -1,4 +1,4 @@
-"""What is wrong in a frame that no parser takes: the first flaw, to the byte."""
+"""The first error in a frame that the parser rejects, with its location in bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
 from kiebitz.dissectors.protocols.cgml.places import wrong
 
 DEPTH_LIMIT = 32
-"""No message of the specification has elements more than four deep."""
+"""Maximum nesting depth; no message of the specification has elements more than four deep."""
 
 _MAX_QUOTED = 40
 _EXTERNAL = re.compile(rb"\b(?:SYSTEM|PUBLIC)\b")
@@ -24,7 +24,10 @@ _UNTIL_BLANK = re.compile(rb"[^\s>]*+")
 
 
 def declared(frame: bytes) -> Flaw | None:
-    """A document type, which no message has and which is never followed: it may stand for anything."""
+    """Return the diagnostic for a document type declaration.
+
+    No message needs one, and it is never processed, as it can define arbitrary entities.
+    """
     start = frame.find(b"<!DOCTYPE")
     if start < 0:
         start = frame.find(b"<!ENTITY")
@@ -39,14 +42,14 @@ def declared(frame: bytes) -> Flaw | None:
 
 
 def first_flaw(frame: bytes) -> Flaw:
-    """What is wrong in a frame with no readable element in it."""
+    """Return the first error in a frame with no readable element."""
     flaw = _in_the_tags(frame)
     before = len(frame) if flaw is None else flaw.offset + max(flaw.length, 1)
     return control(frame, before) or flaw or _no_xml(frame)
 
 
 def control(frame: bytes, before: int) -> Flaw | None:
-    """The first control characters, if they stand before an offset."""
+    """Return the diagnostic for the first control characters, if they are before an offset."""
     found = _CONTROLS.search(frame)
     if found is None or found.start() >= before:
         return None
@@ -55,7 +58,6 @@ def control(frame: bytes, before: int) -> Flaw | None:
 
 
 def _in_the_tags(frame: bytes) -> Flaw | None:
-    """The first flaw that can be told from the tags, the attributes in them and the text between them."""
     opened: list[Tag] = []
     rooted = False
     at = 0
@@ -99,7 +101,7 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
 
 
 def too_deep(outermost: Tag) -> Flaw:
-    """Elements in elements in elements."""
+    """Return the error for elements nested too deeply."""
     text = f"more than {DEPTH_LIMIT} elements stand in each other"
     return wrong("too-deep", text, (outermost.start, outermost.end - outermost.start), "a message")
 
@@ -169,9 +171,9 @@ def _in_start_tag(frame: bytes, tag: Tag) -> Flaw | None:
 
 
 def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes] | None) -> Flaw:
-    """What is wrong with an attribute, or, where none is found, with the one `before`."""
+    """Return the error in an attribute; if none is found, in the one `before`."""
     if found is not None and found[3] is not None:
-        # Everything up to the next blank was probably meant as its value.
+        # Everything up to the next blank was probably intended as the value.
         rest = _UNTIL_BLANK.match(text, found.end())
         assert rest is not None
         place = base + found.start(2), rest.end() - found.start(2)
@@ -179,7 +181,7 @@ def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes
     if found is not None:
         place = base + found.start(2), found.end() - found.start(2)
         return wrong("no-value", "this attribute has no value", place, 'name="value"')
-    # Where a quote is missing, the attribute before this is the one without an end.
+    # If a quote is missing, the attribute before this one is unterminated.
     place = base + before, len(text) - before - text.endswith(b">")
     return wrong("unterminated-value", "a quote is missing here", place, 'name="value"')
 
@@ -216,7 +218,7 @@ def _unclosed(frame: bytes, tag: Tag, end: int) -> Flaw:
 
 
 def _no_xml(frame: bytes) -> Flaw:
-    """What only the parser takes exception to."""
+    """Return the diagnostic for an error that only the parser finds."""
     parser = expat.ParserCreate("iso-8859-1")
     try:
         parser.Parse(frame, True)

@@ -1,9 +1,9 @@
 """The grammar of CGML 1.19: every message of chapters 2 to 4, in the specification's order.
 
-A message is named by its element; where several share a name, the value of `status` or `type` tells them
-apart. Fields have the names of the attributes and elements, which are English, though misspelt now and then
-(`dial` deals, `winer` wins). What a field says of licitovaný mariáš is glossed: *flek* is a double, *štych*
-a trick, *talon* the two cards that whoever wins the bidding (*licitace*) exchanges.
+A message is named by its element; if several share a name, the value of `status` or `type` distinguishes
+them. Fields have the names of the attributes and elements, which are English, though sometimes misspelt
+(`dial` deals, `winer` wins). Words of licitovaný mariáš are glossed: *flek* is a double, *štych* a trick,
+*talon* the two cards that the winner of the bidding (*licitace*) exchanges.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ VERSIONS = tuple(f"1.{minor}" for minor in range(20))
 
 
 class Version(Text):
-    """The version of CGML; anything else that stands there may be a name."""
+    """The version of CGML; other texts in its place may be names."""
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
         return value if is_version(value) else replace(value)
@@ -50,13 +50,14 @@ VERSION = Field("version", Version(), "the version of CGML that is used", option
 _GAME_NAME = "licitovany_marias"
 
 Server = Literal["login", "game"]
-"""Whom a message is for, or from: the servers on ports 7001 and 7003, or the one on 7002."""
+"""The server that a message belongs to: the login server on ports 7001 and 7003, or the game server on 7002.
+"""
 
 
 class ElementType(MessageType, frozen=True):
-    """A message's row: `mark` is the attribute with its value that tells it from others of its name.
+    """A message's row; `mark` is the attribute and value that distinguish it from others of its name.
 
-    `server` is the server that such a message is exchanged with; None where it may be either.
+    `server` is the server that such a message is exchanged with; None if it may be either.
     """
 
     shape: Shape = msgspec.field(default_factory=Shape)
@@ -71,17 +72,16 @@ class ElementType(MessageType, frozen=True):
 
     @cached_property
     def _whole_shape(self) -> Shape:
-        """The shape with the attribute that any message may have."""
         return Shape((*self.shape.attributes, VERSION), self.shape.text, self.shape.children)
 
     @cached_property
     def kind(self) -> str:
-        """Its name, and the word that tells it from others of that name."""
+        """Its name, and the word that distinguishes it from others of that name."""
         return self.name if self.mark is None else f"{self.name} {self.mark[1]}"
 
     @cached_property
     def asks(self) -> bool:
-        """Whether it is marked as a question."""
+        """True if it is marked as a question."""
         return self.mark is not None and self.mark[1] == "ask"
 
 
@@ -98,7 +98,7 @@ def _element(
     broadcast: bool = False,
     summary: str | None = None,
 ) -> ElementType:
-    """A row; `mark` is its `status` or `type`."""
+    """Return a row; `mark` is its `status` or `type`."""
     told_apart = None
     if mark is not None:
         attribute, _, word = mark.partition("=")
@@ -408,7 +408,7 @@ ROWS = (
         "licite",
         "s2c",
         "type=info",
-        # The specification has the game here; whether a yes or no is told as such, it leaves open.
+        # The specification has the game here, and leaves open if a yes or no is announced as such.
         _with(_WHOSE, text=Field("licite", _ANSWER, "the game, or yes or no")),
         "somebody has bid",
         _clause(3, "Licitace -- informace"),
@@ -618,7 +618,7 @@ GRAMMAR = Grammar(
     state_identifiers=STATE_IDENTIFIERS,
     aliases={"id": "name"},
     rules=RULES,
-    # A client tells of itself, a server of all.
+    # A client sends one player, a server all of them.
     variable_shape=("player",),
     more_words=(
         ENVELOPE,

@@ -1,4 +1,4 @@
-"""What is unusual around a message's element: characters, line ends, comments, envelopes and versions."""
+"""Notes and errors on what surrounds an element: charset, line ends, comments, envelope, version."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _BLANK_LINE = re.compile(BLANK_LINE)
 _VERSION = re.compile(rb"""<[^<>]*?\sversion\s*=\s*["']([^"'<>]*)""")
 _MAX_QUOTED = 40
 FOLLOWED = ("no-empty-line", "same-line")
-"""The codes for a message that another one follows at once."""
+"""The codes for a message that is directly followed by another one."""
 _EXTRAS = {
     "comment": ("comment", "a comment", 4),
     "cdata": ("cdata", "a CDATA section", 9),
     "declaration": ("xml-declaration", "an XML declaration", 5),
 }
-"""By kind of tag: the code, the words, and how many bytes of it are shown."""
+"""By kind of tag: code, description, and length in bytes of the marked part."""
 
 
 def characters(frame: bytes) -> tuple[str, Flaw | None]:
-    """A frame's text; the flaw is a note where it is no UTF-8, an error where it is nothing at all.
+    """Return a frame's text, with a note if it is not UTF-8, or an error if it cannot be decoded.
 
     The specification names no charset; Czech peers use UTF-8 or ISO-8859-2.
     """
@@ -45,7 +45,7 @@ def characters(frame: bytes) -> tuple[str, Flaw | None]:
 
 
 def extras(frame: bytes) -> list[Flaw]:
-    """What XML has and the specification does not: it is read, and noted."""
+    """Return notes on constructs of XML that the specification does not mention; they are accepted."""
     notes: dict[str, Flaw] = {}
     for tag in tags(frame):
         if tag.kind in _EXTRAS:
@@ -56,7 +56,7 @@ def extras(frame: bytes) -> list[Flaw]:
 
 
 def empty_lines(frame: bytes) -> Iterator[Flaw]:
-    """What is unusual about the line ends of a message, and the empty line behind it."""
+    """Yield notes on unusual line ends of a message, and on the empty line after it."""
     body = frame.strip(BLANKS)
     start = len(frame) - len(frame.lstrip(BLANKS))
     end = start + len(body)
@@ -90,7 +90,7 @@ def _line_ends(code: str, text: str, offset: int, length: int) -> Flaw:
 
 
 def of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
-    """What is wrong, or unusual, about the empty lines of a message."""
+    """Return an error or note on the empty lines of a message."""
     end = len(frame.rstrip(BLANKS))
     start = len(frame) - len(frame.lstrip(BLANKS))
     inside = _BLANK_LINE.search(frame, start, end)
@@ -110,7 +110,7 @@ def of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Fl
 
 
 def of_envelopes(frame: bytes) -> Flaw:
-    """An envelope with nothing in it, or with another one."""
+    """Return the error for an envelope that is empty or contains another one."""
     outer, *inner = (tag for tag in tags(frame) if tag.name == ENVELOPE)
     second = inner[0] if inner else outer
     place = second.start, second.end - second.start
@@ -120,8 +120,8 @@ def of_envelopes(frame: bytes) -> Flaw:
 
 
 def unknown_version(frame: bytes, version: str) -> Flaw:
-    """A note on a version that is not one of the specification's."""
-    # It stands in the first tag that has one: the envelope's, or the message's own.
+    """Return a note on a version that is not one of the specification's."""
+    # It is in the first tag that has one: the envelope's, or the message's own.
     found = _VERSION.search(frame)
     place = (found.start(1), len(found[1])) if found is not None else (0, len(frame))
     text = f"version {version[:_MAX_QUOTED]} is not known"

@@ -1,4 +1,4 @@
-"""What the table of a CGML server checks: a row for each rule."""
+"""The rules that the table of a CGML server checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _OF_PLAY = "3 Průběh jednotlivých her: Mariáš, Základní pravidla hraní"
 _REVOKED = "{card} breaks the rule of play: {player} has {allowed} ({colour})"
 
 RULES = (
-    # Who may say this here, and now.
+    # Order of messages.
     Rule("wrong-server", None, "<{name}> is for {role}, and this is another one", group="sequence"),
     Rule(
         "unasked",
@@ -29,7 +29,7 @@ RULES = (
     # The deal.
     Rule("dealt-twice", "dial", "{card} is dealt a second time", "each once", group="state"),
     Rule("wrong-count/more", "dial", "{player} is dealt {count} cards", f"{HAND} cards", severity="warning"),
-    # It shows when something else is said.
+    # It is detected at the next message.
     Rule("wrong-count/fewer", None, "{player} was dealt {count} cards", f"{HAND} cards", severity="warning"),
     # Bids.
     Rule("wrong-answer/bid", "licite", "{answer} is bid where {asked} was asked for", "YES or NO"),
@@ -94,7 +94,7 @@ RULES = (
         "one card, or all that are left",
     ),
     Rule("renonc", "playcard", _REVOKED, "one of {allowed}", clause=_OF_PLAY),
-    # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour will do.
+    # "Have trumps been played?" may also mean: in this hand. Then a lower card of the colour is allowed.
     Rule("renonc/unsure", "playcard", _REVOKED, "one of {allowed}", severity="warning", clause=_OF_PLAY),
     Rule(
         "played-twice", "playcard", "{card} was played before, by {player}", "each card once", group="state"

@@ -28,7 +28,7 @@ _OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game se
 
 
 class CgmlTable(GameTable):
-    """One CGML server: who is there, and group by group, hand after hand."""
+    """A CGML server: its players, groups and hands."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._groups = groups = Groups(info, ids, findings)
@@ -38,9 +38,9 @@ class CgmlTable(GameTable):
         self._bidding = bidding = Bidding(groups)
         self._play = play = Play(groups)
         self._roles: set[Server | None] = {None}
-        """What this server has shown itself to be; nothing forbids that it is both."""
+        """The roles that this server has shown; it may have both."""
         self._asked: dict[int, str] = {}
-        """By the id of its message, what the question said that a client answers."""
+        """The text of the question that a client's message answers, by message id."""
         self._of_nobody: dict[str, Callable[[Observation], None]] = {
             "connect server": lobby.connect_server,
             "connect passive": lobby.connect_player,
@@ -54,7 +54,7 @@ class CgmlTable(GameTable):
             "load": lobby.load,
             "disconnect": lobby.disconnect,
         }
-        """What needs no hand, by kind of message."""
+        """Handlers for messages that need no hand, by kind of message."""
         self._of_a_hand: dict[str, Callable[[Observation, Hand], None]] = {
             "licite info": bidding.told,
             "licite result": bidding.result,
@@ -65,9 +65,7 @@ class CgmlTable(GameTable):
             "round": play.trick,
             "renonc": play.renonc,
         }
-        """What is about a hand."""
-
-    # What comes in.
+        """Handlers for messages of a hand."""
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, ElementType)
@@ -104,11 +102,10 @@ class CgmlTable(GameTable):
         self._hearing.hear(message, row, frame)
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
-        """Tell of a client's message that belongs to the other kind of server."""
         if row.server in self._roles or self._roles == {None}:
             return False
         if any(known.url == self._groups.info.server for known in self._groups.announced.values()):
-            # It sends the players of a group to itself.
+            # It redirects the players of a group to itself.
             return False
         assert row.server is not None
         role = _OF_A_SERVER[row.server]
@@ -118,7 +115,7 @@ class CgmlTable(GameTable):
         return True
 
     def _version(self, message: Message, row: ElementType, conversation: Conversation) -> Hashable:
-        """What makes messages copies of each other; None for one that is told to one client alone."""
+        """Return the key by which copies of a message are recognised; None for a message to one client."""
         fields = message.fields
         key = conversation.group
         if row.name == "dial":
@@ -138,7 +135,7 @@ class CgmlTable(GameTable):
         return (row.name, key, text_key(to_json(without)))
 
     def _may_reveal(self, observation: Observation) -> set[int]:
-        """On which stream a copy of a deal may come that shows the cards."""
+        """Return the streams on which a copy of a deal that shows the cards may still arrive."""
         fields = observation.fields
         if fields["to"] != "hand" or "playerid" not in fields:
             return set()
@@ -163,7 +160,7 @@ class CgmlTable(GameTable):
         self._unsure(stream)
 
     def _unsure(self, stream: Stream) -> None:
-        """Something is missing: what a hand's messages contradict from here on may be that."""
+        """Stop checking a hand, as messages are missing that could explain contradictions."""
         self._hearing.silence(stream.id)
         group = self._groups.by_key.get(self._groups.conversation(stream).group or "")
         if group is not None and group.hand is not None:
@@ -185,8 +182,6 @@ class CgmlTable(GameTable):
 
     def finish(self, ts_ns: int) -> None:
         self._hearing.finish()
-
-    # What is taken, in order.
 
     def _take(self, observation: Observation) -> None:
         row = observation.row
@@ -217,7 +212,6 @@ class CgmlTable(GameTable):
     def _of_a_player(
         self, observation: Observation, hand: Hand, row: ElementType, player: int, asked: str | None
     ) -> None:
-        """What one player is asked, or answers."""
         if row.asks:
             self._play.turn(observation, hand, player)
         elif row.kind == "licite answer":
@@ -231,7 +225,7 @@ class CgmlTable(GameTable):
                 self._play.plays(observation, hand, player)
 
     def _shown(self, observation: Observation, hand: Hand) -> None:
-        """Somebody has put cards on the table, or two to the talon."""
+        """Process an announcement of cards put on the table, or of two put into the talon."""
         if observation.fields.get("to", "desk") == "talon" or None in observation.fields["card"]:
             self._bidding.discards(observation, hand, observation.fields["playerid"])
         else:
@@ -255,16 +249,15 @@ class CgmlTable(GameTable):
             )
         elif not hand.dealing:
             if hand.whole:
-                # A copy that comes late.
+                # A late copy.
                 return
-            # The end of the hand before was missed.
+            # The end of the previous hand was missed.
             hand = self._groups.open_hand(group, observation, whole=False)
         hand.dealing = True
         observation.game_id = hand.game.id
         self._bidding.dealt(observation, hand, player)
 
     def _of_the_group(self, observation: Observation, row: ElementType, conversation: Conversation) -> None:
-        """What may also be told between two hands."""
         if conversation.group is None:
             return
         group: Group = self._groups.group(conversation.group, None)
@@ -286,7 +279,7 @@ class CgmlTable(GameTable):
 
 
 def _heard_of(message: Message) -> list[int]:
-    """Which players a message of a server names: they are in the group that it is told to."""
+    """Return the players in a server's message, who belong to the group of the connection."""
     if message.name == "newgame":
         return [player["id"] for player in message.fields["player"]][:SEATS]
     return [message.fields["playerid"]] if "playerid" in message.fields else []
