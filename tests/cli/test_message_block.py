@@ -163,7 +163,7 @@ line end
  8  0d 0a                    ..
 """,
     ("cgml-malformed.pcap.gz", 38, 80): """\
-#38 playcard: somebody has played
+#38 playcard: announces a played card
 0.126883 s, stream 8, from byte 36
 127.0.0.1:7002 → 127.0.0.1:51222 (s2c)
 clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě

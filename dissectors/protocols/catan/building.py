@@ -136,7 +136,9 @@ class Builder:
         longest = max(lengths.values(), default=0)
         whose = [play.name(number) or "" for number in lengths if lengths[number] == longest]
         holder = game.longest_road
-        ours = f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "nobody has it"
+        ours = (
+            f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "no player has it"
+        )
         others, expected = " and ".join(whose), ", ".join(whose)
         play.flaw_of(
             observation,

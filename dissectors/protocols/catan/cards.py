@@ -111,7 +111,7 @@ class Cards:
         if player.played:
             problem, allowed = "the second development card in this turn", "one in a turn"
         elif player.cards.most[card] <= 0:
-            problem, allowed = "a card that he has not got", "a card of his own"
+            problem, allowed = "a card that the player does not have", "one of the player's cards"
         elif just_bought and player.cards.most[card] <= just_bought:
             problem, allowed = "a card that was bought in this turn", "a card of an earlier turn"
         if problem is not None:

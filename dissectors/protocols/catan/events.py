@@ -38,8 +38,8 @@ EVENTS = (
         ("player", "name", "trade", "offer", "demand"),
         "{name} offers {offer} for {demand} (trade {trade})",
     ),
-    EventKind("trade_accepted", ("player", "name", "trade"), "{name} would take trade {trade}"),
-    EventKind("trade_declined", ("player", "name", "trade"), "{name} does not take trade {trade}"),
+    EventKind("trade_accepted", ("player", "name", "trade"), "{name} accepts trade {trade}"),
+    EventKind("trade_declined", ("player", "name", "trade"), "{name} rejects trade {trade}"),
     EventKind(
         "trade_done",
         ("player", "name", "partner", "partner_name", "trade"),

@@ -47,7 +47,7 @@ def _step(step: str | int) -> str:
 def broken(frame: bytes, ended: bool = False) -> Decoded:
     """Return the diagnostic for bytes that are not JSON, or not complete."""
     if not frame.strip():
-        text = "an empty line between two messages is ignored; some peers close the connection then"
+        text = "an empty line between two messages is ignored, but some peers close the connection"
         return unreadable(Flaw("note", "malformed", "empty-line", text, 0, len(frame), None, _GROUNDS))
     # Characters missing at the end are missing before the line feed.
     body = frame.rstrip(b"\r\n")
@@ -67,7 +67,7 @@ def _malformed(code: str, text: str, place: Place, expected: str, clause: str) -
 
 def _of_the_charset(frame: bytes, body: bytes) -> Flaw | None:
     if body.startswith(b"\xef\xbb\xbf"):
-        text = "a byte order mark stands before the message"
+        text = "a byte order mark precedes the message"
         return _malformed("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", _GROUNDS)
     if body.startswith((b"\xff\xfe", b"\xfe\xff")) or 1 < body.count(b"\0") >= len(body) / 3:
         return _malformed("utf-16", "this looks like UTF-16", (0, len(frame)), "UTF-8", _GROUNDS)
@@ -79,7 +79,7 @@ def _of_the_charset(frame: bytes, body: bytes) -> Flaw | None:
             return None
         wrong = body[error.start : error.end]
         place = error.start, len(wrong)
-        return _malformed("charset", f"{wrong.hex(' ')} is no UTF-8", place, "UTF-8", _GROUNDS)
+        return _malformed("charset", f"{wrong.hex(' ')} is not UTF-8", place, "UTF-8", _GROUNDS)
     return None
 
 
@@ -87,9 +87,9 @@ def _of_the_structure(body: bytes, ended: bool) -> Flaw | None:
     error = first_error(body)
     if error is None:
         return None
-    code, text = "broken-json", f"{error.found} stands here"
+    code, text = "broken-json", f"{error.found} is unexpected here"
     if error.offset == len(body):
-        text = "the message breaks off here"
+        text = "the message ends too early"
         if ended:
             code, text = "truncated", "the stream ends in the middle of a message"
     return _malformed(code, text, (error.offset, error.length), error.expected, _FRAMING)
@@ -99,7 +99,7 @@ def _beyond_limits(body: bytes) -> Flaw:
     """Return the diagnostic for well-formed JSON that the decoder rejects."""
     found = next((half for half in _ESCAPES.finditer(body) if half[1]), None)
     if found is not None:
-        text, expected = f"{found[1].decode()} is half a character", "the escapes of both halves"
+        text, expected = f"{found[1].decode()} is half of a surrogate pair", "the escapes of both halves"
     else:
         text, expected = "a number is too large", "a smaller number"
         found = next((number for number in _NUMBERS.finditer(body) if _is_too_large(number[1])), None)
@@ -123,7 +123,7 @@ def no_message(frame: bytes, value: Any) -> Decoded:
 def _no_message(frame: bytes, value: str | None) -> Flaw:
     start = len(frame) - len(frame.lstrip())
     found = value or f'"{frame.strip()[:_MAX_QUOTED].decode(errors="replace")}"'
-    text = f"{found} stands where a message begins"
+    text = f"{found} is not the beginning of a message"
     return _malformed("no-object", text, (start, len(frame.strip())), _MESSAGE, _GROUNDS)
 
 
@@ -134,9 +134,9 @@ def not_one_message(value: Mapping[str, Any], direction: Direction) -> Decoded:
         wrong = next((key for key in value if key not in NAMES[direction]), [*value][1])
         beside = next(key for key in value if key != wrong)
         path: Path = (wrong,)
-        text = f'"{wrong[:_MAX_QUOTED]}" stands beside "{beside[:_MAX_QUOTED]}"'
+        text = f'"{wrong[:_MAX_QUOTED]}" is in the same object as "{beside[:_MAX_QUOTED]}"'
     else:
-        path, text = (), "there is no message in this object"
+        path, text = (), "this object contains no message"
     flaw = Flaw("error", "malformed", "not-one-message", text, 0, 0, "one message in an object", _GROUNDS)
     return unreadable(_placed(flaw, path, of_key=bool(path)))
 
@@ -145,7 +145,7 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
     """Return the diagnostic for an object whose only key is no message of this direction."""
     names = NAMES[direction]
     near = nearest_word(key, names)
-    text = f'"{key[:_MAX_QUOTED]}" is no message that {sender_of(direction)} sends'
+    text = f'"{key[:_MAX_QUOTED]}" is not a message that {sender_of(direction)} sends'
     # Clause 3 allows extensions, but not misspelt names.
     severity: Severity = "error"
     if key in NAMES[OPPOSITE[direction]]:
@@ -187,7 +187,9 @@ def layout_notes(frame: bytes) -> tuple[Flaw, ...]:
         notes.append(("blanks", "there are blanks before the message", 0, start))
     inside = re.search(rb"[\r\n]", body)
     if inside is not None:
-        notes.append(("line-feed-inside", "a line feed stands inside the message", start + inside.start(), 1))
+        notes.append(
+            ("line-feed-inside", "there is a line feed inside the message", start + inside.start(), 1)
+        )
     after = frame[end:]
     if after == b"\r\n":
         notes.append(("crlf", "the line ends in CR LF", end, 2))

@@ -96,8 +96,8 @@ _HANDEL = Field("Handel id", HANDEL_ID, "trade")
 _ANGEBOT = Field("Angebot", OFFENE_ROHSTOFFE, "offered")
 _NACHFRAGE = Field("Nachfrage", OFFENE_ROHSTOFFE, "wanted")
 _ROHSTOFFE = Field("Rohstoffe", ROHSTOFFE_OBJEKT, "resources")
-_ORT = Field("Ort", ORT, "where the robber goes")
-_ZIEL = Field("Ziel", SPIELERNUMMER, "who is robbed", optional=True)
+_ORT = Field("Ort", ORT, "new field of the robber")
+_ZIEL = Field("Ziel", SPIELERNUMMER, "player that is robbed", optional=True)
 _STRASSE_1 = Field("Straße 1", STRASSENORT, "first road")
 _STRASSE_2 = Field("Straße 2", STRASSENORT, "second road", optional=True)
 _NACHRICHT = Field("Nachricht", TEXT, "text")
@@ -106,9 +106,9 @@ _VERSION = Field("Version", TEXT, "the program's name and version")
 _WER = Field("Spieler", SPIELERNUMMER, "player", optional=True)
 
 _ANTWORT = "the server answers with Serverantwort; the specification has OK and Fehler"
-_ZWEI_SCHLÜSSEL = "the player stands beside the message, not in it"
+_ZWEI_SCHLÜSSEL = "the player is next to the message, not in it"
 _EIGENE_NUMMER = "the message names the player who sends it; the specification leaves that to the server"
-_ANNAHME = "accepting a trade names Mitspieler and Annehmen, for refusals, too; the specification has Spieler"
+_ANNAHME = "accepting a trade has Mitspieler and Annehmen, also for rejections; the specification has Spieler"
 
 ROWS = (
     Nachricht(
@@ -180,7 +180,7 @@ ROWS = (
     Nachricht(
         "Chatnachricht",
         "s2c",
-        (Field("Absender", SPIELERNUMMER, "who said it; the server if left out", optional=True), _NACHRICHT),
+        (Field("Absender", SPIELERNUMMER, "sender; the server if left out", optional=True), _NACHRICHT),
         "chat",
         clause="8.3 Chat empfangen",
         broadcast=True,
@@ -235,7 +235,7 @@ ROWS = (
         "Statusupdate",
         "s2c",
         (Field("Spieler", SPIELER, "player"),),
-        "a player as he is now",
+        "a player's status",
         clause="10.1 Statusupdate eines Spielers",
         broadcast=True,
         summary="player {Spieler[id]}: {Spieler[Status]}",
@@ -301,7 +301,7 @@ ROWS = (
         LÄNGSTE_HANDELSSTRASSE,
         "s2c",
         (_WER,),
-        "longest road; nobody's, if empty",
+        "longest road; no player's if empty",
         clause="10.10 Rittermacht und Handelsstraße",
         broadcast=True,
         summary="longest road: player {Spieler}",
@@ -319,7 +319,7 @@ ROWS = (
     Nachricht(
         "Karten abgeben",
         "c2s",
-        (Field("Abgeben", OFFENE_ROHSTOFFE, "what is given up"),),
+        (Field("Abgeben", OFFENE_ROHSTOFFE, "discarded resources"),),
         "discards",
         clause="11.2 Räuber: Rohstoffe abgeben",
         summary="discards {Abgeben}",
@@ -381,7 +381,7 @@ ROWS = (
         "Handel annehmen",
         "c2s",
         (_HANDEL,),
-        "would take the trade",
+        "accepts the trade",
         clause="12.2 Handelsangebot annehmen",
         answers=("Handelsangebot",),
         summary="trade {Handel id}",
@@ -389,27 +389,27 @@ ROWS = (
     Nachricht(
         "Handel annehmen",
         "c2s",
-        (_HANDEL, Field("Annehmen", TRUTH, "whether")),
-        "would take the trade, or not",
+        (_HANDEL, Field("Annehmen", TRUTH, "true to accept")),
+        "accepts or rejects the trade",
         clause="12.2 Handelsangebot annehmen",
         answers=("Handelsangebot",),
-        deviation="Handel annehmen says by Annehmen whether; the specification has no refusals",
+        deviation="Handel annehmen has Annehmen, true or false; the specification has no rejections",
         summary="trade {Handel id}: {Annehmen}",
     ),
     Nachricht(
         "Handelsangebot angenommen",
         "s2c",
         (_SPIELER, _HANDEL),
-        "a player would take the trade",
+        "a player accepts the trade",
         clause="12.2 Handelsangebot annehmen",
         broadcast=True,
-        summary="player {Spieler} takes trade {Handel id}",
+        summary="player {Spieler} accepts trade {Handel id}",
     ),
     Nachricht(
         "Handelsangebot angenommen",
         "s2c",
-        (Field("Mitspieler", SPIELERNUMMER, "player"), _HANDEL, Field("Annehmen", TRUTH, "whether")),
-        "a player would take the trade, or not",
+        (Field("Mitspieler", SPIELERNUMMER, "player"), _HANDEL, Field("Annehmen", TRUTH, "true to accept")),
+        "a player accepts or rejects the trade",
         clause="12.2 Handelsangebot annehmen",
         broadcast=True,
         deviation=_ANNAHME,
@@ -418,7 +418,7 @@ ROWS = (
     Nachricht(
         "Handel abschließen",
         "c2s",
-        (_HANDEL, Field("Mitspieler", SPIELERNUMMER, "with whom")),
+        (_HANDEL, Field("Mitspieler", SPIELERNUMMER, "trading partner")),
         "concludes a trade",
         clause="12.3 Handel durchführen",
         summary="trade {Handel id} with player {Mitspieler}",
@@ -426,8 +426,8 @@ ROWS = (
     Nachricht(
         "Handel ausgeführt",
         "s2c",
-        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "with whom")),
-        "a trade is done",
+        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "trading partner")),
+        "a trade is concluded",
         clause="12.3 Handel durchführen",
         broadcast=True,
         summary="player {Spieler} with player {Mitspieler}",
@@ -435,8 +435,8 @@ ROWS = (
     Nachricht(
         "Handel ausgeführt",
         "s2c",
-        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "with whom"), _HANDEL),
-        "a trade is done",
+        (_SPIELER, Field("Mitspieler", SPIELERNUMMER, "trading partner"), _HANDEL),
+        "a trade is concluded",
         clause="12.3 Handel durchführen",
         broadcast=True,
         deviation="Handel ausgeführt has the trade's number, too",
@@ -446,7 +446,7 @@ ROWS = (
         "Handel abbrechen",
         "c2s",
         (_HANDEL,),
-        "takes back an offer or an acceptance",
+        "withdraws an offer or an acceptance",
         clause="12.4 Handel abbrechen",
         summary="trade {Handel id}",
     ),
@@ -454,7 +454,7 @@ ROWS = (
         "Handelsangebot abgebrochen",
         "s2c",
         (_SPIELER, _HANDEL),
-        "an offer or an acceptance is taken back",
+        "an offer or an acceptance is withdrawn",
         clause="12.4 Handel abbrechen",
         broadcast=True,
         summary="player {Spieler}, trade {Handel id}",

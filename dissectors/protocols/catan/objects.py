@@ -69,7 +69,7 @@ class Version(Text):
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
-        yield Wrong("other-version", "a version that there is not", '"99.0"', allowed=True)
+        yield Wrong("other-version", "a version that does not exist", '"99.0"', allowed=True)
 
     def read(self, value: Any, reading: Reading) -> str:
         version = super().read(value, reading)
@@ -89,7 +89,7 @@ class Building(Object):
         count = 2 if found["Typ"] == STRASSE else 3
         if len(found["Ort"]) != count:
             raise Unfit(
-                f"{found['Typ']} stands between {count} fields, not {len(found['Ort'])}",
+                f"{found['Typ']} needs {count} fields, not {len(found['Ort'])}",
                 Between(count).title,
                 path=(self.key_of("Ort", value),),
             )
@@ -114,7 +114,7 @@ KARTE = Object(
     Field("Felder", ListOf(FELD, "list of Feld", least=1), "the fields"),
     Field("Gebäude", ListOf(GEBÄUDE_OBJEKT, "list of Gebäude"), "the buildings", optional=True),
     Field("Häfen", ListOf(HAFEN_OBJEKT, "list of Hafen"), "the harbours", optional=True),
-    Field("Räuber", ORT, "where the robber stands", optional=True),
+    Field("Räuber", ORT, "field of the robber", optional=True),
 )
 
 # 7.6 Rohstoffe, 7.7 Entwicklungskarten: an object, or the total where they are hidden
@@ -133,7 +133,7 @@ class BoughtCard(Value):
 
     def read(self, value: Any, reading: Reading) -> Any:
         if value == HIDDEN:
-            reading.note("unusual-value", f'"{HIDDEN}" stands for what is hidden')
+            reading.note("unusual-value", f'"{HIDDEN}" is used for hidden cards')
             return 1
         if type(value) is int:
             if value != 1:

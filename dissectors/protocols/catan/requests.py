@@ -124,9 +124,9 @@ def _moves_robber(
 def _to_field(observation: Observation, game: CatanGame, board: Board, player: Player) -> Objection | None:
     place, target = at(observation.fields["Ort"]), observation.fields.get("Ziel")
     if place == game.robber:
-        return Objection("bad-place/asked", ("Ort",), {"problem": "the robber stands there already"})
+        return Objection("bad-place/asked", ("Ort",), {"problem": "the robber is there already"})
     if not board.is_land(place):
-        return Objection("bad-place/asked", ("Ort",), {"problem": "that is no field of the island"})
+        return Objection("bad-place/asked", ("Ort",), {"problem": "that is not a field of the island"})
     if target is not None and not game.lives_at(target, place):
         return Objection("bad-target/asked", ("Ziel",), {"target": target})
     return None

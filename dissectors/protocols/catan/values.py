@@ -89,7 +89,7 @@ class Reading:
 
 _WRONG_JSON = (
     Wrong("null", "null in its place", "null"),
-    Wrong("unknown", "a word that nobody knows", f'"{NOBODY}"'),
+    Wrong("unknown", "an unknown word", f'"{NOBODY}"'),
     Wrong("other-type", "a list in its place", "[[]]"),
     Wrong("negative", "a number below zero", "-1"),
     Wrong("too-large", "a number of 32 bits, where clause 6 has 31", "4294967295"),
@@ -97,8 +97,8 @@ _WRONG_JSON = (
     Wrong("empty", "an empty text", '""', odd=True),
     Wrong("too-long", f"a text of {LONG} characters", f'"{"x" * LONG}"', odd=True),
     Wrong("control", "control characters, escaped", f'"{NOBODY}\\u0000\\u001b[31m"', odd=True),
-    Wrong("markup", "what other formats take for markup", f'"<b>&\\"{NOBODY}\\"</b>"', odd=True),
-    Wrong("outside-ascii", "letters of two and of four bytes", '"Größe🎲"', odd=True),
+    Wrong("markup", "characters that are markup in other formats", f'"<b>&\\"{NOBODY}\\"</b>"', odd=True),
+    Wrong("outside-ascii", "letters of two and four bytes", '"Größe🎲"', odd=True),
 )
 _NOT_IN_PARTS = ("empty", "too-long", "control", "markup", "outside-ascii", "fraction")
 """Invalid values to try in place of a whole attribute, but not of its parts."""
@@ -159,7 +159,7 @@ class Text(Value):
 
     def read(self, value: Any, reading: Reading) -> str:
         if type(value) is not str:
-            raise Unfit(f"{shown(value)} is no text", self.title)
+            raise Unfit(f"{shown(value)} is not a text", self.title)
         return value
 
 
@@ -183,7 +183,7 @@ class Whole(Value):
 
     def read(self, value: Any, reading: Reading) -> int:
         if type(value) is not int:
-            raise Unfit(f"{shown(value)} is no whole number", self.title)
+            raise Unfit(f"{shown(value)} is not a whole number", self.title)
         if not self.least <= value <= self.most:
             raise Unfit(f"{shown(value)} is not from {self.least} to {self.most}", self.title)
         if value < self.usual:
@@ -246,7 +246,7 @@ class Place(Value):
         if self.may_be_letter and type(value) is str and re.fullmatch("[A-Za-z]{1,2}", value):
             reading.note("unusual-value", f'"{value}" is the name of a field, not its place')
             return value
-        raise Unfit(f"{shown(value)} is no place", self.title)
+        raise Unfit(f"{shown(value)} is not a place", self.title)
 
     def member(self, step: str | int) -> Member | None:
         return _PLACE.member(step)
@@ -255,7 +255,7 @@ class Place(Value):
         yield from super().wrong_values()
         yield Wrong("half", "a place without a y", '{"x":0}')
         yield Wrong("text", "a place whose x is a word", f'{{"x":"{NOBODY}","y":0}}')
-        yield Wrong("far-away", "a place where no island is", '{"x":999,"y":-999}', allowed=True)
+        yield Wrong("far-away", "coordinates far from the island", '{"x":999,"y":-999}', allowed=True)
 
 
 class Between(Value):
@@ -269,7 +269,7 @@ class Between(Value):
 
     def read(self, value: Any, reading: Reading) -> list[Any]:
         if type(value) is not list:
-            raise Unfit(f"{shown(value)} is no list", self.title)
+            raise Unfit(f"{shown(value)} is not a list", self.title)
         if len(value) not in self.counts:
             raise Unfit(f"there are {len(value)} places", self.title)
         return read_each(_PLAIN_PLACE, value, reading)
@@ -296,7 +296,7 @@ class ListOf(Value):
 
     def read(self, value: Any, reading: Reading) -> list[Any]:
         if type(value) is not list:
-            raise Unfit(f"{shown(value)} is no list", self.title)
+            raise Unfit(f"{shown(value)} is not a list", self.title)
         if not self.least <= len(value) <= self.most:
             raise Unfit(f"there are {len(value)} values", self.title)
         return read_each(self.part, value, reading)
@@ -356,7 +356,7 @@ class Counts(Value):
         if type(value) is int and not self.is_open:
             return self._count(value, reading)
         if type(value) is not dict:
-            raise Unfit(f"{shown(value)} is {'no object' if self.is_open else 'no count'}", self.title)
+            raise Unfit(f"{shown(value)} is {'not an object' if self.is_open else 'not a count'}", self.title)
         counts: dict[str, int] = {}
         spelt = self._spelt
         hidden = 0
@@ -372,20 +372,20 @@ class Counts(Value):
                     raise error.inside(key) from None
                 reading.path.pop()
             if kind is None:
-                reading.note("unusual-value", f'"{HIDDEN}" stands for what is hidden', key, of_key=True)
+                reading.note("unusual-value", f'"{HIDDEN}" is used for hidden cards', key, of_key=True)
                 hidden = count
                 continue
             if kind != key:
                 _note_spelling(reading, key, kind, key)
             if kind in counts:
-                raise Unfit(f'"{kind}" is there twice', self.title, "twice", (key,), of_key=True)
+                raise Unfit(f'"{kind}" is given twice', self.title, "twice", (key,), of_key=True)
             counts[kind] = count
         if HIDDEN not in value:
             return counts
         if not any(counts.values()):
             return hidden
         if hidden not in (0, sum(counts.values())):
-            raise Unfit("a part of it is hidden, and a part is not", self.title, path=(HIDDEN,))
+            raise Unfit("some cards are hidden and some are not", self.title, path=(HIDDEN,))
         return counts
 
     def member(self, step: str | int) -> Member | None:
@@ -394,8 +394,8 @@ class Counts(Value):
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
-        yield Wrong("unknown-kind", "a kind that nobody knows", f'{{"{NOBODY}":1}}')
-        for wrong in (*_COUNT.wrong_values(), Wrong("huge", "more than there are", "1000", allowed=True)):
+        yield Wrong("unknown-kind", "an unknown kind", f'{{"{NOBODY}":1}}')
+        for wrong in (*_COUNT.wrong_values(), Wrong("huge", "more than exist", "1000", allowed=True)):
             if wrong.kind not in _NOT_IN_PARTS and not (self.may_owe and wrong.kind == "negative"):
                 yield wrong.inside("count", partial(self._with_count, wrong))
 
@@ -404,7 +404,7 @@ class Counts(Value):
 
     def _count(self, value: Any, reading: Reading) -> int:
         if type(value) is not int:
-            raise Unfit(f"{shown(value)} is no whole number", "a whole number")
+            raise Unfit(f"{shown(value)} is not a whole number", "a whole number")
         least = -LARGEST if self.may_owe else 0
         if not least <= value <= LARGEST:
             raise Unfit(f"{shown(value)} is not from {least} to {LARGEST}", "a count")
@@ -429,7 +429,7 @@ class Object(Value):
 
     def read(self, value: Any, reading: Reading) -> dict[str, Any]:
         if type(value) is not dict:
-            raise Unfit(f"{shown(value)} is no object", self.title)
+            raise Unfit(f"{shown(value)} is not an object", self.title)
         found: dict[str, Any] = {}
         types, path = self._types, reading.path
         unfit: Unfit | None = None
@@ -442,7 +442,7 @@ class Object(Value):
             if name != key:
                 _note_spelling(reading, key, name, key)
             if name in found:
-                raise Unfit(f'"{name}" is there twice', self.title, "twice", (key,), of_key=True)
+                raise Unfit(f'"{name}" is given twice', self.title, "twice", (key,), of_key=True)
             if part is None and optional:
                 continue
             path.append(key)
@@ -506,7 +506,7 @@ class Object(Value):
         near = nearest_word(key, self._spelt)
         if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
             meant = f'"{self._spelt[near]}"'
-            problem = suggesting(f'"{key[:_MAX_QUOTED]}" is no attribute here', meant)
+            problem = suggesting(f'"{key[:_MAX_QUOTED]}" is not an attribute here', meant)
             raise Unfit(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
         reading.surplus = True
         reading.note("surplus-attribute", f'"{key[:_MAX_QUOTED]}" is not specified here', key, of_key=True)
@@ -523,7 +523,7 @@ class Tuple(Value):
 
     def read(self, value: Any, reading: Reading) -> dict[str, Any]:
         if type(value) is not list or not self._least <= len(value) <= len(self._types):
-            raise Unfit(f"{shown(value)} is no list of {self._least} to {len(self._types)}", self.title)
+            raise Unfit(f"{shown(value)} is not a list of {self._least} to {len(self._types)}", self.title)
         found = {}
         for number, ((name, kind), part) in enumerate(zip(self._types, value, strict=False)):
             reading.path.append(number)

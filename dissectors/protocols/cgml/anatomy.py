@@ -21,7 +21,7 @@ _ENVELOPE = Shape((VERSION,))
 _OF_SEVERAL = ("missing-attribute", "missing-element", "too-many", "twice")
 """The codes of diagnostics in which each part by itself is valid."""
 _UNKNOWN = "no such {} belongs here"
-_WHICH = "not read: which message it is cannot be told"
+_WHICH = "not read: the kind of message is unknown"
 _TAGS_LOOKED_AT = 4 * MAX_PIECES
 """Maximum number of tags to examine; an element is one or several pieces."""
 
@@ -84,7 +84,7 @@ class _Walk:
             before = self._frame[self._pieces.at : tag.start].strip(BLANKS)
             if tag.kind in ("text", "cdata") or (is_rooted and (is_element or before)):
                 return
-            self._pieces.take_any(tag.start, "ignored", "stands before the message")
+            self._pieces.take_any(tag.start, "ignored", "before the message")
             if is_element:
                 is_rooted = True
                 mark = "" if row.mark is None else ' {}="{}"'.format(*row.mark)

@@ -131,7 +131,7 @@ class Bidding:
             return
         # If all pass, a server may still let one of them play.
         if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
-            bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "nobody"
+            bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "no bids"
             self._groups.flaw_of(observation, "not-bid", part="text", player=player, game=game, bids=bids)
         hand.declarer = player
         self._contract(hand, player, game)

@@ -202,7 +202,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
     name = element.tag
     names = GRAMMAR.names(direction)
-    text = f"<{name[:_MAX_QUOTED]}> is no message that {sender_of(direction)} sends"
+    text = f"<{name[:_MAX_QUOTED]}> is not a message that {sender_of(direction)} sends"
     code = "unknown-message"
     near = nearest_word(name, names)
     if name in GRAMMAR.names(OPPOSITE[direction]):
@@ -246,7 +246,7 @@ class CgmlCodec(Codec):
             if frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
                 at = frame.find(BYTE_ORDER_MARK)
                 notes.append(
-                    unusual("byte-order-mark", "a byte order mark stands before the message", (at, 3), None)
+                    unusual("byte-order-mark", "a byte order mark precedes the message", (at, 3), None)
                 )
                 text = text.replace(_MARK, "", 1)
                 if not text.strip(BLANK_TEXT):
@@ -271,7 +271,7 @@ class CgmlCodec(Codec):
             return decoded
         # The element is complete, so no information is missing.
         at = frame.rfind(b"<")
-        text = "the stream ends without the empty line behind the message"
+        text = "the stream ends without the empty line after the message"
         note = unusual("no-empty-line", text, (at, len(frame) - at), "an empty line")
         others = (flaw for flaw in decoded.flaws if flaw.code not in FOLLOWED)
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, True, (*others, note))

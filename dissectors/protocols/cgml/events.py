@@ -32,7 +32,12 @@ EVENTS = (
         tells=("groups.{group}.players", "players.{player}"),
     ),
     EventKind("rejected", ("player", "group", "what"), "{player} rejects the {what}", reported_by=_ANSWERS),
-    EventKind("hand_asked", ("group", "players"), "another hand? {players}", tells=("players.{players}",)),
+    EventKind(
+        "hand_asked",
+        ("group", "players"),
+        "the server asks for another hand: {players}",
+        tells=("players.{players}",),
+    ),
     EventKind("dealt", ("player", "cards"), "{player} gets {cards}"),
     EventKind("bid", ("player", "call"), "{player} bids {call}"),
     EventKind("contract", ("player", "game"), "{player} has won the bidding with {game}"),
@@ -50,11 +55,11 @@ EVENTS = (
     EventKind(
         "result", ("game", "winners", "losers", "money"), "{game} is over; {winners} won; money: {money}"
     ),
-    EventKind("renonc", ("player", "card", "should"), "{player} revokes: {card}, when it should be {should}"),
+    EventKind("renonc", ("player", "card", "should"), "{player} revokes with {card} instead of {should}"),
     EventKind("paused", ("player", "message"), "{player} pauses: {message}"),
     EventKind("resumed", ("player",), "{player} ends the pause"),
     EventKind("cancelled", ("why",), "the hand is cancelled: {why}"),
-    EventKind("aborted", ("player", "why"), "the hand is broken off because of {player}: {why}"),
+    EventKind("aborted", ("player", "why"), "the hand is aborted because of {player}: {why}"),
     EventKind("load", ("load",), "a server of bots has a load of {load}"),
     EventKind("left", ("player", "why"), "{player} is gone: {why}", ending="why"),
 )

@@ -72,11 +72,11 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
             if _looks_like_tag(frame, tag):
                 return wrong("unclosed-tag", "this tag has no end", (tag.start, tag.end - tag.start), '">"')
             place = tag.start, max(1, min(3, tag.end - tag.start))
-            return wrong("bare-less-than", '"<" stands here, and begins no tag', place, '"&lt;"')
+            return wrong("bare-less-than", '"<" does not begin a tag', place, '"&lt;"')
         if tag.kind in ("start", "empty"):
             flaw = _in_start_tag(frame, tag)
             if flaw is None and rooted and not opened:
-                text = f"<{tag.name[:_MAX_QUOTED]}> stands behind the message's element"
+                text = f"<{tag.name[:_MAX_QUOTED]}> follows the message's element"
                 flaw = wrong("not-one-element", text, (tag.start, tag.end - tag.start), "one element")
             if flaw is not None:
                 return flaw
@@ -95,14 +95,14 @@ def _in_the_tags(frame: bytes) -> Flaw | None:
         return _unclosed(frame, opened[-1], len(frame))
     if not rooted:
         start = len(frame) - len(frame.lstrip(BLANKS))
-        text = "there is no element in this message"
+        text = "this message contains no element"
         return wrong("no-element", text, (start, len(frame.strip(BLANKS))), "an element")
     return None
 
 
 def too_deep(outermost: Tag) -> Flaw:
     """Return the error for elements nested too deeply."""
-    text = f"more than {DEPTH_LIMIT} elements stand in each other"
+    text = f"elements are nested more than {DEPTH_LIMIT} deep"
     return wrong("too-deep", text, (outermost.start, outermost.end - outermost.start), "a message")
 
 
@@ -124,7 +124,7 @@ def _in_text(frame: bytes, start: int, end: int, inside: bool, rooted: bool) -> 
     place = start + len(text) - len(text.lstrip(BLANKS)), len(stripped)
     shown = stripped[:_MAX_QUOTED].decode("utf-8", "replace")
     if rooted:
-        return wrong("text-outside", f'"{shown}" stands behind the element', place, "an empty line")
+        return wrong("text-outside", f'"{shown}" follows the element', place, "an empty line")
     return wrong("no-element", f'"{shown}" stands where a message begins', place, "an element")
 
 
@@ -132,16 +132,16 @@ def _reference(found: re.Match[bytes], base: int) -> Flaw | None:
     place = base + found.start(), len(found[0])
     name = found[1]
     if name is None:
-        return wrong("bare-ampersand", '"&" stands here, and begins no reference', place, '"&amp;"')
+        return wrong("bare-ampersand", '"&" does not begin a reference', place, '"&amp;"')
     if name.startswith(b"#"):
         number = int(name[2:], 16) if name.startswith(b"#x") else int(name[1:])
         if number in (9, 10, 13) or 0x20 <= number < 0xD800 or 0xE000 <= number <= 0x10FFFF:
             return None
-        text = f"{found[0].decode()} is no character of XML"
+        text = f"{found[0].decode()} is not a character of XML"
         return wrong("bad-reference", text, place, "the number of a character")
     if name in _PREDEFINED:
         return None
-    text = f"{found[0].decode('latin-1')} is an entity that nobody has declared"
+    text = f"{found[0].decode('latin-1')} is an undeclared entity"
     return wrong("undefined-entity", text, place, "&amp; &lt; &gt; &quot; &apos; or a number")
 
 
@@ -177,7 +177,7 @@ def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes
         rest = _UNTIL_BLANK.match(text, found.end())
         assert rest is not None
         place = base + found.start(2), rest.end() - found.start(2)
-        return wrong("unquoted-value", "this value stands without quotes", place, 'name="value"')
+        return wrong("unquoted-value", "this value has no quotes", place, 'name="value"')
     if found is not None:
         place = base + found.start(2), found.end() - found.start(2)
         return wrong("no-value", "this attribute has no value", place, 'name="value"')
@@ -191,7 +191,7 @@ def _ends(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
     if not opened:
         if tag.name == ENVELOPE:
             return None
-        return wrong("stray-end-tag", f"</{tag.name[:_MAX_QUOTED]}> ends nothing", place, "a start tag")
+        return wrong("stray-end-tag", f"</{tag.name[:_MAX_QUOTED]}> has no start tag", place, "a start tag")
     if opened[-1].name == tag.name:
         begin = opened.pop()
         name = frame[begin.start + 1 : begin.start + 1 + len(tag.name)]
@@ -200,12 +200,12 @@ def _ends(frame: bytes, tag: Tag, opened: list[Tag]) -> Flaw | None:
         text = f"</{tag.name[:_MAX_QUOTED]}> is not written like its start tag"
         return wrong("stray-end-tag", text, place, f"</{name[:_MAX_QUOTED].decode('latin-1')}>")
     if all(start.name != tag.name for start in opened):
-        text = f"</{tag.name[:_MAX_QUOTED]}> ends nothing"
+        text = f"</{tag.name[:_MAX_QUOTED]}> has no start tag"
         return wrong("stray-end-tag", text, place, f"</{opened[-1].name[:_MAX_QUOTED]}>")
     unclosed = opened[-1]
     later = f"</{unclosed.name}>".encode("latin-1")
     if frame[tag.end :].lstrip(BLANKS).lower().startswith(later):
-        text = f"</{tag.name[:_MAX_QUOTED]}> stands before </{unclosed.name[:_MAX_QUOTED]}>"
+        text = f"</{tag.name[:_MAX_QUOTED]}> precedes </{unclosed.name[:_MAX_QUOTED]}>"
         return wrong("crossed-tags", text, place, f"</{unclosed.name[:_MAX_QUOTED]}>")
     return _unclosed(frame, unclosed, tag.start)
 
@@ -224,6 +224,6 @@ def _no_xml(frame: bytes) -> Flaw:
         parser.Parse(frame, True)
     except expat.ExpatError as error:
         at = min(max(parser.ErrorByteIndex, 0), len(frame))
-        text = f"this is no XML: {expat.ErrorString(error.code)}"
+        text = f"this is not XML: {expat.ErrorString(error.code)}"
         return wrong("no-xml", text, (at, min(1, len(frame) - at)), "well-formed XML")
-    return wrong("no-xml", "this is no XML", (0, len(frame)), "well-formed XML")
+    return wrong("no-xml", "this is not XML", (0, len(frame)), "well-formed XML")

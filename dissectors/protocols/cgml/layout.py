@@ -38,7 +38,7 @@ def characters(frame: bytes) -> tuple[str, Flaw | None]:
         if frame.startswith((b"\xff\xfe", b"\xfe\xff")):
             return text, wrong("charset", "this looks like UTF-16", (0, 2), expected)
         if _NO_LATIN2.search(text):
-            problem = f"{frame[at : error.end].hex(' ')} is no UTF-8, and the message no ISO-8859-2"
+            problem = f"{frame[at : error.end].hex(' ')} is not UTF-8, and the message is not ISO-8859-2"
             return text, wrong("charset", problem, (at, error.end - at), expected)
         said = "this is ISO-8859-2; the specification names no charset"
         return text, unusual("iso-8859-2", said, (at, 1), None)
@@ -85,7 +85,7 @@ def empty_lines(frame: bytes) -> Iterator[Flaw]:
 
 
 def _line_ends(code: str, text: str, offset: int, length: int) -> Flaw:
-    expected = "CR LF at the end of each line, and one empty line behind the message"
+    expected = "CR LF at the end of each line, and one empty line after the message"
     return unusual(code, text, (offset, length), expected)
 
 
@@ -95,7 +95,7 @@ def of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Fl
     start = len(frame) - len(frame.lstrip(BLANKS))
     inside = _BLANK_LINE.search(frame, start, end)
     if inside is not None:
-        text = "an empty line stands inside the message"
+        text = "there is an empty line inside the message"
         place = inside.start(), len(inside[0])
         return wrong("empty-line-inside", text, place, "no empty line before the end")
     if frame.endswith(b"\r\n\r\n") or _BLANK_LINE.search(frame, end):
@@ -104,7 +104,7 @@ def of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Fl
             text = f"<{ENVELOPE}> is not closed"
             return wrong("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{ENVELOPE}>")
     elif not opened and not closed and row.name != "dial":
-        text = "another element follows without an empty line; only <dial> is said to repeat"
+        text = "another element follows without an empty line; only <dial> may repeat"
         return unusual(FOLLOWED[end == len(frame)], text, (end, len(frame) - end), "an empty line")
     return None
 
@@ -115,8 +115,8 @@ def of_envelopes(frame: bytes) -> Flaw:
     second = inner[0] if inner else outer
     place = second.start, second.end - second.start
     if second.kind == "start" and second is not outer:
-        return wrong("envelope-twice", "an envelope stands in an envelope", place, "a message")
-    return wrong("empty-envelope", "there is no message in this envelope", place, "a message")
+        return wrong("envelope-twice", "an envelope is inside another one", place, "a message")
+    return wrong("empty-envelope", "this envelope contains no message", place, "a message")
 
 
 def unknown_version(frame: bytes, version: str) -> Flaw:

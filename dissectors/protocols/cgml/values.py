@@ -103,11 +103,13 @@ class Card(Choice):
             if re.fullmatch("T(0[1-9]|1[0-9]|2[0-2])|J00", text):
                 problem = f"{text} is a card, but not one of this game"
             elif not text:
-                problem = "no card is named here"
+                problem = "the card is missing"
             else:
                 # Suggest only other case or a missing zero, as all codes look alike.
                 short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
-                problem = suggesting(f'"{text[:_MAX_QUOTED]}" is no card', short if short in PACK else None)
+                problem = suggesting(
+                    f'"{text[:_MAX_QUOTED]}" is not a card', short if short in PACK else None
+                )
             raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
 
     def wrong_values(self) -> Iterator[Wrong]:
@@ -126,7 +128,7 @@ class Pattern(FieldType):
 
     def decode(self, text: str) -> str:
         if not self.pattern.fullmatch(text):
-            problem = f'"{text[:_MAX_QUOTED]}" is not {self.title}' if text else "there is nothing here"
+            problem = f'"{text[:_MAX_QUOTED]}" is not {self.title}' if text else "the text is empty"
             raise Mismatch(0, len(text), problem, self.title)
         return text
 
@@ -222,7 +224,7 @@ class Compound(FieldType):
     def wrong_values(self) -> Iterator[Wrong]:
         yield Wrong("empty", f"an empty <{self.name}>", f"<{self.name}/>", allowed=not self._needs_something)
         yield Wrong(
-            "text", f"a word in place of what stands in <{self.name}>", f"<{self.name}>x</{self.name}>"
+            "text", f"a word in place of the contents of <{self.name}>", f"<{self.name}>x</{self.name}>"
         )
         for field in self.shape.fields:
             if isinstance(field.type, Compound):
@@ -291,8 +293,8 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
     if len(element) > MAX_CHILDREN:
         raise Unfit(
             "too-many",
-            f"{len(element)} elements stand in <{element.tag}>",
-            f"{MAX_CHILDREN} elements at the most",
+            f"<{element.tag}> contains {len(element)} elements",
+            f"at most {MAX_CHILDREN} elements",
         )
     for place, inner in enumerate(element):
         name = inner.tag
@@ -315,13 +317,13 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
             raise error.inside(place) from None
         if not child.is_list:
             if name in fields:
-                problem = f"<{name}> stands in <{element.tag}> twice"
+                problem = f"<{element.tag}> contains <{name}> twice"
                 raise Unfit("too-many", problem, f"one <{name}>").inside(place)
             fields[name] = value
         else:
             values = fields.setdefault(name, [])
             if type(value) is str and value in values:
-                problem = f"<{name}>{value}</{name}> stands in <{element.tag}> twice"
+                problem = f"<{element.tag}> contains <{name}>{value}</{name}> twice"
                 raise Unfit("twice", problem, "each card once", f"same {values.index(value)} {place}")
             values.append(value)
         tail = inner.tail
@@ -330,11 +332,11 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
     for name, child in known.items():
         count = len(fields.get(name, ())) if child.is_list else int(name in fields)
         if count < child.least:
-            problem = f"<{name}> stands here {count} times" if count else f"<{element.tag}> has no <{name}>"
+            problem = f"<{name}> occurs {count} times" if count else f"<{element.tag}> has no <{name}>"
             raise Unfit("missing-element", problem, _count_words(child))
         if child.most is not None and count > child.most:
             surplus = [place for place, inner in enumerate(element) if inner.tag == name][child.most]
-            problem = f"<{name}> stands here {count} times"
+            problem = f"<{name}> occurs {count} times"
             raise Unfit("too-many", problem, _count_words(child)).inside(surplus)
 
 
@@ -354,7 +356,7 @@ def _unknown(what: str, name: str, known: Any, part: str) -> Unfit:
 def _stray_text(text: str) -> Unfit:
     return Unfit(
         "stray-text",
-        f'"{text.strip(BLANK_TEXT)[:_MAX_QUOTED]}" stands between elements',
+        f'"{text.strip(BLANK_TEXT)[:_MAX_QUOTED]}" is between elements',
         "no text",
         "text-inside",
     )
