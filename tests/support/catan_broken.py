@@ -490,7 +490,9 @@ c2s broken-json {"Würfeln":{ ⟨/⟩/ los }} | "/" is unexpected here | NAME_OR
         'one of "\\/bfnrtu after the backslash',
     ),
     syntax(
-        r'{"Chatnachricht senden":{"Nachricht":"\ufc⟨ ⟩r"}}', '" " is unexpected here', "four hexadecimal digits"
+        r'{"Chatnachricht senden":{"Nachricht":"\ufc⟨ ⟩r"}}',
+        '" " is unexpected here',
+        "four hexadecimal digits",
     ),
     syntax(
         r'{"Chatnachricht senden":{"Nachricht":"\\ud83d ⟨\ud83d⟩!"}}',

@@ -35,7 +35,7 @@ EVENTS = (
     EventKind(
         "hand_asked",
         ("group", "players"),
-        "the server asks for another hand: {players}",
+        "another hand? {players}",
         tells=("players.{players}",),
     ),
     EventKind("dealt", ("player", "cards"), "{player} gets {cards}"),

@@ -377,7 +377,7 @@ def _ending_words(event: Event, names: dict[str, str]) -> tuple[Line, ...]:
     if event.kind == "cancelled":
         return ((Span("cancelled", "strong"), ": ", data["why"]),)
     blamed = Name(called(data["player"], names))
-    return ((Span("broken off", "strong"), " because of ", blamed, ": ", data["why"]),)
+    return ((Span("aborted", "strong"), " because of ", blamed, ": ", data["why"]),)
 
 
 def _group_name(group: str | None) -> str:
