@@ -12,17 +12,17 @@ from typing import Any, Literal
 
 from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND
 
-Place = tuple[int, int]
+Hex = tuple[int, int]
 """The x and y coordinates of a field."""
 
-Spot = tuple[Place, ...]
+Spot = tuple[Hex, ...]
 """The fields around an edge (two) or a corner (three), sorted."""
 
 Slant = Literal[1, -1]
 """1: the specification's axis, with neighbours (1, -1) and (-1, 1); -1: the other one."""
 
 
-def spot(places: Iterable[Place]) -> Spot:
+def spot(places: Iterable[Hex]) -> Spot:
     """Return the edge or corner between these fields."""
     return tuple(sorted(places))
 
@@ -37,7 +37,7 @@ class Board:
     """
 
     def __init__(
-        self, fields: Mapping[Place, str], numbers: Mapping[Place, int], harbours: Mapping[Spot, str]
+        self, fields: Mapping[Hex, str], numbers: Mapping[Hex, int], harbours: Mapping[Spot, str]
     ) -> None:
         self.fields = dict(fields)
         self.numbers = dict(numbers)
@@ -50,8 +50,8 @@ class Board:
     @classmethod
     def from_karte(cls, karte: Mapping[str, Any]) -> Board:
         """Create a board from a decoded map (clause 7.4); fields without coordinates are left out."""
-        fields: dict[Place, str] = {}
-        numbers: dict[Place, int] = {}
+        fields: dict[Hex, str] = {}
+        numbers: dict[Hex, int] = {}
         for feld in karte["Felder"]:
             if isinstance(feld["Ort"], dict):
                 place = at(feld["Ort"])
@@ -62,15 +62,15 @@ class Board:
         harbours = {spot(map(at, hafen["Ort"])): hafen["Typ"] for hafen in karte.get("Häfen", ())}
         return cls(fields, numbers, harbours)
 
-    def are_neighbours(self, one: Place, other: Place) -> bool:
+    def are_neighbours(self, one: Hex, other: Hex) -> bool:
         """Return True if two fields share an edge."""
         return (other[0] - one[0], other[1] - one[1]) in self._steps
 
-    def neighbours(self, place: Place) -> list[Place]:
+    def neighbours(self, place: Hex) -> list[Hex]:
         """Return the six adjacent fields, including those that are not on the map, sorted."""
         return sorted((place[0] + x, place[1] + y) for x, y in self._steps)
 
-    def is_land(self, place: Place) -> bool:
+    def is_land(self, place: Hex) -> bool:
         """Return True if there is a field that is not sea."""
         return self.fields.get(place, "Meer") != "Meer"
 
@@ -119,7 +119,7 @@ class Board:
                     rates[typ.removesuffix(f" {HAFEN}")] = 2
         return rates
 
-    def centre(self, place: Place) -> tuple[int, int]:
+    def centre(self, place: Hex) -> tuple[int, int]:
         """Return the centre of a field for drawing: x in half widths of a field, y in rows upwards."""
         x, y = place
         return 2 * x + self.slant * y, y
@@ -130,12 +130,12 @@ class Board:
         return sum(x for x, _ in centres) / len(where), sum(y for _, y in centres) / len(where)
 
 
-def at(ort: Mapping[str, int]) -> Place:
+def at(ort: Mapping[str, int]) -> Hex:
     """Return the coordinates of a place in the specification's form, `{"x": -2, "y": 2}`."""
     return ort["x"], ort["y"]
 
 
-def _slant(fields: Iterable[Place], harbours: Iterable[Spot]) -> Slant:
+def _slant(fields: Iterable[Hex], harbours: Iterable[Spot]) -> Slant:
     """Return which diagonal leads to neighbours.
 
     On a round island, more pairs of fields lie on that one; a harbour's two fields are neighbours in any

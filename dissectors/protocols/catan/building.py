@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import Spot, at, spot
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
 from kiebitz.dissectors.protocols.catan.ledger import START, Claim
-from kiebitz.dissectors.protocols.catan.phrases import where_words
-from kiebitz.dissectors.protocols.catan.placing import THROUGH, objection
+from kiebitz.dissectors.protocols.catan.phrases import spot_text
+from kiebitz.dissectors.protocols.catan.placement import ROAD_INTERRUPTED, placement_problem
 from kiebitz.dissectors.protocols.catan.resources import Resources
 from kiebitz.dissectors.protocols.catan.roads import longest_road
 from kiebitz.dissectors.protocols.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
@@ -24,7 +24,7 @@ _MAX_BUILDINGS = 1000
 class Builder:
     """Handlers for buildings and the longest road."""
 
-    def __init__(self, play: Play, resources: Resources) -> None:
+    def __init__(self, play: CatanContext, resources: Resources) -> None:
         self._play = play
         self._resources = resources
 
@@ -84,9 +84,9 @@ class Builder:
         play = self._play
         if not game.whole or game.board is None:
             return
-        problem = objection(game, game.board, player.id, typ, where)
+        problem = placement_problem(game, game.board, player.id, typ, where)
         if problem is not None:
-            key, place = "road-through" if problem == THROUGH else "bad-place", where_words(where)
+            key, place = "road-through" if problem == ROAD_INTERRUPTED else "bad-place", spot_text(where)
             play.flaw_of(
                 observation, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem
             )
@@ -130,7 +130,7 @@ class Builder:
         """
         observation, game.longest_observation = game.longest_observation, None
         lengths = self.lengths(game) if observation is not None else None
-        if observation is None or lengths is None or _may_hold(game.longest_road, lengths):
+        if observation is None or lengths is None or _may_hold_longest_road(game.longest_road, lengths):
             return
         play = self._play
         longest = max(lengths.values(), default=0)
@@ -151,7 +151,7 @@ class Builder:
         )
 
 
-def _may_hold(number: int | None, lengths: dict[int, int]) -> bool:
+def _may_hold_longest_road(number: int | None, lengths: dict[int, int]) -> bool:
     """Return True if a player may hold the longest road: at least 5, and no other is longer."""
     longest = max(lengths.values(), default=0)
     if number is None:

@@ -7,7 +7,7 @@ from typing import Any
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import at, spot
 from kiebitz.dissectors.protocols.catan.building import Builder
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, CatanGame, Player
 from kiebitz.dissectors.protocols.catan.hand import Counts, total
 from kiebitz.dissectors.protocols.catan.ledger import MONOPOLY, Claim
@@ -22,7 +22,7 @@ _ARMY = 3
 class Cards:
     """Handlers for development cards."""
 
-    def __init__(self, play: Play, resources: Resources, turns: Turns, builder: Builder) -> None:
+    def __init__(self, play: CatanContext, resources: Resources, turns: Turns, builder: Builder) -> None:
         self._play = play
         self._resources = resources
         self._turns = turns

@@ -18,20 +18,20 @@ from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, to_json
 from kiebitz.dissectors.grammar.json_keys import duplicate_key
 from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, spelt_alike, value_at
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.catan.anatomy import anatomy, begun
-from kiebitz.dissectors.protocols.catan.flaws import (
-    broken,
-    harmless,
+from kiebitz.dissectors.protocols.catan.diagnostics import (
+    habit_notes,
     layout_notes,
-    no_message,
+    not_an_object,
     not_one_message,
+    undecodable,
     unfit_row,
     unknown_message,
 )
+from kiebitz.dissectors.protocols.catan.dissection_tree import begun_message, build_tree
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, NAMES, Nachricht
 from kiebitz.dissectors.protocols.catan.objects import OBJECTS
 from kiebitz.dissectors.protocols.catan.scanner import place_of, places_of
-from kiebitz.dissectors.protocols.catan.values import Only, Reading, Tuple, Unfit, shown
+from kiebitz.dissectors.protocols.catan.values import DecodingState, InvalidValue, SingleValue, Tuple, quoted
 from kiebitz.dissectors.protocols.catan.words import spellings
 
 _read_json = msgspec.json.Decoder().decode
@@ -62,12 +62,12 @@ def _rows(value: Mapping[str, Any], direction: Direction) -> tuple[tuple[Nachric
     return (), ""
 
 
-def _is_surplus(error: Unfit, row: Nachricht) -> bool:
+def _is_surplus(error: InvalidValue, row: Nachricht) -> bool:
     """Return True if a value is invalid in one row only because `row` has no such attribute."""
     return error.code == "bad-value" and len(error.path) > 1 and not row.knows(error.path[1])
 
 
-def _nearness(error: Unfit) -> tuple[bool, bool, int]:
+def _nearness(error: InvalidValue) -> tuple[bool, bool, int]:
     """Return a sort key for how closely a row fits that does not fit.
 
     A missing value is closer than another form of the whole message; an invalid value is closer still, and
@@ -82,7 +82,7 @@ def _laid_out(row: Nachricht, fields: Mapping[str, Any]) -> dict[str, Any]:
     body: Any = {key: part for key, part in fields.items() if key not in beside}
     if isinstance(row.body, Tuple):
         body = [body[field.name] for field in row.body.fields if field.name in body]
-    elif isinstance(row.body, Only):
+    elif isinstance(row.body, SingleValue):
         body = body.get(row.body.name)
     return {row.name: body, **beside}
 
@@ -147,7 +147,7 @@ def _laid_out_path(row: Nachricht, steps: Path) -> Path:
     if steps and isinstance(row.body, Tuple):
         names = [field.name for field in row.body.fields]
         return (row.name, names.index(str(steps[0])), *steps[1:])
-    return (row.name, *(steps[1:] if isinstance(row.body, Only) else steps))
+    return (row.name, *(steps[1:] if isinstance(row.body, SingleValue) else steps))
 
 
 class CatanCodec(Codec):
@@ -157,9 +157,9 @@ class CatanCodec(Codec):
         try:
             value = _read_json(frame)
         except _NO_JSON:
-            return broken(frame)
+            return undecodable(frame)
         if type(value) is not dict:
-            return no_message(frame, value)
+            return not_an_object(frame, value)
         duplicate = duplicate_key(frame, value)
         decoded = self._decode(frame, value, direction)
         if duplicate is None:
@@ -170,14 +170,14 @@ class CatanCodec(Codec):
         rows, key = _rows(value, direction)
         if not rows:
             return unknown_message(key, direction) if len(value) == 1 else not_one_message(value, direction)
-        unfit: Unfit | None = None
+        unfit: InvalidValue | None = None
         closest = rows[0]
-        found: tuple[Nachricht, dict[str, Any], Reading] | None = None
+        found: tuple[Nachricht, dict[str, Any], DecodingState] | None = None
         for row in rows:
-            reading = Reading()
+            reading = DecodingState()
             try:
                 around = row.around.read(value, reading)
-            except Unfit as error:
+            except InvalidValue as error:
                 if unfit is None or _nearness(error) > _nearness(unfit):
                     unfit, closest = error, row
                 continue
@@ -193,7 +193,7 @@ class CatanCodec(Codec):
             return unfit_row(closest, unfit)
         inner = fields.pop(row.name)
         fields = inner | fields if fields else inner
-        notes = harmless(row, reading.remarks) if reading.remarks else ()
+        notes = habit_notes(row, reading.remarks) if reading.remarks else ()
         if frame[:1] != b"{" or frame[-2:] != b"}\n" or frame.find(b"\n") != len(frame) - 1:
             notes = (*layout_notes(frame), *notes)
         return Decoded(row, fields, to_json(fields), True, notes)
@@ -205,15 +205,15 @@ class CatanCodec(Codec):
             _read_json(frame)
         except _NO_JSON:
             upto = decoded.flaws[0].place(frame)[0]
-            name = begun(frame, direction, upto)
+            name = begun_message(frame, direction, upto)
             row = _ROWS[direction, name][0] if name is not None else None
-        return anatomy(frame, decoded, row if isinstance(row, Nachricht) else None, upto)
+        return build_tree(frame, decoded, row if isinstance(row, Nachricht) else None, upto)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         try:
             _read_json(frame)
         except _NO_JSON:
-            return broken(frame, ended=True)
+            return undecodable(frame, ended=True)
         # A reader of single objects needs no line feed after the last one.
         return self.decode(frame, direction)
 
@@ -221,12 +221,12 @@ class CatanCodec(Codec):
         for row in _ROWS.get((direction, name), ()):
             value = _laid_out(row, fields)
             try:
-                around = row.around.read(value, Reading())
-            except Unfit:
+                around = row.around.read(value, DecodingState())
+            except InvalidValue:
                 continue
             if around.pop(name) | around == fields:
                 return _to_bytes(value) + b"\n"
-        raise ValueError(f"{direction} {name} has no row with these fields: {shown(fields)}")
+        raise ValueError(f"{direction} {name} has no row with these fields: {quoted(fields)}")
 
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]

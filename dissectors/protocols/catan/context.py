@@ -9,9 +9,9 @@ from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Event, Findings, Ids, Stream, TableInfo
+from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.catan.codec import field_place
-from kiebitz.dissectors.protocols.catan.conversation import Conversation
-from kiebitz.dissectors.protocols.catan.flaws import spoken
+from kiebitz.dissectors.protocols.catan.diagnostics import format_path
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR, Nachricht
 from kiebitz.dissectors.protocols.catan.hand import Hand
@@ -21,26 +21,26 @@ _MAX_NAME_LENGTH = 200
 _MAX_PLAYERS = 100
 """Maximum number of known players; no game has more than six."""
 
-_TOLD = 3
+_MAX_REPORTS = 3
 """Maximum number of reports of one rule; an error that a server always makes is a habit."""
 
 
-class Play(GameContext):
+class CatanContext(GameContext):
     """The context of a Catan server's table: its players and games, for the handlers of its messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
-        self.conversations: dict[int, Conversation] = {}
+        self.conversations: dict[int, ClientConnection] = {}
         self.players: dict[int, Player] = {}
         """Connected players by number."""
         self.game: CatanGame | None = None
         self._games = 0
         self._told: dict[str, int] = {}
 
-    def conversation(self, stream: Stream) -> Conversation:
+    def conversation(self, stream: Stream) -> ClientConnection:
         found = self.conversations.get(stream.id)
         if found is None:
-            found = self.conversations[stream.id] = Conversation(stream.id)
+            found = self.conversations[stream.id] = ClientConnection(stream.id)
         return found
 
     def known(self, number: int) -> Player:
@@ -210,9 +210,9 @@ class Play(GameContext):
         assert isinstance(row, Nachricht)
         if observation.message.direction == "s2c":
             told = self._told.get(rule.code, 0)
-            if told >= (_TOLD if rule.severity == "error" else 1):
+            if told >= (_MAX_REPORTS if rule.severity == "error" else 1):
                 return
             self._told[rule.code] = told + 1
-        part = spoken((row.name, *path)) if path else None
+        part = format_path((row.name, *path)) if path else None
         at = field_place(observation.frame, row, *path) if observation.frame else None
         self.flaw(observation.message, key, at=at, part=part, clause=row.clause, **values)

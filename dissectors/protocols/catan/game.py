@@ -10,7 +10,7 @@ import msgspec
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event, Game
-from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot
+from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot
 from kiebitz.dissectors.protocols.catan.hand import Counts, Hand
 from kiebitz.dissectors.protocols.catan.ledger import Ledger
 from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
@@ -81,7 +81,7 @@ class CatanGame(msgspec.Struct, eq=False):
     game: Game
     players: dict[int, Player]
     board: Board | None = None
-    robber: Place | None = None
+    robber: Hex | None = None
     buildings: dict[Spot, Building] = msgspec.field(default_factory=dict)
     trades: dict[int, Trade] = msgspec.field(default_factory=dict)
     ledger: Ledger = msgspec.field(default_factory=Ledger)
@@ -99,7 +99,7 @@ class CatanGame(msgspec.Struct, eq=False):
     longest_road: int | None = None
     longest_observation: Observation | None = None
     """The announcement of the longest road in this turn."""
-    moved: tuple[int | None, Place, int | None] | None = None
+    moved: tuple[int | None, Hex, int | None] | None = None
     """The last move of the robber (player, place, victim), which a second message may repeat."""
     robbed_by: int | None = None
     """The player that moved the robber last."""
@@ -131,7 +131,7 @@ class CatanGame(msgspec.Struct, eq=False):
         """Return the places of a player's villages and cities."""
         return self.owned(owner, DORF, STADT)
 
-    def lives_at(self, owner: int, place: Place) -> bool:
+    def lives_at(self, owner: int, place: Hex) -> bool:
         """Return True if a player has a village or city at a field."""
         return any(place in town for town in self.towns(owner))
 
@@ -154,6 +154,6 @@ class CatanGame(msgspec.Struct, eq=False):
         return left
 
 
-def place_text(where: Iterable[Place]) -> str:
+def place_text(where: Iterable[Hex]) -> str:
     """Return an edge or corner as a key of the state: `-2,0 -1,0`."""
     return " ".join(f"{x},{y}" for x, y in where)

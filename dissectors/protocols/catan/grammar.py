@@ -40,14 +40,14 @@ from kiebitz.dissectors.protocols.catan.objects import (
 from kiebitz.dissectors.protocols.catan.rules import RULES
 from kiebitz.dissectors.protocols.catan.values import (
     Counts,
+    Integer,
     ListOf,
     Object,
-    Only,
+    OneOf,
+    SingleValue,
     Text,
     Tuple,
     Value,
-    Whole,
-    Word,
 )
 from kiebitz.dissectors.protocols.catan.words import (
     FARBEN,
@@ -76,7 +76,7 @@ class Nachricht(MessageType, frozen=True):
         if self.form == "list":
             return Tuple(*inner)
         if self.form == "value":
-            return Only(*inner)
+            return SingleValue(*inner)
         is_building = {field.name for field in inner} >= {"Typ", "Ort"}
         return (Building if is_building else Object)(*inner)
 
@@ -122,7 +122,7 @@ ROWS = (
     Nachricht(
         "Hallo",
         "s2c",
-        (_VERSION, Field("Protokoll", Whole(1, 1, title='"1.0"'), "the protocol's version")),
+        (_VERSION, Field("Protokoll", Integer(1, 1, title='"1.0"'), "the protocol's version")),
         "the server greets",
         clause="6 Verbindungsaufbau",
         deviation='Protokoll is the number 1; the specification has the text "1.0"',
@@ -191,7 +191,7 @@ ROWS = (
         "c2s",
         (
             Field("Name", SPIELERNAME, "name", optional=True),
-            Field("Farbe", Word(*FARBEN), "colour", optional=True),
+            Field("Farbe", OneOf(*FARBEN), "colour", optional=True),
         ),
         "takes a name and a colour",
         clause="9 Konfiguration und Spielstart",

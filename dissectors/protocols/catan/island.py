@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot, at, spot
+from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot, at, spot
 from kiebitz.dissectors.protocols.catan.game import PIECES, Building
-from kiebitz.dissectors.protocols.catan.placing import objection
+from kiebitz.dissectors.protocols.catan.placement import placement_problem
 from kiebitz.dissectors.protocols.catan.words import DORF, STADT, STRASSE
 
 
-class Island:
+class IslandModel:
     """The island from the map of a `Spiel gestartet`, with the buildings added since."""
 
     def __init__(self, karte: Mapping[str, Any]) -> None:
         self.board = Board.from_karte(karte)
         self.buildings: dict[Spot, Building] = {}
         self.in_setup = True
-        self.robber: Place | None = at(karte["Räuber"]) if "Räuber" in karte else None
+        self.robber: Hex | None = at(karte["Räuber"]) if "Räuber" in karte else None
         self.land = sorted(place for place in self.board.fields if self.board.is_land(place))
         edges = {spot((place, other)) for place in self.land for other in self.board.neighbours(place)}
         self._edges = sorted(edges)
@@ -34,7 +34,7 @@ class Island:
         if len(self.owned(player, typ)) >= PIECES[typ]:
             return []
         spots = self._edges if typ == STRASSE else self._corners
-        return [where for where in spots if objection(self, self.board, player, typ, where) is None]
+        return [where for where in spots if placement_problem(self, self.board, player, typ, where) is None]
 
     def owned(self, owner: int, *types: str) -> list[Spot]:
         """Return the places of a player's buildings of these types."""
@@ -45,7 +45,7 @@ class Island:
         """Return the places of a player's villages and cities."""
         return self.owned(player, DORF, STADT)
 
-    def robbable(self, player: int, field: Place) -> list[int]:
+    def robbable(self, player: int, field: Hex) -> list[int]:
         """Return the other players with a village or city at a field."""
         owners = {
             building.owner

@@ -6,11 +6,11 @@ from typing import Any
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import LOST, Message
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import Player
 from kiebitz.dissectors.protocols.catan.hand import Counts, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER
-from kiebitz.dissectors.protocols.catan.phrases import words
+from kiebitz.dissectors.protocols.catan.phrases import counts_text
 from kiebitz.dissectors.protocols.catan.words import (
     BAUEN,
     DORF_BAUEN,
@@ -33,7 +33,7 @@ _HONOURS = {LÄNGSTE_HANDELSSTRASSE: "longest_road", GRÖSSTE_RITTERMACHT: "larg
 class Lobby:
     """Handlers for messages about players."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: CatanContext) -> None:
         self._play = play
 
     def hallo(self, observation: Observation) -> None:
@@ -170,14 +170,14 @@ class Lobby:
         was_known = hand.is_known
         agrees = hand.tell(counts)
         if not agrees and play.is_whole():
-            known = words(ours) if ours is not None and ours != total(counts) else "other cards"
+            known = counts_text(ours) if ours is not None and ours != total(counts) else "other cards"
             play.flaw_of(
                 observation,
                 "total-mismatch",
                 "Spieler",
                 "Rohstoffe",
                 player=player.name,
-                told=words(counts),
+                told=counts_text(counts),
                 known=known,
                 count=ours,
             )

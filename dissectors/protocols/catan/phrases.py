@@ -9,7 +9,7 @@ from kiebitz.dissectors.protocols.catan.board import Spot
 from kiebitz.dissectors.protocols.catan.hand import Counts
 
 
-def words(counts: Counts | None) -> str:
+def counts_text(counts: Counts | None) -> str:
     """Return counts as text: `2 Holz, 1 Erz`, or `3 cards` if they are hidden."""
     if counts is None:
         return "nothing that is known"
@@ -18,19 +18,19 @@ def words(counts: Counts | None) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing"
 
 
-def where_words(where: Spot) -> str:
+def spot_text(where: Spot) -> str:
     """Return an edge or corner as text: the coordinates of its fields."""
     return " ".join(f"({x},{y})" for x, y in where)
 
 
 def resource_words(counts: Any) -> str:
     """Return the text of counts in an event, which may be invalid."""
-    return words(counts) if isinstance(counts, dict | int) else UNKNOWN
+    return counts_text(counts) if isinstance(counts, dict | int) else UNKNOWN
 
 
 def place_words(place: Any) -> str:
     """Return the text of an edge or corner in an event, which may be invalid."""
     try:
-        return where_words(tuple((field["x"], field["y"]) for field in place))
+        return spot_text(tuple((field["x"], field["y"]) for field in place))
     except (TypeError, KeyError):
         return UNKNOWN

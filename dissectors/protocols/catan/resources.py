@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
 from kiebitz.dissectors.protocols.catan.hand import Counts, plain, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
-from kiebitz.dissectors.protocols.catan.phrases import words
+from kiebitz.dissectors.protocols.catan.phrases import counts_text
 from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
 
 _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}
@@ -22,7 +22,7 @@ _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], 
 class Resources:
     """Handlers for gains and payments of resources."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: CatanContext) -> None:
         self._play = play
 
     def ertrag(self, observation: Observation) -> None:
@@ -74,9 +74,11 @@ class Resources:
         if sign > 0:
             player.hand.gain(counts)
         elif not player.hand.pay(counts) and play.game.whole:
-            play.flaw_of(observation, "below-zero", "Rohstoffe", player=player.name, counts=words(counts))
+            play.flaw_of(
+                observation, "below-zero", "Rohstoffe", player=player.name, counts=counts_text(counts)
+            )
         play.put_hand(player)
-        why = entry.why or _likely(play.game, player, sign, counts)
+        why = entry.why or _likely_reason(play.game, player, sign, counts)
         if why == ROBBER:
             # Only the two players involved see the resource.
             play.game.robbed = player.id if sign < 0 else play.game.robbed
@@ -145,13 +147,13 @@ class Resources:
                 "trade-rate",
                 "Rohstoffe",
                 player=player.name,
-                gained=words(gained),
-                paid=words(paid),
+                gained=counts_text(gained),
+                paid=counts_text(paid),
                 rates=best,
             )
 
 
-def _likely(game: CatanGame, player: Player, sign: int, counts: Counts) -> str | None:
+def _likely_reason(game: CatanGame, player: Player, sign: int, counts: Counts) -> str | None:
     """Return the likely reason for a change of resources that is announced before its cause."""
     if game.in_setup:
         return "start" if sign > 0 else None

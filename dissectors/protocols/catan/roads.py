@@ -12,7 +12,7 @@ from kiebitz.dissectors.protocols.catan.game import PIECES, Building
 from kiebitz.dissectors.protocols.catan.words import STRASSE
 
 
-class Built(Protocol):
+class RoadNetwork(Protocol):
     """The buildings of a game, by place and by owner."""
 
     buildings: dict[Spot, Building]
@@ -21,7 +21,7 @@ class Built(Protocol):
         """Return the places of a player's buildings of these types."""
 
 
-def longest_road(game: Built, board: Board, owner: int) -> int | None:
+def longest_road(game: RoadNetwork, board: Board, owner: int) -> int | None:
     """Return the length of a player's longest road; None if it has more roads than there are pieces.
 
     That limit bounds the number of trails. Roads that are not on an edge are ignored.

@@ -55,7 +55,7 @@ _A_HEX_DIGIT = "four hexadecimal digits"
 _NO_DEEPER = f"no more than {DEPTH_LIMIT} objects and lists inside each other"
 
 
-class Broken(msgspec.Struct, frozen=True):
+class SyntaxProblem(msgspec.Struct, frozen=True):
     """A syntax error: at byte `offset` there is `found`, of `length` bytes, where `expected` is required.
 
     Both are texts for people. At the end of the data, `length` is 0.
@@ -226,7 +226,7 @@ class Scanner:
         self._state = "broken"
 
 
-def first_error(data: bytes) -> Broken | None:
+def first_error(data: bytes) -> SyntaxProblem | None:
     """Return the first error; None if the data is one value with only blanks around it."""
     scanner = Scanner()
     scanner.scan(data, len(data))
@@ -237,8 +237,8 @@ def first_error(data: bytes) -> Broken | None:
         if at == len(data):
             return None
         expected = _EXPECTED["done"]
-    found, length = _what_stands(data, at)
-    return Broken(at, length, found, expected)
+    found, length = _describe_token(data, at)
+    return SyntaxProblem(at, length, found, expected)
 
 
 def place_of(data: bytes, path: Sequence[str | int]) -> Place:
@@ -338,7 +338,7 @@ def name_at(data: bytes, place: Place) -> str:
     return str(json.loads(text)) if "\\" in text else text[1:-1]
 
 
-def _what_stands(data: bytes, at: int) -> tuple[str, int]:
+def _describe_token(data: bytes, at: int) -> tuple[str, int]:
     """Return a description of the word, character or byte at `at`, and its length in bytes."""
     if at >= len(data):
         return "the end", 0

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from kiebitz.dissectors.conformance.bots import Disconnect, SendMessage, SimulatedServer
-from kiebitz.dissectors.protocols.catan.granting import Refused
+from kiebitz.dissectors.protocols.catan.refusal import RequestRefused
 from kiebitz.dissectors.protocols.catan.simulated_game import Fields, SimulatedGame
 from kiebitz.dissectors.protocols.catan.words import (
     FARBEN,
@@ -58,7 +58,7 @@ class CatanServer(SimulatedServer):
             return
         try:
             self._request(player, name, fields)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             self._send_to(connection, "Fehler", Meldung=str(refusal))
             return
         self._update()
@@ -83,7 +83,7 @@ class CatanServer(SimulatedServer):
             case _ if self._game is not None:
                 self._game.request(player, name, fields)
             case _:
-                raise Refused(f"{name} geht jetzt nicht")
+                raise RequestRefused(f"{name} geht jetzt nicht")
 
     def _join(self, connection: int) -> None:
         if self._game is not None or len(self._numbers_at) >= _MAX_PLAYERS:
@@ -102,7 +102,7 @@ class CatanServer(SimulatedServer):
     def _make_ready(self, player: int) -> None:
         others = [other for other in self.statuses if self.statuses[other] == WARTET_AUF_BEGINN]
         if self._colours.get(player) in (None, *(self._colours[other] for other in others)):
-            raise Refused("Farbe bereits vergeben")
+            raise RequestRefused("Farbe bereits vergeben")
         self.statuses[player] = WARTET_AUF_BEGINN
 
     def _begin(self) -> None:

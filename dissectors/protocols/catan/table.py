@@ -13,21 +13,21 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.catan.board import Board, at, spot
+from kiebitz.dissectors.protocols.catan.broadcast_copies import MAX_COPY_DELAY_NS, PartialViews, RefusalKey
 from kiebitz.dissectors.protocols.catan.building import Builder
 from kiebitz.dissectors.protocols.catan.cards import Cards
-from kiebitz.dissectors.protocols.catan.context import Play
-from kiebitz.dissectors.protocols.catan.conversation import Conversation, Request
+from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection, Request
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import Building, place_text
 from kiebitz.dissectors.protocols.catan.grammar import Nachricht
 from kiebitz.dissectors.protocols.catan.hand import Hand, plain
-from kiebitz.dissectors.protocols.catan.hearing import OVERTAKEN_NS, Refusal, Versions
 from kiebitz.dissectors.protocols.catan.ledger import Claim
 from kiebitz.dissectors.protocols.catan.lobby import Lobby
-from kiebitz.dissectors.protocols.catan.requests import against
+from kiebitz.dissectors.protocols.catan.requests import check_request
 from kiebitz.dissectors.protocols.catan.resources import Resources
 from kiebitz.dissectors.protocols.catan.trading import Trading
+from kiebitz.dissectors.protocols.catan.turn_audit import TurnAudit
 from kiebitz.dissectors.protocols.catan.turns import Turns
-from kiebitz.dissectors.protocols.catan.verdict import Verdicts
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
 _OF_A_GAME = frozenset(
@@ -40,14 +40,14 @@ class CatanTable(GameTable):
     """A Catan server: its players, and its games one after another."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._play = play = Play(info, ids, findings)
+        self._play = play = CatanContext(info, ids, findings)
         super().__init__(play)
-        self._hearing = Hearing(self._take, self._may_reveal, OVERTAKEN_NS)
-        self._versions = Versions()
+        self._hearing = Hearing(self._take, self._may_reveal, MAX_COPY_DELAY_NS)
+        self._versions = PartialViews()
         self._lobby = Lobby(play)
         self._resources = resources = Resources(play)
         builder = Builder(play, resources)
-        turns = Turns(play, resources, builder, Verdicts(play))
+        turns = Turns(play, resources, builder, TurnAudit(play))
         cards = Cards(play, resources, turns, builder)
         trading = Trading(play, resources)
         self._asking: dict[int, Request] = {}
@@ -98,7 +98,7 @@ class CatanTable(GameTable):
         conversation.told_ns = message.ts_ns
         self._hearing.hear(message, row, frame, self._version(message, row, conversation))
 
-    def _version(self, message: Message, row: Nachricht, conversation: Conversation) -> Hashable:
+    def _version(self, message: Message, row: Nachricht, conversation: ClientConnection) -> Hashable:
         """Return the key by which copies of a message are recognised; None for a message to one client."""
         name = message.name
         if name == "Willkommen":
@@ -112,18 +112,18 @@ class CatanTable(GameTable):
             return self._versions.of(message)
         return None
 
-    def _refusal(self, message: Message, conversation: Conversation) -> Hashable:
+    def _refusal(self, message: Message, conversation: ClientConnection) -> Hashable:
         """Return the key of a refusal, which the requesting client gets and, on some servers, all clients."""
         asker = conversation
         if conversation.waiting() is None:
-            told = Refusal(message.fields["Meldung"], None)
+            told = RefusalKey(message.fields["Meldung"], None)
             if self._hearing.has(told, message):
                 # A copy of an earlier message to other clients.
                 return told
             asking = [other for other in self._play.conversations.values() if other.waiting() is not None]
             asker = max(asking, key=lambda other: other.latest(), default=conversation)
         self._refusals[message.id] = asker.refused()
-        return Refusal(message.fields["Meldung"], asker.stream_id)
+        return RefusalKey(message.fields["Meldung"], asker.stream_id)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
         # An invalid request will be refused; an invalid message of the server was sent to the others, too.
@@ -139,7 +139,7 @@ class CatanTable(GameTable):
         conversation.hole_ns = conversation.told_ns
         self._hearing.silence(stream.id)
         # The other clients were sent the missing messages at about the same time.
-        since = conversation.told_ns - OVERTAKEN_NS
+        since = conversation.told_ns - MAX_COPY_DELAY_NS
         players = [other for other in self._play.conversations.values() if other.player is not None]
         if all(other.hole_ns is not None and other.hole_ns >= since for other in players):
             self._unsure()
@@ -224,7 +224,7 @@ class CatanTable(GameTable):
         player = game.players[number]
         request.observation, request.objection = (
             observation,
-            against(observation, game, player, request.told_ns),
+            check_request(observation, game, player, request.told_ns),
         )
         if observation.name == "Karten abgeben":
             player.discard = plain(observation.fields["Abgeben"])

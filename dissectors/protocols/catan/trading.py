@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Trade
 from kiebitz.dissectors.protocols.catan.hand import plain
 from kiebitz.dissectors.protocols.catan.ledger import Claim
@@ -19,7 +19,7 @@ _MAX_TRADES = 100
 class Trading:
     """Handlers for trades among the players."""
 
-    def __init__(self, play: Play, resources: Resources) -> None:
+    def __init__(self, play: CatanContext, resources: Resources) -> None:
         self._play = play
         self._resources = resources
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import at
 from kiebitz.dissectors.protocols.catan.building import Builder
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, ROBBER, ROLL, Claim
-from kiebitz.dissectors.protocols.catan.phrases import where_words
+from kiebitz.dissectors.protocols.catan.phrases import spot_text
 from kiebitz.dissectors.protocols.catan.resources import Resources
-from kiebitz.dissectors.protocols.catan.verdict import Verdicts
+from kiebitz.dissectors.protocols.catan.turn_audit import TurnAudit
 from kiebitz.dissectors.protocols.catan.words import DORF, LAND, STADT
 
 _YIELD = {DORF: 1, STADT: 2}
@@ -19,7 +19,9 @@ _YIELD = {DORF: 1, STADT: 2}
 class Turns:
     """Handlers for dice and robber; at the end of a turn they run the checks."""
 
-    def __init__(self, play: Play, resources: Resources, builder: Builder, verdicts: Verdicts) -> None:
+    def __init__(
+        self, play: CatanContext, resources: Resources, builder: Builder, verdicts: TurnAudit
+    ) -> None:
         self._play = play
         self._resources = resources
         self._builder = builder
@@ -133,7 +135,7 @@ class Turns:
         place = at(ort)
         board = game.board
         if board is not None and game.whole:
-            where = where_words((place,))
+            where = spot_text((place,))
             if place == game.robber:
                 play.flaw_of(observation, "robber-stays", "Ort", place=where)
             elif not board.is_land(place):

@@ -1,7 +1,7 @@
 """The types of JSON values: how each is decoded, and which errors it reports, by path.
 
 Decoding returns the value in the specification's spelling and form, whatever the dialect. Invalid values
-raise `Unfit`; unusual ones are noted.
+raise `InvalidValue`; unusual ones are noted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Remark(msgspec.Struct, frozen=True):
     of_key: bool = False
 
 
-class Unfit(Exception):
+class InvalidValue(Exception):
     """The value at `path`, or the key that is its last step, is invalid."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Unfit(Exception):
         self.path = path
         self.of_key = of_key
 
-    def inside(self, step: str | int) -> Unfit:
+    def inside(self, step: str | int) -> InvalidValue:
         """Prepend the step to the enclosing value to the path."""
         self.path = (step, *self.path)
         return self
@@ -71,7 +71,7 @@ class Member(NamedTuple):
     kind: Value
 
 
-class Reading:
+class DecodingState:
     """The state of decoding one message: the current path, and the remarks."""
 
     __slots__ = ("path", "remarks", "surplus")
@@ -110,7 +110,7 @@ class Value(FieldType):
     wrong_texts = _WRONG_JSON
 
     @abstractmethod
-    def read(self, value: Any, reading: Reading) -> Any:
+    def read(self, value: Any, reading: DecodingState) -> Any:
         """Return the value in the specification's form. Raises Unfit."""
 
     def member(self, step: str | int) -> Member | None:
@@ -119,8 +119,8 @@ class Value(FieldType):
 
     def decode(self, text: str) -> Any:
         try:
-            return self.read(msgspec.json.decode(text), Reading())
-        except Unfit as error:
+            return self.read(msgspec.json.decode(text), DecodingState())
+        except InvalidValue as error:
             raise Mismatch(0, len(text), error.problem, error.expected, error.code) from error
         except msgspec.DecodeError as error:
             raise Mismatch(0, len(text), str(error), "JSON", "broken-json") from error
@@ -141,7 +141,7 @@ def _wrong_inside(part: Value, name: str, around: Callable[[Wrong, Any], str]) -
             yield wrong.inside(name, partial(around, wrong))
 
 
-def shown(value: Any) -> str:
+def quoted(value: Any) -> str:
     """Return a value as it is quoted in a sentence."""
     text = to_json(value)
     return shortened(text, _MAX_QUOTED)
@@ -157,13 +157,13 @@ class Text(Value):
         self.words = words
         self.identifier = identifier
 
-    def read(self, value: Any, reading: Reading) -> str:
+    def read(self, value: Any, reading: DecodingState) -> str:
         if type(value) is not str:
-            raise Unfit(f"{shown(value)} is not a text", self.title)
+            raise InvalidValue(f"{quoted(value)} is not a text", self.title)
         return value
 
 
-class Whole(Value):
+class Integer(Value):
     """An integer from `least` to `most`; `usual` is the minimum in the specification.
 
     With an `identifier` it is the number of something.
@@ -181,28 +181,28 @@ class Whole(Value):
         self.least, self.most, self.title = least, most, title
         self.usual = least if usual is None else usual
 
-    def read(self, value: Any, reading: Reading) -> int:
+    def read(self, value: Any, reading: DecodingState) -> int:
         if type(value) is not int:
-            raise Unfit(f"{shown(value)} is not a whole number", self.title)
+            raise InvalidValue(f"{quoted(value)} is not a whole number", self.title)
         if not self.least <= value <= self.most:
-            raise Unfit(f"{shown(value)} is not from {self.least} to {self.most}", self.title)
+            raise InvalidValue(f"{quoted(value)} is not from {self.least} to {self.most}", self.title)
         if value < self.usual:
             reading.note("unusual-value", f"{value} is below {self.usual}, the least that is specified")
         return value
 
 
-class Truth(Value):
+class Boolean(Value):
     """A Boolean."""
 
     title = "true or false"
 
-    def read(self, value: Any, reading: Reading) -> bool:
+    def read(self, value: Any, reading: DecodingState) -> bool:
         if type(value) is not bool:
-            raise Unfit(f"{shown(value)} is neither true nor false", self.title)
+            raise InvalidValue(f"{quoted(value)} is neither true nor false", self.title)
         return value
 
 
-class Word(Value):
+class OneOf(Value):
     """One of a few words, in any known spelling; `also` adds spellings."""
 
     def __init__(self, *words: str, title: str | None = None, also: Mapping[str, str] | None = None) -> None:
@@ -210,14 +210,14 @@ class Word(Value):
         self.title = title or "one of " + ", ".join(f'"{word}"' for word in words)
         self._spelt = spellings(words) | dict(also or {})
 
-    def read(self, value: Any, reading: Reading) -> str:
+    def read(self, value: Any, reading: DecodingState) -> str:
         if type(value) is str:
             word = self._spelt.get(value)
             if word is not None:
                 if word != value:
                     _note_spelling(reading, value, word)
                 return word
-        raise Unfit(_unknown(value, self._spelt), self.title)
+        raise InvalidValue(_unknown(value, self._spelt), self.title)
 
     def all_words(self) -> Iterator[str]:
         yield from self._spelt
@@ -227,7 +227,7 @@ class Word(Value):
         yield other_case(self.encode)
 
 
-class Place(Value):
+class Coordinates(Value):
     """The coordinates of a field, clause 7.1: `{"x":…,"y":…}`; or a letter, if it `may_be_letter`."""
 
     title = '{"x":…,"y":…}'
@@ -236,7 +236,7 @@ class Place(Value):
     def __init__(self, may_be_letter: bool = False) -> None:
         self.may_be_letter = may_be_letter
 
-    def read(self, value: Any, reading: Reading) -> Any:
+    def read(self, value: Any, reading: DecodingState) -> Any:
         if type(value) is dict:
             if len(value) == 2:
                 x, y = value.get("x"), value.get("y")
@@ -246,7 +246,7 @@ class Place(Value):
         if self.may_be_letter and type(value) is str and re.fullmatch("[A-Za-z]{1,2}", value):
             reading.note("unusual-value", f'"{value}" is the name of a field, not its place')
             return value
-        raise Unfit(f"{shown(value)} is not a place", self.title)
+        raise InvalidValue(f"{quoted(value)} is not a place", self.title)
 
     def member(self, step: str | int) -> Member | None:
         return _PLACE.member(step)
@@ -258,20 +258,20 @@ class Place(Value):
         yield Wrong("far-away", "coordinates far from the island", '{"x":999,"y":-999}', allowed=True)
 
 
-class Between(Value):
+class AdjacentFields(Value):
     """The fields around a road (two) or around a village or city (three), clause 7.2."""
 
-    words = Place.words
+    words = Coordinates.words
 
     def __init__(self, *counts: int) -> None:
         self.counts = counts
         self.title = " or ".join({2: "two places", 3: "three places"}[count] for count in counts)
 
-    def read(self, value: Any, reading: Reading) -> list[Any]:
+    def read(self, value: Any, reading: DecodingState) -> list[Any]:
         if type(value) is not list:
-            raise Unfit(f"{shown(value)} is not a list", self.title)
+            raise InvalidValue(f"{quoted(value)} is not a list", self.title)
         if len(value) not in self.counts:
-            raise Unfit(f"there are {len(value)} places", self.title)
+            raise InvalidValue(f"there are {len(value)} places", self.title)
         return read_each(_PLAIN_PLACE, value, reading)
 
     def member(self, step: str | int) -> Member | None:
@@ -294,11 +294,11 @@ class ListOf(Value):
         self.part, self.title, self.least, self.most = part, title, least, most
         self.parts = (part,)
 
-    def read(self, value: Any, reading: Reading) -> list[Any]:
+    def read(self, value: Any, reading: DecodingState) -> list[Any]:
         if type(value) is not list:
-            raise Unfit(f"{shown(value)} is not a list", self.title)
+            raise InvalidValue(f"{quoted(value)} is not a list", self.title)
         if not self.least <= len(value) <= self.most:
-            raise Unfit(f"there are {len(value)} values", self.title)
+            raise InvalidValue(f"there are {len(value)} values", self.title)
         return read_each(self.part, value, reading)
 
     def member(self, step: str | int) -> Member | None:
@@ -317,7 +317,7 @@ class ListOf(Value):
         return [change(self.part, part) for part in value]
 
 
-def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]:
+def read_each(part: Value, values: Sequence[Any], reading: DecodingState) -> list[Any]:
     """Return the decoded values of a list."""
     found = []
     path = reading.path
@@ -325,7 +325,7 @@ def read_each(part: Value, values: Sequence[Any], reading: Reading) -> list[Any]
         path.append(number)
         try:
             found.append(part.read(value, reading))
-        except Unfit as error:
+        except InvalidValue as error:
             raise error.inside(number) from None
         path.pop()
     return found
@@ -352,23 +352,25 @@ class Counts(Value):
         self.is_open, self.may_owe = is_open, may_owe
         self._spelt = spellings(kinds)
 
-    def read(self, value: Any, reading: Reading) -> Any:
+    def read(self, value: Any, reading: DecodingState) -> Any:
         if type(value) is int and not self.is_open:
             return self._count(value, reading)
         if type(value) is not dict:
-            raise Unfit(f"{shown(value)} is {'not an object' if self.is_open else 'not a count'}", self.title)
+            raise InvalidValue(
+                f"{quoted(value)} is {'not an object' if self.is_open else 'not a count'}", self.title
+            )
         counts: dict[str, int] = {}
         spelt = self._spelt
         hidden = 0
         for key, count in value.items():
             kind = spelt.get(key)
             if kind is None and not (key == HIDDEN and not self.is_open):
-                raise Unfit(_unknown(key, spelt), self.title, "unknown-kind", (key,), of_key=True)
+                raise InvalidValue(_unknown(key, spelt), self.title, "unknown-kind", (key,), of_key=True)
             if type(count) is not int or not 0 <= count <= LARGEST:
                 reading.path.append(key)
                 try:
                     self._count(count, reading)
-                except Unfit as error:
+                except InvalidValue as error:
                     raise error.inside(key) from None
                 reading.path.pop()
             if kind is None:
@@ -378,14 +380,14 @@ class Counts(Value):
             if kind != key:
                 _note_spelling(reading, key, kind, key)
             if kind in counts:
-                raise Unfit(f'"{kind}" is given twice', self.title, "twice", (key,), of_key=True)
+                raise InvalidValue(f'"{kind}" is given twice', self.title, "twice", (key,), of_key=True)
             counts[kind] = count
         if HIDDEN not in value:
             return counts
         if not any(counts.values()):
             return hidden
         if hidden not in (0, sum(counts.values())):
-            raise Unfit("some cards are hidden and some are not", self.title, path=(HIDDEN,))
+            raise InvalidValue("some cards are hidden and some are not", self.title, path=(HIDDEN,))
         return counts
 
     def member(self, step: str | int) -> Member | None:
@@ -402,12 +404,12 @@ class Counts(Value):
     def _with_count(self, wrong: Wrong, value: Any) -> str:
         return f"{{{to_json(self.kinds[0])}:{wrong.of(0)}}}"
 
-    def _count(self, value: Any, reading: Reading) -> int:
+    def _count(self, value: Any, reading: DecodingState) -> int:
         if type(value) is not int:
-            raise Unfit(f"{shown(value)} is not a whole number", "a whole number")
+            raise InvalidValue(f"{quoted(value)} is not a whole number", "a whole number")
         least = -LARGEST if self.may_owe else 0
         if not least <= value <= LARGEST:
-            raise Unfit(f"{shown(value)} is not from {least} to {LARGEST}", "a count")
+            raise InvalidValue(f"{quoted(value)} is not from {least} to {LARGEST}", "a count")
         if value < 0:
             reading.note("below-zero", f"{value} is below zero")
         return value
@@ -427,12 +429,12 @@ class Object(Value):
         self._required = [field for field in fields if not field.optional]
         self.parts = tuple(_value_type(field) for field in fields)
 
-    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+    def read(self, value: Any, reading: DecodingState) -> dict[str, Any]:
         if type(value) is not dict:
-            raise Unfit(f"{shown(value)} is not an object", self.title)
+            raise InvalidValue(f"{quoted(value)} is not an object", self.title)
         found: dict[str, Any] = {}
         types, path = self._types, reading.path
-        unfit: Unfit | None = None
+        unfit: InvalidValue | None = None
         for key, part in value.items():
             known = types.get(key)
             if known is None:
@@ -442,13 +444,13 @@ class Object(Value):
             if name != key:
                 _note_spelling(reading, key, name, key)
             if name in found:
-                raise Unfit(f'"{name}" is given twice', self.title, "twice", (key,), of_key=True)
+                raise InvalidValue(f'"{name}" is given twice', self.title, "twice", (key,), of_key=True)
             if part is None and optional:
                 continue
             path.append(key)
             try:
                 found[name] = kind.read(part, reading)
-            except Unfit as error:
+            except InvalidValue as error:
                 # Of several errors report the first in the specification's order: an attribute can
                 # determine the allowed values of others.
                 if unfit is None or self._place(name) < self._place(self._spelt[str(unfit.path[0])]):
@@ -459,7 +461,9 @@ class Object(Value):
         for field in self._required:
             if field.name not in found:
                 among = f" among {count_of_fields(len(value)).replace('field', 'attribute')}" if value else ""
-                raise Unfit(f'there is no "{field.name}"{among}', f'"{field.name}":…', "missing-attribute")
+                raise InvalidValue(
+                    f'there is no "{field.name}"{among}', f'"{field.name}":…', "missing-attribute"
+                )
         self.check(found, value)
         return found
 
@@ -501,13 +505,13 @@ class Object(Value):
     def _place(self, name: str) -> int:
         return next(number for number, field in enumerate(self.fields) if field.name == name)
 
-    def _unknown_key(self, key: str, value: Mapping[str, Any], reading: Reading) -> None:
+    def _unknown_key(self, key: str, value: Mapping[str, Any], reading: DecodingState) -> None:
         """Ignore an unknown attribute; raise Unfit if it looks like a missing one, misspelt."""
         near = nearest_word(key, self._spelt)
         if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
             meant = f'"{self._spelt[near]}"'
             problem = suggesting(f'"{key[:_MAX_QUOTED]}" is not an attribute here', meant)
-            raise Unfit(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
+            raise InvalidValue(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
         reading.surplus = True
         reading.note("surplus-attribute", f'"{key[:_MAX_QUOTED]}" is not specified here', key, of_key=True)
 
@@ -521,15 +525,17 @@ class Tuple(Value):
         self._types = [(field.name, _value_type(field)) for field in fields]
         self._least = sum(not field.optional for field in fields)
 
-    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+    def read(self, value: Any, reading: DecodingState) -> dict[str, Any]:
         if type(value) is not list or not self._least <= len(value) <= len(self._types):
-            raise Unfit(f"{shown(value)} is not a list of {self._least} to {len(self._types)}", self.title)
+            raise InvalidValue(
+                f"{quoted(value)} is not a list of {self._least} to {len(self._types)}", self.title
+            )
         found = {}
         for number, ((name, kind), part) in enumerate(zip(self._types, value, strict=False)):
             reading.path.append(number)
             try:
                 found[name] = kind.read(part, reading)
-            except Unfit as error:
+            except InvalidValue as error:
                 raise error.inside(number) from None
             reading.path.pop()
         return found
@@ -540,7 +546,7 @@ class Tuple(Value):
         return None
 
 
-class Only(Value):
+class SingleValue(Value):
     """A single attribute without its name."""
 
     def __init__(self, field: Field) -> None:
@@ -548,7 +554,7 @@ class Only(Value):
         self.title = self._type.title
         self.whole = Member(self.name, self._type)
 
-    def read(self, value: Any, reading: Reading) -> dict[str, Any]:
+    def read(self, value: Any, reading: DecodingState) -> dict[str, Any]:
         return {self.name: self._type.read(value, reading)}
 
 
@@ -558,12 +564,12 @@ def _value_type(field: Field) -> Value:
 
 
 def _unknown(value: Any, words: Mapping[str, str]) -> str:
-    problem = f"{shown(value)} is not known here"
+    problem = f"{quoted(value)} is not known here"
     near = nearest_word(value, words) if type(value) is str else None
     return suggesting(problem, None if near is None else f'"{words[near]}"')
 
 
-def _note_spelling(reading: Reading, sent: str, word: str, *steps: str) -> None:
+def _note_spelling(reading: DecodingState, sent: str, word: str, *steps: str) -> None:
     text = f'"{sent}" is "{word}" in the specification'
     reading.note("spelling", text, *steps, of_key=bool(steps))
 
@@ -571,7 +577,7 @@ def _note_spelling(reading: Reading, sent: str, word: str, *steps: str) -> None:
 _FARTHEST = 1000
 """Maximum absolute value of a coordinate."""
 
-_COUNT = Whole(title="a count")
-_PLAIN_PLACE = Place()
-_COORDINATE = Whole(-_FARTHEST, _FARTHEST)
+_COUNT = Integer(title="a count")
+_PLAIN_PLACE = Coordinates()
+_COORDINATE = Integer(-_FARTHEST, _FARTHEST)
 _PLACE = Object(Field("x", _COORDINATE, "to the right"), Field("y", _COORDINATE, "along the slanted axis"))

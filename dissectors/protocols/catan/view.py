@@ -24,7 +24,7 @@ from kiebitz.dissectors.game.view import (
     View,
     counted,
 )
-from kiebitz.dissectors.protocols.catan.board import Board, Place, Spot, spot
+from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot, spot
 from kiebitz.dissectors.protocols.catan.words import (
     DORF,
     KARTEN,
@@ -68,21 +68,21 @@ class Piece(msgspec.Struct, frozen=True, eq=False):
     owner: CatanSeat | None
 
 
-class Island(msgspec.Struct, frozen=True, eq=False):
+class IslandView(msgspec.Struct, frozen=True, eq=False):
     """A board with its robber and its pieces, roads first; `rolled` is the number that yields."""
 
     board: Board
-    robber: Place | None
+    robber: Hex | None
     pieces: list[Piece]
     rolled: int | None
 
     @property
-    def land(self) -> list[Place]:
+    def land(self) -> list[Hex]:
         """The fields that are not sea."""
         return [place for place in self.board.fields if self.board.is_land(place)]
 
     @property
-    def harbours(self) -> list[tuple[Spot, Place, str]]:
+    def harbours(self) -> list[tuple[Spot, Hex, str]]:
         """The harbours at a coast: edge, sea field and type."""
         board = self.board
         found = []
@@ -101,7 +101,7 @@ class CatanView(View, frozen=True, eq=False):
 
     seats: tuple[CatanSeat, ...] = ()
     is_lobby: bool = False
-    island: Island | None = None
+    island: IslandView | None = None
     no_island: str = ""
     server: str = ""
     bank: tuple[str, ...] = ()
@@ -258,7 +258,7 @@ def goods(resources: Mapping[str, Count]) -> str:
     return ", ".join(f"{count_words(count)} {name}" for count, name in kinds) or NOT_KNOWN
 
 
-def _island_or_why(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple[Island | None, str]:
+def _island_or_why(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple[IslandView | None, str]:
     board = part.get("board")
     if board is None:
         return None, "the board is not known"
@@ -268,7 +268,7 @@ def _island_or_why(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple
     return (island, "") if _drawable(island.land) else (None, "the board is too large to be drawn")
 
 
-def _island(state: Mapping[str, Any], part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> Island:
+def _island(state: Mapping[str, Any], part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> IslandView:
     fields, numbers = {}, {}
     for field in state.get("fields", ()):
         place = _place(field["at"])
@@ -285,7 +285,7 @@ def _island(state: Mapping[str, Any], part: Mapping[str, Any], seats: Iterable[C
             pieces.append(piece)
     pieces.sort(key=lambda piece: piece.kind != STRASSE)
     robber = _place(part["robber"]) if "robber" in part else None
-    return Island(board, robber, pieces, sum(part["dice"]) if "dice" in part else None)
+    return IslandView(board, robber, pieces, sum(part["dice"]) if "dice" in part else None)
 
 
 def _fits(piece: Piece, board: Board) -> bool:
@@ -298,10 +298,10 @@ def _spot(key: str) -> Spot:
     return spot(_place(list(map(int, place.split(",")))) for place in key.split())
 
 
-def _place(at: list[int]) -> Place:
+def _place(at: list[int]) -> Hex:
     x, y = at
     return x, y
 
 
-def _drawable(land: list[Place]) -> bool:
+def _drawable(land: list[Hex]) -> bool:
     return all(max(axis) - min(axis) < _LARGEST for axis in zip(*land, strict=True))

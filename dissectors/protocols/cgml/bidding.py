@@ -14,14 +14,14 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     WITH_TWO_SEVENS,
     has_trumps,
 )
-from kiebitz.dissectors.protocols.cgml.context import Groups, private
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private
 from kiebitz.dissectors.protocols.cgml.hand import MAX_TOLD, Hand, level_of
 
 
 class Bidding:
     """Handlers for messages before the first card; each takes one observation and its hand."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: CgmlContext) -> None:
         self._groups = groups
 
     def dealt(self, observation: Observation, hand: Hand, player: int | None) -> None:
@@ -86,7 +86,7 @@ class Bidding:
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
         if self._groups.foretold(hand, ("bid", player, call), observation):
             return
-        standing = _standing(hand)
+        standing = _highest_bid(hand)
         if hand.whole and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
             self._groups.flaw_of(
@@ -98,7 +98,7 @@ class Bidding:
         """Process the server's announcement of a bid."""
         player: int = observation.fields["playerid"]
         said: str = observation.fields["licite"]
-        call = {"YES": _standing(hand) or said, "NO": "PASS"}.get(said, said)
+        call = {"YES": _highest_bid(hand) or said, "NO": "PASS"}.get(said, said)
         heard = [bid for bid in hand.bids if bid[0] == player]
         if hand.whole and player in hand.awaited and heard and heard[-1] != (player, call):
             bid = heard[-1][1]
@@ -130,7 +130,7 @@ class Bidding:
         if self._groups.told_before(hand, "contract", observation):
             return
         # If all pass, a server may still let one of them play.
-        if hand.whole and game != "PASS" and _standing(hand) and (player, game) not in hand.bids:
+        if hand.whole and game != "PASS" and _highest_bid(hand) and (player, game) not in hand.bids:
             bids = ", ".join(f"{who} {what}" for who, what in hand.bids if what != "PASS") or "no bids"
             self._groups.flaw_of(observation, "not-bid", part="text", player=player, game=game, bids=bids)
         hand.declarer = player
@@ -230,7 +230,7 @@ class Bidding:
         key = "trump"
         before = hand.told.get(key)
         if before is not None and hand.whole and any(before.data[name] != said[name] for name in said):
-            now, then = _spoken(said), _spoken(before.data)
+            now, then = _game_text(said), _game_text(before.data)
             self._groups.flaw_of(observation, "told-otherwise/trumps", said=now, before=then)
         if self._groups.told_before(hand, key, observation):
             return
@@ -249,7 +249,7 @@ class Bidding:
         level = level_of(observation.fields["flek"])
         if hand.whole and level != hand.level:
             path = (2 if said["trump"] is not None else 1,)
-            told, known = observation.fields["flek"], _written(hand.level)
+            told, known = observation.fields["flek"], _level_text(hand.level)
             self._groups.flaw_of(
                 observation, "told-otherwise/level", part="text", path=path, level=told, known=known
             )
@@ -294,7 +294,7 @@ class Bidding:
         told.append(observation.event)
 
 
-def _standing(hand: Hand) -> str | None:
+def _highest_bid(hand: Hand) -> str | None:
     return next((call for _, call in reversed(hand.bids) if call != "PASS"), None)
 
 
@@ -302,9 +302,9 @@ def _is_higher(call: str, standing: str) -> bool:
     return LADDER.index(call) > LADDER.index(standing)
 
 
-def _spoken(said: dict[str, Any]) -> str:
+def _game_text(said: dict[str, Any]) -> str:
     return f"{said['game']} of {said['player']} with {said['trump'] or 'no'} trumps"
 
 
-def _written(level: tuple[int, int]) -> str:
+def _level_text(level: tuple[int, int]) -> str:
     return f"{level[0]}:{level[1]}" if level[1] > 1 else str(level[0])

@@ -12,11 +12,11 @@ from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocols.cgml.conversation import Conversation
+from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.cgml.hand import MAX_TOLD, Group, Hand
-from kiebitz.dissectors.protocols.cgml.names import known_names
-from kiebitz.dissectors.protocols.cgml.places import place_of
+from kiebitz.dissectors.protocols.cgml.locations import location_of
+from kiebitz.dissectors.protocols.cgml.player_names import known_names
 
 MAX_PLAYERS = 1000
 MAX_GROUPS = 100
@@ -39,7 +39,7 @@ def private(player: int, **hidden: Any) -> dict[str, Any]:
     return {"known_to": [str(player)], "others_see": hidden}
 
 
-class Announced(msgspec.Struct, eq=False):
+class AnnouncedGroup(msgspec.Struct, eq=False):
     """A group that the login server has announced, with the address of its game server."""
 
     url: str
@@ -53,28 +53,28 @@ class Announced(msgspec.Struct, eq=False):
     """The streams on which it was announced."""
 
 
-class Groups(GameContext):
+class CgmlContext(GameContext):
     """The context of a CGML server's table: its groups and hands, for the handlers of its messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
-        self.conversations: dict[int, Conversation] = {}
+        self.conversations: dict[int, ClientConnection] = {}
         self.by_key: dict[str, Group] = {}
         """The groups by their key in the state."""
-        self.announced: dict[int, Announced] = {}
+        self.announced: dict[int, AnnouncedGroup] = {}
         """The groups that this server has announced, by id."""
         self._names: dict[str, str] | None = None
         """Cached names of players by id; None if outdated."""
         self._gone: dict[str, str] = {}
         """Names of players that have left, by id."""
 
-    def conversation(self, stream: Stream) -> Conversation:
+    def conversation(self, stream: Stream) -> ClientConnection:
         found = self.conversations.get(stream.id)
         if found is None:
-            found = self.conversations[stream.id] = Conversation(stream.id)
+            found = self.conversations[stream.id] = ClientConnection(stream.id)
         return found
 
-    def find_group(self, conversation: Conversation, players: list[int]) -> None:
+    def find_group(self, conversation: ClientConnection, players: list[int]) -> None:
         """Assign a group to a connection recorded from its middle on, by the players in a message."""
         known = self.by_key.get(conversation.group or "")
         if known is None or known.number is None:
@@ -99,7 +99,7 @@ class Groups(GameContext):
         self.leave(known)
         return other
 
-    def conversation_of(self, observation: Observation) -> Conversation:
+    def conversation_of(self, observation: Observation) -> ClientConnection:
         """Return the connection on which an observation was first made."""
         return self.conversations[observation.message.stream.id]
 
@@ -285,7 +285,7 @@ class Groups(GameContext):
         **values: Any,
     ) -> None:
         """Report that a part of a message, named as in `values.Unfit`, violates a rule."""
-        at = place_of(observation.frame, part, path) if observation.frame else None
+        at = location_of(observation.frame, part, path) if observation.frame else None
         self.flaw(observation.message, key, at=at, clause=observation.row.clause, **values)
 
     def has_flaw(self, message: Message) -> bool:

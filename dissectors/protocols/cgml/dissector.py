@@ -13,7 +13,7 @@ from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.cgml.codec import CgmlCodec
 from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.cgml.names import player_names
+from kiebitz.dissectors.protocols.cgml.player_names import player_names
 from kiebitz.dissectors.protocols.cgml.queries import QUERIES
 from kiebitz.dissectors.protocols.cgml.table import CgmlTable
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words

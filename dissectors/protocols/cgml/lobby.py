@@ -5,8 +5,8 @@ from __future__ import annotations
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Event, Message
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, Announced, Groups, short
-from kiebitz.dissectors.protocols.cgml.conversation import Conversation
+from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
+from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, AnnouncedGroup, CgmlContext, short
 from kiebitz.dissectors.protocols.cgml.hand import Group
 
 _COPIES_NS = 100_000_000
@@ -16,7 +16,7 @@ _COPIES_NS = 100_000_000
 class Lobby:
     """Handlers for messages before the first hand and after the last one; each takes one observation."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: CgmlContext) -> None:
         self._groups = groups
 
     def connect_server(self, observation: Observation) -> None:
@@ -37,13 +37,15 @@ class Lobby:
         data = {"name": short(player.get("name", "")), "id": number, "role": player.get("race")}
         self._groups.tell(observation, "connected", number, data, None)
 
-    def announce(self, message: Message, conversation: Conversation) -> None:
+    def announce(self, message: Message, conversation: ClientConnection) -> None:
         """Store a complete group at once, as its players go to the game server next."""
         number: int = message.fields["id"]
         known = self._groups.announced.get(number)
         if known is None or self._is_another(known, message):
             self._groups.announced.pop(number, None)
-            known = self._groups.announced[number] = Announced(message.fields["url"], [], {}, message.ts_ns)
+            known = self._groups.announced[number] = AnnouncedGroup(
+                message.fields["url"], [], {}, message.ts_ns
+            )
             if len(self._groups.announced) > MAX_GROUPS:
                 del self._groups.announced[next(iter(self._groups.announced))]
         known.hearers.add(message.stream.id)
@@ -57,7 +59,7 @@ class Lobby:
             if player not in known.players and len(known.players) < SEATS:
                 known.players.append(player)
 
-    def _is_another(self, known: Announced, message: Message) -> bool:
+    def _is_another(self, known: AnnouncedGroup, message: Message) -> bool:
         """Return True if a restarted server uses the group's number for another group.
 
         Then none of the clients that were told about the earlier one is still connected.
@@ -107,7 +109,7 @@ class Lobby:
         here = self._groups.info.server
         announcing = False
         for peer in self._groups.peers:
-            assert isinstance(peer, Groups)
+            assert isinstance(peer, CgmlContext)
             announced = peer.announced
             announcing = announcing or any(other.url == here for other in announced.values())
             known = announced.get(number)
@@ -170,7 +172,7 @@ class Lobby:
         ):
             observation.event = event
 
-    def gone(self, conversation: Conversation, why: str, ts_ns: int) -> list[Event]:
+    def gone(self, conversation: ClientConnection, why: str, ts_ns: int) -> list[Event]:
         """Emit the events of the players that leave with a connection, once."""
         if conversation.left:
             return []

@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from kiebitz.dissectors.grammar.grammar import Flaw
+from kiebitz.dissectors.protocols.cgml.locations import note_at
 from kiebitz.dissectors.protocols.cgml.markup import tags
-from kiebitz.dissectors.protocols.cgml.places import unusual
 
 MISPRINT = "misprint-"
 """Prefix of the codes of their notes."""
@@ -58,5 +58,5 @@ def repaired(frame: bytes) -> tuple[bytes, list[Flaw]]:
             place = tag.start + found.start(), len(found[0])
             meant = found.expand(misprint.repaired).decode("latin-1")
             said = f"this is a misprint of the specification ({misprint.where})"
-            notes.setdefault(misprint.code, unusual(misprint.code, said, place, meant))
+            notes.setdefault(misprint.code, note_at(misprint.code, said, place, meant))
     return bytes(whole), list(notes.values())

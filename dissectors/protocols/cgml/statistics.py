@@ -7,7 +7,7 @@ from typing import Any
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.cgml.names import called, player_names
+from kiebitz.dissectors.protocols.cgml.player_names import player_name, player_names
 from kiebitz.dissectors.statistics import Counts, Read, Sample, Shares, remember
 
 _WON, _LOST = "won", "lost"
@@ -33,7 +33,7 @@ GAME_NAMES = {
 
 
 def _name(player: int | None, state: State) -> str:
-    return called(player, player_names(state))
+    return player_name(player, player_names(state))
 
 
 class _Hands:

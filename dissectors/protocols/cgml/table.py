@@ -15,14 +15,14 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType, to_json
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.cgml.bidding import Bidding
+from kiebitz.dissectors.protocols.cgml.card_play import CardPlay
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.context import Groups
-from kiebitz.dissectors.protocols.cgml.conversation import Conversation, is_answer
+from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection, is_answer
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType, Server
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand
 from kiebitz.dissectors.protocols.cgml.lobby import Lobby
-from kiebitz.dissectors.protocols.cgml.places import place_of
-from kiebitz.dissectors.protocols.cgml.play import Play
+from kiebitz.dissectors.protocols.cgml.locations import location_of
 
 _OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
 
@@ -31,12 +31,12 @@ class CgmlTable(GameTable):
     """A CGML server: its players, groups and hands."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._groups = groups = Groups(info, ids, findings)
+        self._groups = groups = CgmlContext(info, ids, findings)
         super().__init__(groups)
         self._hearing = Hearing(self._take, self._may_reveal, overtaken_ns=0)
         self._lobby = lobby = Lobby(groups)
         self._bidding = bidding = Bidding(groups)
-        self._play = play = Play(groups)
+        self._play = play = CardPlay(groups)
         self._roles: set[Server | None] = {None}
         """The roles that this server has shown; it may have both."""
         self._asked: dict[int, str] = {}
@@ -79,7 +79,7 @@ class CgmlTable(GameTable):
             if row.kind == "connect complete":
                 self._lobby.announce(message, conversation)
             if row.name == "newgame" or not conversation.whole:
-                self._groups.find_group(conversation, _heard_of(message))
+                self._groups.find_group(conversation, _named_players(message))
             self._hearing.hear(message, row, frame, self._version(message, row, conversation))
             return
         if self._is_of_another_server(message, row, frame):
@@ -95,7 +95,7 @@ class CgmlTable(GameTable):
         if is_answer(row):
             asked = conversation.answers(message, row)
             if asked is None and conversation.sure and not self._groups.has_flaw(message):
-                self._groups.flaw(message, "unasked", at=place_of(frame), clause=row.clause, name=row.name)
+                self._groups.flaw(message, "unasked", at=location_of(frame), clause=row.clause, name=row.name)
                 return
             if asked is not None:
                 self._asked[message.id] = asked
@@ -110,11 +110,11 @@ class CgmlTable(GameTable):
         assert row.server is not None
         role = _OF_A_SERVER[row.server]
         self._groups.flaw(
-            message, "wrong-server", at=place_of(frame), clause=row.clause, name=row.name, role=role
+            message, "wrong-server", at=location_of(frame), clause=row.clause, name=row.name, role=role
         )
         return True
 
-    def _version(self, message: Message, row: ElementType, conversation: Conversation) -> Hashable:
+    def _version(self, message: Message, row: ElementType, conversation: ClientConnection) -> Hashable:
         """Return the key by which copies of a message are recognised; None for a message to one client."""
         fields = message.fields
         key = conversation.group
@@ -231,7 +231,7 @@ class CgmlTable(GameTable):
         else:
             self._play.shown(observation, hand)
 
-    def _dealt(self, observation: Observation, conversation: Conversation) -> None:
+    def _dealt(self, observation: Observation, conversation: ClientConnection) -> None:
         if conversation.group is None:
             return
         group = self._groups.group(conversation.group, None)
@@ -257,7 +257,9 @@ class CgmlTable(GameTable):
         observation.game_id = hand.game.id
         self._bidding.dealt(observation, hand, player)
 
-    def _of_the_group(self, observation: Observation, row: ElementType, conversation: Conversation) -> None:
+    def _of_the_group(
+        self, observation: Observation, row: ElementType, conversation: ClientConnection
+    ) -> None:
         if conversation.group is None:
             return
         group: Group = self._groups.group(conversation.group, None)
@@ -278,7 +280,7 @@ class CgmlTable(GameTable):
                 self._play.result(observation, found, group)
 
 
-def _heard_of(message: Message) -> list[int]:
+def _named_players(message: Message) -> list[int]:
     """Return the players in a server's message, who belong to the group of the connection."""
     if message.name == "newgame":
         return [player["id"] for player in message.fields["player"]][:SEATS]

@@ -176,7 +176,7 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
             yield child.field
 
 
-class Unfit(Exception):
+class InvalidElement(Exception):
     """A part of an element is invalid.
 
     `path` has the indices of nested elements from the root on. `part` names the invalid part: the start
@@ -189,7 +189,7 @@ class Unfit(Exception):
         self.code, self.problem, self.expected, self.part = code, problem, expected, part
         self.path: tuple[int, ...] = ()
 
-    def inside(self, place: int) -> Unfit:
+    def inside(self, place: int) -> InvalidElement:
         """Prepend an element's index to the path."""
         self.path = (place, *self.path)
         return self
@@ -207,11 +207,11 @@ class Compound(FieldType):
     def decode(self, text: str) -> dict[str, Any]:
         try:
             return read(self.shape, fromstring(text))
-        except (SyntaxError, Unfit) as error:
+        except (SyntaxError, InvalidElement) as error:
             raise Mismatch(0, len(text), str(error), self.title) from error
 
     def encode(self, value: Any) -> str:
-        return "".join(written(self.name, self.shape, value))
+        return "".join(element_xml(self.name, self.shape, value))
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
         return with_each(self.shape, value, change)
@@ -242,7 +242,7 @@ class Compound(FieldType):
         fields = tuple(each for each in self.shape.attributes if each is not field)
         children = tuple(each for each in self.shape.children if each.field is not field)
         text = None if self.shape.text is field else self.shape.text
-        return "".join(written(self.name, Shape(fields, text, children), dict(value)))
+        return "".join(element_xml(self.name, Shape(fields, text, children), dict(value)))
 
     def _spoilt(self, field: Field, wrong: Wrong, value: Mapping[str, Any]) -> str:
         part = value.get(field.name)
@@ -256,7 +256,7 @@ def _decoded(field: Field, text: str | None, part: str) -> Any:
     try:
         return kind.decode(text if kind.is_free_text else text.strip(BLANK_TEXT))
     except Mismatch as error:
-        raise Unfit(error.code, f"{field.name}: {error}", error.expected, part) from error
+        raise InvalidElement(error.code, f"{field.name}: {error}", error.expected, part) from error
 
 
 def read(shape: Shape, element: Element, version: Field | None = None) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def read(shape: Shape, element: Element, version: Field | None = None) -> dict[s
             fields[field.name] = _decoded(field, text, f"={field.name}")
         elif not field.optional:
             problem = f"<{element.tag}> has no {field.name}"
-            raise Unfit("missing-attribute", problem, f'{field.name}="…": {field.type.title}')
+            raise InvalidElement("missing-attribute", problem, f'{field.name}="…": {field.type.title}')
     if version is not None and version.name in attributes:
         fields[version.name] = _decoded(version, attributes[version.name], f"={version.name}")
     if shape.text is not None:
@@ -291,7 +291,7 @@ def read(shape: Shape, element: Element, version: Field | None = None) -> dict[s
 def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> None:
     known = shape.elements
     if len(element) > MAX_CHILDREN:
-        raise Unfit(
+        raise InvalidElement(
             "too-many",
             f"<{element.tag}> contains {len(element)} elements",
             f"at most {MAX_CHILDREN} elements",
@@ -313,18 +313,20 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
                 if len(inner):
                     raise _unknown("element", inner[0].tag, (), "tag").inside(0)
                 value = _decoded(field, inner.text, "text")
-        except Unfit as error:
+        except InvalidElement as error:
             raise error.inside(place) from None
         if not child.is_list:
             if name in fields:
                 problem = f"<{element.tag}> contains <{name}> twice"
-                raise Unfit("too-many", problem, f"one <{name}>").inside(place)
+                raise InvalidElement("too-many", problem, f"one <{name}>").inside(place)
             fields[name] = value
         else:
             values = fields.setdefault(name, [])
             if type(value) is str and value in values:
                 problem = f"<{element.tag}> contains <{name}>{value}</{name}> twice"
-                raise Unfit("twice", problem, "each card once", f"same {values.index(value)} {place}")
+                raise InvalidElement(
+                    "twice", problem, "each card once", f"same {values.index(value)} {place}"
+                )
             values.append(value)
         tail = inner.tail
         if tail and tail.strip(BLANK_TEXT):
@@ -333,11 +335,11 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
         count = len(fields.get(name, ())) if child.is_list else int(name in fields)
         if count < child.least:
             problem = f"<{name}> occurs {count} times" if count else f"<{element.tag}> has no <{name}>"
-            raise Unfit("missing-element", problem, _count_words(child))
+            raise InvalidElement("missing-element", problem, _count_words(child))
         if child.most is not None and count > child.most:
             surplus = [place for place, inner in enumerate(element) if inner.tag == name][child.most]
             problem = f"<{name}> occurs {count} times"
-            raise Unfit("too-many", problem, _count_words(child)).inside(surplus)
+            raise InvalidElement("too-many", problem, _count_words(child)).inside(surplus)
 
 
 def _count_words(child: Child) -> str:
@@ -348,13 +350,13 @@ def _count_words(child: Child) -> str:
     return f"<{child.field.name}> {child.least} to {child.most} times"
 
 
-def _unknown(what: str, name: str, known: Any, part: str) -> Unfit:
+def _unknown(what: str, name: str, known: Any, part: str) -> InvalidElement:
     problem = suggesting(f'no {what} "{name[:_MAX_QUOTED]}" belongs here', nearest_word(name, known))
-    return Unfit(f"unknown-{what}", problem, ", ".join(known) or f"no {what}", part)
+    return InvalidElement(f"unknown-{what}", problem, ", ".join(known) or f"no {what}", part)
 
 
-def _stray_text(text: str) -> Unfit:
-    return Unfit(
+def _stray_text(text: str) -> InvalidElement:
+    return InvalidElement(
         "stray-text",
         f'"{text.strip(BLANK_TEXT)[:_MAX_QUOTED]}" is between elements',
         "no text",
@@ -378,7 +380,7 @@ def with_each(
     return other
 
 
-def written(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:
+def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:
     """Yield an element as XML, with each nested element on its own line. Raises ValueError, KeyError."""
     yield f"<{name}"
     for field in shape.attributes:
@@ -397,7 +399,7 @@ def written(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n
             some = True
             yield inner
             if isinstance(field.type, Compound):
-                yield from written(field.name, field.type.shape, value, inner)
+                yield from element_xml(field.name, field.type.shape, value, inner)
             else:
                 yield f"<{field.name}>{as_xml(field.type.encode(value))}</{field.name}>"
     if some:

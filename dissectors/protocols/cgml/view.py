@@ -42,7 +42,7 @@ from kiebitz.dissectors.game.view import (
 )
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import COLOURS, HEIGHTS, SEATS, WITHOUT_TRUMPS, Rules
-from kiebitz.dissectors.protocols.cgml.names import called, player_names
+from kiebitz.dissectors.protocols.cgml.player_names import player_name, player_names
 from kiebitz.dissectors.protocols.cgml.words import SUIT_WORDS, level_words, value_words
 
 _Card = Annotated[str, msgspec.Meta(pattern=f"^[{COLOURS}]({'|'.join(HEIGHTS)})$")]
@@ -243,7 +243,7 @@ class _Hand:
         self.last = next((event.data["player"] for event in events[-2:] if event.kind == "played"), None)
 
     def name(self, player: int | None) -> Name:
-        return Name(called(player, self.names))
+        return Name(player_name(player, self.names))
 
     def seat(self, player: int | None) -> Seat:
         part, key = self.part, str(player)
@@ -254,7 +254,7 @@ class _Hand:
         over = _taken(part)
         lies = _on_table(part).get(player)
         return Seat(
-            name=called(player, self.names),
+            name=player_name(player, self.names),
             state="turn" if part.get("turn") == player and self.ending is None else "",
             marks=self.marks(player),
             figures=self.figures(player),
@@ -370,13 +370,13 @@ def _ending_words(event: Event, names: dict[str, str]) -> tuple[Line, ...]:
     """Return the end of a hand in words, with one winner per line."""
     data = event.data
     if event.kind == "result":
-        winners = [Name(called(player, names)) for player in data["winners"][:SEATS]]
+        winners = [Name(player_name(player, names)) for player in data["winners"][:SEATS]]
         if not winners:
             return ((Span("nobody won", "strong"),),)
         return *((name, " and") for name in winners[:-1]), (winners[-1], Span(" won", "strong"))
     if event.kind == "cancelled":
         return ((Span("cancelled", "strong"), ": ", data["why"]),)
-    blamed = Name(called(data["player"], names))
+    blamed = Name(player_name(data["player"], names))
     return ((Span("aborted", "strong"), " because of ", blamed, ": ", data["why"]),)
 
 
@@ -396,7 +396,7 @@ def _last_hand(events: Sequence[Event], names: dict[str, str]) -> tuple[Fact, ..
     items: list[Line] = []
     if end.kind == "result":
         for player, amount in end.data["money"].items():
-            items.append((Name(called(int(player), names)), f" {amount:+d}"))
+            items.append((Name(player_name(int(player), names)), f" {amount:+d}"))
     return (Fact(tuple(title), tuple(items)),)
 
 
@@ -417,7 +417,10 @@ class _Surroundings:
                 continue
             money = about.get("money", {})
             members = tuple(
-                (called(player, self.names), f"money {money[str(player)]}" if str(player) in money else "")
+                (
+                    player_name(player, self.names),
+                    f"money {money[str(player)]}" if str(player) in money else "",
+                )
                 for player in players
             )
             found.append(Group(f"group {_group_name(key)}", members))

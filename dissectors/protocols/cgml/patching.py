@@ -11,13 +11,15 @@ from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Text
 from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, spelt_alike, value_at
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType
-from kiebitz.dissectors.protocols.cgml.layout import characters
+from kiebitz.dissectors.protocols.cgml.layout_checks import characters
+from kiebitz.dissectors.protocols.cgml.locations import ElementLocation, attribute_place, elements
 from kiebitz.dissectors.protocols.cgml.markup import BLANKS, tags
-from kiebitz.dissectors.protocols.cgml.places import Standing, attribute_place, elements
 from kiebitz.dissectors.protocols.cgml.values import Compound, Shape, as_xml
 
 
-def patched(frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]) -> bytes:
+def patch_frame(
+    frame: bytes, row: ElementType, before: Mapping[str, Any], fields: Mapping[str, Any]
+) -> bytes:
     """Return the message with other values; see `Codec.patch`.
 
     Raises:
@@ -73,8 +75,8 @@ def _escaped_alike(before: str, character: str) -> str:
 
 
 def _found(
-    standing: Mapping[tuple[int, ...], Standing], shape: Shape, path: Path
-) -> tuple[Standing, str | None, FieldType]:
+    standing: Mapping[tuple[int, ...], ElementLocation], shape: Shape, path: Path
+) -> tuple[ElementLocation, str | None, FieldType]:
     """Return the element of a field, the field's name if it is an attribute, and its type.
 
     Raises:
@@ -102,7 +104,7 @@ def _found(
 
 
 def _child(
-    standing: Mapping[tuple[int, ...], Standing], around: tuple[int, ...], name: str, number: str | int
+    standing: Mapping[tuple[int, ...], ElementLocation], around: tuple[int, ...], name: str, number: str | int
 ) -> tuple[int, ...]:
     place = 0
     same: list[tuple[int, ...]] = []
@@ -144,7 +146,7 @@ def field_place(frame: bytes, row: ElementType, name: str, whole: bool) -> Place
     return None if element.tag.kind == "empty" else (element.tag.end, element.end - element.tag.end)
 
 
-def _inside(frame: bytes, element: Standing, kind: FieldType, text: bytes) -> tuple[Place, bytes]:
+def _inside(frame: bytes, element: ElementLocation, kind: FieldType, text: bytes) -> tuple[Place, bytes]:
     """Return the location at which to write an element's text, and the text with any markup it needs."""
     tag = element.tag
     if tag.kind == "empty":

@@ -16,7 +16,7 @@ from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import OPPOSITE, Direction, Severity
 from kiebitz.dissectors.protocols.catan.grammar import NAMES, Nachricht
 from kiebitz.dissectors.protocols.catan.scanner import first_error, key_place_of, place_of
-from kiebitz.dissectors.protocols.catan.values import Remark, Unfit, shown
+from kiebitz.dissectors.protocols.catan.values import InvalidValue, Remark, quoted
 from kiebitz.dissectors.suggestions import suggesting
 
 _FRAMING = "4 Hinweise zu JSON"
@@ -28,12 +28,12 @@ _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..
 _NUMBERS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9][-+.0-9eE]*+)')
 
 
-def where(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:
+def location(frame: bytes, path: Path, of_key: bool = False) -> tuple[int, int]:
     """Return offset and length in bytes of the value at a path, or of the key as its last step."""
     return key_place_of(frame, path) if of_key else place_of(frame, path)
 
 
-def spoken(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return a path as it is written in a sentence: `$.Bauen.Ort[1].x`."""
     return "$" + "".join(map(_step, path))
 
@@ -41,10 +41,10 @@ def spoken(path: Path) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return f".{step}" if step.isidentifier() and len(step) <= _MAX_QUOTED else f"[{shown(step)}]"
+    return f".{step}" if step.isidentifier() and len(step) <= _MAX_QUOTED else f"[{quoted(step)}]"
 
 
-def broken(frame: bytes, ended: bool = False) -> Decoded:
+def undecodable(frame: bytes, ended: bool = False) -> Decoded:
     """Return the diagnostic for bytes that are not JSON, or not complete."""
     if not frame.strip():
         text = "an empty line between two messages is ignored, but some peers close the connection"
@@ -53,10 +53,10 @@ def broken(frame: bytes, ended: bool = False) -> Decoded:
     body = frame.rstrip(b"\r\n")
     start = len(frame) - len(frame.lstrip())
     flaw = (
-        _of_the_charset(frame, body)
+        _charset_error(frame, body)
         or (_no_message(frame, None) if not frame.startswith(b"{", start) else None)
-        or _of_the_structure(body, ended)
-        or _beyond_limits(body)
+        or _syntax_error(body, ended)
+        or _limit_error(body)
     )
     return unreadable(flaw)
 
@@ -65,7 +65,7 @@ def _malformed(code: str, text: str, place: Place, expected: str, clause: str) -
     return Flaw("error", "malformed", code, text, *place, expected, clause)
 
 
-def _of_the_charset(frame: bytes, body: bytes) -> Flaw | None:
+def _charset_error(frame: bytes, body: bytes) -> Flaw | None:
     if body.startswith(b"\xef\xbb\xbf"):
         text = "a byte order mark precedes the message"
         return _malformed("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", _GROUNDS)
@@ -83,7 +83,7 @@ def _of_the_charset(frame: bytes, body: bytes) -> Flaw | None:
     return None
 
 
-def _of_the_structure(body: bytes, ended: bool) -> Flaw | None:
+def _syntax_error(body: bytes, ended: bool) -> Flaw | None:
     error = first_error(body)
     if error is None:
         return None
@@ -95,7 +95,7 @@ def _of_the_structure(body: bytes, ended: bool) -> Flaw | None:
     return _malformed(code, text, (error.offset, error.length), error.expected, _FRAMING)
 
 
-def _beyond_limits(body: bytes) -> Flaw:
+def _limit_error(body: bytes) -> Flaw:
     """Return the diagnostic for well-formed JSON that the decoder rejects."""
     found = next((half for half in _ESCAPES.finditer(body) if half[1]), None)
     if found is not None:
@@ -115,9 +115,9 @@ def _is_too_large(number: bytes | None) -> bool:
     return False
 
 
-def no_message(frame: bytes, value: Any) -> Decoded:
+def not_an_object(frame: bytes, value: Any) -> Decoded:
     """Return the diagnostic for a JSON value that is not an object."""
-    return unreadable(_no_message(frame, shown(value)))
+    return unreadable(_no_message(frame, quoted(value)))
 
 
 def _no_message(frame: bytes, value: str | None) -> Flaw:
@@ -159,18 +159,18 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
     return unreadable(_placed(flaw, (key,), of_key=True))
 
 
-def unfit_row(row: Nachricht, error: Unfit) -> Decoded:
+def unfit_row(row: Nachricht, error: InvalidValue) -> Decoded:
     """Return the diagnostic for a message with a value that its row does not allow."""
-    text = f"{spoken(error.path)}: {error.problem}"
+    text = f"{format_path(error.path)}: {error.problem}"
     flaw = Flaw("error", "malformed", error.code, text, 0, 0, error.expected, row.clause)
     return Decoded(row, {}, "{}", False, (_placed(flaw, error.path, error.of_key),))
 
 
-def harmless(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Flaw, ...]:
+def habit_notes(row: Nachricht, remarks: Iterable[Remark]) -> tuple[Flaw, ...]:
     """Return notes on unusual parts of a valid message."""
     notes: dict[str, Flaw] = {}
     for remark in remarks:
-        text = f"{spoken(remark.path)}: {remark.text}"
+        text = f"{format_path(remark.path)}: {remark.text}"
         flaw = Flaw("note", "malformed", remark.code, text, 0, 0, None, row.clause, habit=True)
         # One of each kind is enough: habits are reported only once.
         notes.setdefault(remark.code, _placed(flaw, remark.path, remark.of_key))
@@ -216,5 +216,5 @@ def _placed(flaw: Flaw, path: Path, of_key: bool) -> Flaw:
         flaw.expected,
         flaw.clause,
         flaw.habit,
-        lambda frame: where(frame, path, of_key),
+        lambda frame: location(frame, path, of_key),
     )

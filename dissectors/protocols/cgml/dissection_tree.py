@@ -11,10 +11,10 @@ from itertools import islice
 from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.grammar import Decoded, Field
 from kiebitz.dissectors.grammar.patching import Path
-from kiebitz.dissectors.protocols.cgml.flaws import DEPTH_LIMIT
+from kiebitz.dissectors.protocols.cgml.diagnostics import DEPTH_LIMIT
 from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType
+from kiebitz.dissectors.protocols.cgml.locations import attribute_place, attributes
 from kiebitz.dissectors.protocols.cgml.markup import BLANKS, ENVELOPE, Tag, tags
-from kiebitz.dissectors.protocols.cgml.places import attribute_place, attributes
 from kiebitz.dissectors.protocols.cgml.values import Compound, Shape
 
 _ENVELOPE = Shape((VERSION,))
@@ -26,7 +26,7 @@ _TAGS_LOOKED_AT = 4 * MAX_PIECES
 """Maximum number of tags to examine; an element is one or several pieces."""
 
 
-def anatomy(
+def build_tree(
     frame: bytes, markup: bytes, decoded: Decoded, row: ElementType | None, upto: int
 ) -> tuple[Piece, ...]:
     """Return the pieces of a frame that is XML up to an offset.
@@ -42,7 +42,7 @@ def anatomy(
     if row is None:
         pieces.take_any(len(frame.rstrip(BLANKS)) or len(frame), *not_understood(decoded))
     else:
-        _Walk(markup, decoded, row, upto, pieces).take()
+        _TreeBuilder(markup, decoded, row, upto, pieces).take()
     if not frame[pieces.at :].strip(BLANKS):
         pieces.take_any(len(frame), "markup", "empty line")
     return pieces.finish(decoded)
@@ -57,7 +57,7 @@ def is_marked(frame: bytes, tag: Tag, row: ElementType) -> bool:
     return place is not None and frame[place[0] : place[0] + place[1]] == word.encode()
 
 
-class _Walk:
+class _TreeBuilder:
     """Builder of the pieces from the tags of a message."""
 
     def __init__(self, frame: bytes, decoded: Decoded, row: ElementType, upto: int, pieces: Pieces) -> None:

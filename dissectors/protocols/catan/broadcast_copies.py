@@ -11,14 +11,14 @@ from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.catan.hand import plain, total
 from kiebitz.dissectors.protocols.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
 
-OVERTAKEN_NS = 250_000_000
+MAX_COPY_DELAY_NS = 250_000_000
 """Maximum delay between copies: some servers use a thread per client, which may reorder them."""
 
 _COMPARED = 200
 """Number of characters compared of a text."""
 
 
-class Refusal:
+class RefusalKey:
     """The key of a refusal: its text and the stream of the request, None if unknown.
 
     Two are equal if they may be copies of each other.
@@ -32,7 +32,7 @@ class Refusal:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Refusal)
+            isinstance(other, RefusalKey)
             and self.text == other.text
             and (self.asker is None or other.asker is None or self.asker == other.asker)
         )
@@ -46,7 +46,7 @@ _MAX_REMEMBERED_LENGTH = 500
 """Maximum number of cached views, and maximum length of their messages in characters."""
 
 
-class Versions:
+class PartialViews:
     """A cache of the recent messages' partial views, as most messages are copies of earlier ones."""
 
     def __init__(self) -> None:
@@ -59,14 +59,14 @@ class Versions:
         key = (message.name, message.fields_json)
         found = self._lately.get(key)
         if found is None:
-            found = _version_of(message)
+            found = _partial_view(message)
             # A view that hides something is completed by other copies, so it belongs to one observation.
             if found.open is not None:
                 self._lately.keep(key, found, len(message.fields_json))
         return found
 
 
-def _version_of(message: Message) -> PartialView:
+def _partial_view(message: Message) -> PartialView:
     name, fields = message.name, message.fields
     if name == "Statusupdate":
         player = fields["Spieler"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from kiebitz.dissectors.grammar.grammar import Flaw
 from kiebitz.dissectors.protocols.cgml.grammar import VERSIONS, ElementType
+from kiebitz.dissectors.protocols.cgml.locations import error_at, note_at
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_LINE, BLANKS, ENVELOPE, tags
-from kiebitz.dissectors.protocols.cgml.places import unusual, wrong
 
 _NO_LATIN2 = re.compile("[\x80-\x9f]")
 _BLANK_LINE = re.compile(BLANK_LINE)
@@ -36,12 +36,12 @@ def characters(frame: bytes) -> tuple[str, Flaw | None]:
         text = frame.decode("iso-8859-2")
         at = error.start
         if frame.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return text, wrong("charset", "this looks like UTF-16", (0, 2), expected)
+            return text, error_at("charset", "this looks like UTF-16", (0, 2), expected)
         if _NO_LATIN2.search(text):
             problem = f"{frame[at : error.end].hex(' ')} is not UTF-8, and the message is not ISO-8859-2"
-            return text, wrong("charset", problem, (at, error.end - at), expected)
+            return text, error_at("charset", problem, (at, error.end - at), expected)
         said = "this is ISO-8859-2; the specification names no charset"
-        return text, unusual("iso-8859-2", said, (at, 1), None)
+        return text, note_at("iso-8859-2", said, (at, 1), None)
 
 
 def extras(frame: bytes) -> list[Flaw]:
@@ -51,7 +51,7 @@ def extras(frame: bytes) -> list[Flaw]:
         if tag.kind in _EXTRAS:
             code, what, length = _EXTRAS[tag.kind]
             place = tag.start, min(length, tag.end - tag.start)
-            notes.setdefault(code, unusual(code, f"{what} is not in the specification", place, None))
+            notes.setdefault(code, note_at(code, f"{what} is not in the specification", place, None))
     return list(notes.values())
 
 
@@ -86,10 +86,10 @@ def empty_lines(frame: bytes) -> Iterator[Flaw]:
 
 def _line_ends(code: str, text: str, offset: int, length: int) -> Flaw:
     expected = "CR LF at the end of each line, and one empty line after the message"
-    return unusual(code, text, (offset, length), expected)
+    return note_at(code, text, (offset, length), expected)
 
 
-def of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
+def check_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Flaw | None:
     """Return an error or note on the empty lines of a message."""
     end = len(frame.rstrip(BLANKS))
     start = len(frame) - len(frame.lstrip(BLANKS))
@@ -97,26 +97,26 @@ def of_framing(frame: bytes, row: ElementType, opened: bool, closed: bool) -> Fl
     if inside is not None:
         text = "there is an empty line inside the message"
         place = inside.start(), len(inside[0])
-        return wrong("empty-line-inside", text, place, "no empty line before the end")
+        return error_at("empty-line-inside", text, place, "no empty line before the end")
     if frame.endswith(b"\r\n\r\n") or _BLANK_LINE.search(frame, end):
         if opened and not closed:
             tag = next(tag for tag in tags(frame) if tag.name == ENVELOPE)
             text = f"<{ENVELOPE}> is not closed"
-            return wrong("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{ENVELOPE}>")
+            return error_at("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{ENVELOPE}>")
     elif not opened and not closed and row.name != "dial":
         text = "another element follows without an empty line; only <dial> may repeat"
-        return unusual(FOLLOWED[end == len(frame)], text, (end, len(frame) - end), "an empty line")
+        return note_at(FOLLOWED[end == len(frame)], text, (end, len(frame) - end), "an empty line")
     return None
 
 
-def of_envelopes(frame: bytes) -> Flaw:
+def envelope_error(frame: bytes) -> Flaw:
     """Return the error for an envelope that is empty or contains another one."""
     outer, *inner = (tag for tag in tags(frame) if tag.name == ENVELOPE)
     second = inner[0] if inner else outer
     place = second.start, second.end - second.start
     if second.kind == "start" and second is not outer:
-        return wrong("envelope-twice", "an envelope is inside another one", place, "a message")
-    return wrong("empty-envelope", "this envelope contains no message", place, "a message")
+        return error_at("envelope-twice", "an envelope is inside another one", place, "a message")
+    return error_at("empty-envelope", "this envelope contains no message", place, "a message")
 
 
 def unknown_version(frame: bytes, version: str) -> Flaw:
@@ -125,4 +125,4 @@ def unknown_version(frame: bytes, version: str) -> Flaw:
     found = _VERSION.search(frame)
     place = (found.start(1), len(found[1])) if found is not None else (0, len(frame))
     text = f"version {version[:_MAX_QUOTED]} is not known"
-    return unusual("unknown-version", text, place, f"{VERSIONS[0]} to {VERSIONS[-1]}")
+    return note_at("unknown-version", text, place, f"{VERSIONS[0]} to {VERSIONS[-1]}")

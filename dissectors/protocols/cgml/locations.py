@@ -15,17 +15,17 @@ STRUCTURE = "1 Základní struktura datové zprávy"
 _ATTRIBUTE = re.compile(rb"""([^\s<>"'=/]++)(\s*+=\s*+)("[^"<>]*+"|'[^'<>]*+'|[^\s<>"'/]++)""")
 
 
-def wrong(code: str, text: str, place: tuple[int, int], expected: str, clause: str = STRUCTURE) -> Flaw:
+def error_at(code: str, text: str, place: tuple[int, int], expected: str, clause: str = STRUCTURE) -> Flaw:
     """Return an error at a location."""
     return Flaw("error", "malformed", code, text, *place, expected, clause)
 
 
-def unusual(code: str, text: str, place: tuple[int, int], expected: str | None) -> Flaw:
+def note_at(code: str, text: str, place: tuple[int, int], expected: str | None) -> Flaw:
     """Return a note on something harmless, reported once per direction."""
     return Flaw("note", "malformed", code, text, *place, expected, STRUCTURE, habit=True)
 
 
-def place_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tuple[int, int]:
+def location_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = ()) -> tuple[int, int]:
     """Return the offset and length in bytes of a part of an element, named as in `Unfit`."""
     element = _element_at(frame, path)
     if element is None:
@@ -60,7 +60,7 @@ def _element_at(frame: bytes, path: tuple[int, ...]) -> tuple[Tag, int] | None:
     return next(((each.tag, each.end) for each in elements(frame) if each.path == path), None)
 
 
-class Standing(NamedTuple):
+class ElementLocation(NamedTuple):
     """The location of an element.
 
     `path` has its index among its siblings, after those of the enclosing elements from the root on. `end` is
@@ -72,7 +72,7 @@ class Standing(NamedTuple):
     end: int
 
 
-def elements(frame: bytes) -> Iterator[Standing]:
+def elements(frame: bytes) -> Iterator[ElementLocation]:
     """Yield all elements of a message except its envelope; an unclosed one extends to the frame's end."""
     opened: list[tuple[tuple[int, ...], Tag]] = []
     next_place = 0
@@ -82,17 +82,17 @@ def elements(frame: bytes) -> Iterator[Standing]:
         if tag.kind in ("start", "empty"):
             path = (*opened[-1][0], next_place) if opened else ()
             if tag.kind == "empty":
-                yield Standing(path, tag, tag.end)
+                yield ElementLocation(path, tag, tag.end)
                 next_place += 1
             else:
                 opened.append((path, tag))
                 next_place = 0
         elif tag.kind == "end" and opened:
             path, begun = opened.pop()
-            yield Standing(path, begun, tag.start)
+            yield ElementLocation(path, begun, tag.start)
             next_place = path[-1] + 1 if path else 0
     for path, begun in opened:
-        yield Standing(path, begun, len(frame))
+        yield ElementLocation(path, begun, len(frame))
 
 
 def attribute_place(frame: bytes, tag: Tag, name: str, of_value: bool) -> tuple[int, int] | None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.protocols.catan.context import Play
+from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CatanGame
 from kiebitz.dissectors.protocols.catan.hand import total
 from kiebitz.dissectors.protocols.catan.ledger import ROLL, START, Claim, Entry
-from kiebitz.dissectors.protocols.catan.phrases import words
+from kiebitz.dissectors.protocols.catan.phrases import counts_text
 
 
-class Verdicts:
+class TurnAudit:
     """Reports what is left in the ledger at the end of a turn."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: CatanContext) -> None:
         self._play = play
 
     def close(self, game: CatanGame) -> None:
@@ -25,7 +25,7 @@ class Verdicts:
             if not self._play.is_heard(claim.player):
                 # Some servers do not send this payment to other players.
                 continue
-            other = next((entry for entry in loose if _meant(claim, entry)), None)
+            other = next((entry for entry in loose if _is_probable_match(claim, entry)), None)
             if other is not None:
                 loose.remove(other)
             elif claim.why == START:
@@ -37,7 +37,7 @@ class Verdicts:
                 game.ledger.keep(entry)
                 continue
             key = "unexplained-gain" if entry.sign > 0 else "unexplained-cost"
-            name, counts = self._play.name(entry.player), words(entry.counts)
+            name, counts = self._play.name(entry.player), counts_text(entry.counts)
             self._play.flaw_of(entry.observation, key, "Rohstoffe", player=name, counts=counts)
 
     def _may_be_early(self, entry: Entry) -> bool:
@@ -48,7 +48,7 @@ class Verdicts:
     def _no_start(self, claim: Claim) -> None:
         """Report that the second village yielded nothing, as on some servers."""
         assert claim.counts is not None
-        name, counts = self._play.name(claim.player), words(claim.counts)
+        name, counts = self._play.name(claim.player), counts_text(claim.counts)
         self._play.flaw_of(claim.observation, "no-start-yield", player=name, counts=counts)
 
     def _compare_cards(self, game: CatanGame) -> None:
@@ -62,16 +62,16 @@ class Verdicts:
 
     def _wrong(self, claim: Claim, entry: Entry | None) -> None:
         play = self._play
-        name, due = play.name(claim.player), words(claim.due)
+        name, due = play.name(claim.player), counts_text(claim.due)
         of = "yield" if claim.sign > 0 else "cost"
         if entry is None:
             play.flaw_of(claim.observation, f"missing-{of}", player=name, due=due, why=claim.why)
             return
-        key, counts = f"wrong-{of}", words(entry.counts)
+        key, counts = f"wrong-{of}", counts_text(entry.counts)
         play.flaw_of(entry.observation, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts)
 
 
-def _meant(claim: Claim, entry: Entry) -> bool:
+def _is_probable_match(claim: Claim, entry: Entry) -> bool:
     """Return True if an entry was probably sent in place of the claim: the same kinds, or the same total."""
     if (entry.player, entry.sign) != (claim.player, claim.sign) or claim.counts is None:
         return False

@@ -8,17 +8,17 @@ from kiebitz.dissectors.protocols.catan.board import Board, Spot
 from kiebitz.dissectors.protocols.catan.game import Building
 from kiebitz.dissectors.protocols.catan.words import DORF, STADT, STRASSE
 
-THROUGH = "it continues past another player's building"
+ROAD_INTERRUPTED = "it continues past another player's building"
 
 
-class Built(Protocol):
+class Buildings(Protocol):
     """The buildings of a game; `in_setup` is True while the first villages and roads are built."""
 
     buildings: dict[Spot, Building]
     in_setup: bool
 
 
-def objection(game: Built, board: Board, owner: int, typ: str, where: Spot) -> str | None:
+def placement_problem(game: Buildings, board: Board, owner: int, typ: str, where: Spot) -> str | None:
     """Return why a building must not be placed there; None if it may."""
     there = game.buildings.get(where)
     if not (board.is_edge(where) if typ == STRASSE else board.is_corner(where)):
@@ -44,4 +44,4 @@ def objection(game: Built, board: Board, owner: int, typ: str, where: Spot) -> s
             if town is None:
                 return None
             through = True
-    return THROUGH if through else "it is not connected to the player's roads or buildings"
+    return ROAD_INTERRUPTED if through else "it is not connected to the player's roads or buildings"

@@ -22,7 +22,7 @@ _STEPS = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
 """Steps from a field to its neighbours, in a circle."""
 
 
-def made_map(chance: random.Random) -> dict[str, Any]:
+def random_map(chance: random.Random) -> dict[str, Any]:
     """Return a `Karte`, clause 7.4; the robber is in the desert."""
     places = [(x, y) for x in range(-_SHORE, _SHORE + 1) for y in range(-_SHORE, _SHORE + 1)]
     land = [place for place in places if _distance(*place) < _SHORE]

@@ -12,7 +12,7 @@ from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.catan.grammar import NAMES, Nachricht
 from kiebitz.dissectors.protocols.catan.scanner import DEPTH_LIMIT, name_at, tokens
-from kiebitz.dissectors.protocols.catan.values import Member, Only, Place, Value
+from kiebitz.dissectors.protocols.catan.values import Coordinates, Member, SingleValue, Value
 
 _BRACKETS = {ord("{"): "object", ord("["): "list"}
 _CLOSING = b"]}"
@@ -20,7 +20,7 @@ _UNKNOWN = "not specified here: readers ignore it"
 _BLANKS = b" \t\r\n"
 
 
-def anatomy(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) -> tuple[Piece, ...]:
+def build_tree(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) -> tuple[Piece, ...]:
     """Return the pieces of a frame that is JSON up to an offset.
 
     Args:
@@ -34,13 +34,13 @@ def anatomy(frame: bytes, decoded: Decoded, row: Nachricht | None, upto: int) ->
         body = len(frame.rstrip(_BLANKS)) or len(frame)
         pieces.take_any(body, *not_understood(decoded))
     else:
-        _Walk(frame, decoded, row, upto, pieces).take()
+        _TreeBuilder(frame, decoded, row, upto, pieces).take()
     if not frame[pieces.at :].strip(_BLANKS):
         pieces.take_any(len(frame), "markup", "line feed")
     return pieces.finish(decoded)
 
 
-def begun(frame: bytes, direction: Direction, upto: int) -> str | None:
+def begun_message(frame: bytes, direction: Direction, upto: int) -> str | None:
     """Return the name of the message that begins a frame, which is JSON up to an offset."""
     walk = tokens(frame, upto)
     opening, key = next(walk, None), next(walk, None)
@@ -49,7 +49,7 @@ def begun(frame: bytes, direction: Direction, upto: int) -> str | None:
     return NAMES[direction].get(name_at(frame, key))
 
 
-class _Walk:
+class _TreeBuilder:
     """Builder of the pieces from the tokens of an object."""
 
     def __init__(self, frame: bytes, decoded: Decoded, row: Nachricht, upto: int, pieces: Pieces) -> None:
@@ -81,9 +81,9 @@ class _Walk:
     def _body(self, kind: Value, key: int) -> None:
         is_wrong = self._flaw in (key, self._begin)
         brackets = _BRACKETS.get(self._byte)
-        if brackets is None or is_wrong or isinstance(kind, Only):
+        if brackets is None or is_wrong or isinstance(kind, SingleValue):
             self._pieces.take(self._begin, "name", self._row.name)
-            member = kind.whole if isinstance(kind, Only) else Member(self._row.name, kind)
+            member = kind.whole if isinstance(kind, SingleValue) else Member(self._row.name, kind)
             self._part(member, (), key, 1)
             return
         self._pass()
@@ -114,7 +114,7 @@ class _Walk:
         production = member.kind.title if member is not None else _UNKNOWN
         brackets = _BRACKETS.get(self._byte)
         # Coordinates are short enough for one piece, unless they contain an error.
-        is_whole = member is None or (self._is_valid and type(member.kind) is Place)
+        is_whole = member is None or (self._is_valid and type(member.kind) is Coordinates)
         if member is not None and brackets and kind == "field" and not is_whole and depth < DEPTH_LIMIT:
             with self._pieces.inside(kind, production, path):
                 self._pass()

@@ -9,17 +9,17 @@ from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.context import Groups, private, short
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private, short
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand, Pause, Trick, level_of
 from kiebitz.dissectors.protocols.cgml.words import SUIT_WORDS
 
 _MAX_PAUSES = 16
 
 
-class Play:
+class CardPlay:
     """Handlers for messages from the first card on; each takes one observation and its hand."""
 
-    def __init__(self, groups: Groups) -> None:
+    def __init__(self, groups: CgmlContext) -> None:
         self._groups = groups
 
     def plays(self, observation: Observation, hand: Hand, player: int) -> None:
@@ -344,7 +344,7 @@ class Play:
         message = short(observation.fields["message"]) if "message" in observation.fields else None
         if player is None:
             untold = (pause for pause in group.pauses if not pause.told and pause.message == message)
-            known = next((pause for pause in untold if _may_echo(observation, pause, pause.event)), None)
+            known = next((pause for pause in untold if _may_announce(observation, pause, pause.event)), None)
             if known is not None:
                 known.told = True
                 observation.event, observation.game_id = known.event, known.event.game_id
@@ -366,7 +366,7 @@ class Play:
                 for pause in group.pauses
                 if pause.over is not None
                 and (not on or pause.stream_id != observation.message.stream.id)
-                and _may_echo(observation, pause, pause.over)
+                and _may_announce(observation, pause, pause.over)
             )
             ended = next(over, None)
             if ended is not None and ended.over is not None:
@@ -382,7 +382,7 @@ class Play:
             group.pauses.remove(on[0])
 
 
-def _may_echo(observation: Observation, pause: Pause, event: Event) -> bool:
+def _may_announce(observation: Observation, pause: Pause, event: Event) -> bool:
     """Return True if the server may announce an event here: to the others, or to the player at once."""
     is_his_own = pause.stream_id == observation.message.stream.id
     return not is_his_own or (

@@ -21,6 +21,6 @@ def known_names(state: State) -> dict[str, str]:
     return {player: f"{name} {player}" if shared[name] > 1 else name for player, name in names.items()}
 
 
-def called(player: int | None, names: dict[str, str]) -> str:
+def player_name(player: int | None, names: dict[str, str]) -> str:
     """Return a player's name, or a text with the id if the name is unknown."""
     return "?" if player is None else names.get(str(player), f"player {player}")

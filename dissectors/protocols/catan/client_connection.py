@@ -11,7 +11,7 @@ import msgspec
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.catan.requests import Objection
+from kiebitz.dissectors.protocols.catan.requests import RequestViolation
 
 _MAX_REQUESTS = 16
 """Maximum number of pending requests; a server may fail to answer some."""
@@ -45,10 +45,10 @@ class Request(msgspec.Struct, eq=False):
     """Time of the server's last message to the client before it, in nanoseconds."""
     performed: bool = False
     observation: Observation | None = None
-    objection: Objection | None = None
+    objection: RequestViolation | None = None
 
 
-class Conversation(msgspec.Struct, eq=False):
+class ClientConnection(msgspec.Struct, eq=False):
     """A client's connection; `whole` is True if nothing of it is missing from its beginning on."""
 
     stream_id: int
@@ -71,7 +71,7 @@ class Conversation(msgspec.Struct, eq=False):
 
     def hears(self, message: Message) -> None:
         """Mark the first request that can have caused a broadcast as performed."""
-        if not self.requests or _acting(message) not in (None, self.player):
+        if not self.requests or _acting_player(message) not in (None, self.player):
             return
         wanted = _EFFECTS.get(message.name, ())
         for request in self.requests:
@@ -101,7 +101,7 @@ class Conversation(msgspec.Struct, eq=False):
         return request
 
 
-def _acting(message: Message) -> int | None:
+def _acting_player(message: Message) -> int | None:
     fields = message.fields
     if message.name == "Statusupdate":
         return int(fields["Spieler"]["id"])

@@ -8,7 +8,7 @@ from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.cgml.grammar import ElementType
 
 
-class Conversation(msgspec.Struct, eq=False):
+class ClientConnection(msgspec.Struct, eq=False):
     """A client's connection; `whole` is True if nothing of it is missing from its beginning on."""
 
     stream_id: int
@@ -29,7 +29,7 @@ class Conversation(msgspec.Struct, eq=False):
 
     def asks(self, message: Message, row: ElementType) -> None:
         """Process a message of the server, which may be a question."""
-        question = _question(message, row)
+        question = _question_in(message, row)
         if question is not None:
             if question == "newgame":
                 # Questions from before the end of a hand are no longer answered.
@@ -45,10 +45,10 @@ class Conversation(msgspec.Struct, eq=False):
 
     def answers(self, message: Message, row: ElementType) -> str | None:
         """Remove the question that a message answers, and return its text; None if there is none."""
-        return self.asked.pop(_answered(message, row), None)
+        return self.asked.pop(_answered_question(message, row), None)
 
 
-def _question(message: Message, row: ElementType) -> str | None:
+def _question_in(message: Message, row: ElementType) -> str | None:
     if row.asks:
         return row.name
     if row.name == "dial" and message.fields["from"] == "talon" and message.fields["type"] == "cards":
@@ -56,7 +56,7 @@ def _question(message: Message, row: ElementType) -> str | None:
     return None
 
 
-def _answered(message: Message, row: ElementType) -> str:
+def _answered_question(message: Message, row: ElementType) -> str:
     return "talon" if message.fields.get("to") == "talon" else row.name
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request is refused; the message is the reason."""
 
 
 def require(allowed: bool, why: str) -> None:
     """Raise Refused unless something is allowed."""
     if not allowed:
-        raise Refused(why)
+        raise RequestRefused(why)
