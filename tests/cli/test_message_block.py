@@ -133,7 +133,7 @@ Jürgen (127.0.0.1:48142) → 127.0.0.1:8080 (c2s)
 25  22 4e 61 63 68 72 69 63  "Nachric  not understood
 33  68 74 22 3a 22 67 72 fc  ht":"gr.
                          ^^         ^
-    error[charset]: fc is no UTF-8
+    error[charset]: fc is not UTF-8
       expected: UTF-8
       clause: 2 Grundlagen
       blame: client (malformed)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
+from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.codec import CgmlCodec
 from kiebitz.dissectors.protocols.cgml.framer import CgmlFramer
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
@@ -63,6 +64,9 @@ class CgmlPresentation(Presentation):
 
     def display_name(self, actor: str, state: State) -> str:
         return player_names(state).get(actor, actor)
+
+    def words(self, value: Any) -> str:
+        return card_words(value) if isinstance(value, str) and value in PACK else super().words(value)
 
     def template(self, event: Event) -> str:
         template, data = super().template(event), event.data
