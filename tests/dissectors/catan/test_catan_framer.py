@@ -20,8 +20,8 @@ from kiebitz.dissectors.protocols.catan.framer import CatanFramer
 from kiebitz.dissectors.protocols.catan.grammar import ATTRIBUTE_NAMES, MESSAGE_NAMES
 from kiebitz.dissectors.protocols.catan.scanner import (
     DEPTH_LIMIT,
-    SyntaxProblem,
     Scanner,
+    SyntaxProblem,
     first_error,
     key_place_of,
     place_of,
