@@ -19,7 +19,7 @@ from terminals import OnTerminal
 
 from kiebitz.cli.configuration.errors import ConfigurationError
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.configuration.reading import understood
+from kiebitz.cli.configuration.reading import parse_configuration
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 NAMES = '[names]\n"127.0.0.1" = "table 3"\n"127.0.0.1:9000" = "the server"\n'
@@ -186,7 +186,7 @@ TOML = st.text(st.sampled_from("[]{}.=\"'\n #,019abdt\\:") | st.characters(), ma
 @given(TOML, st.sampled_from(["", "[names]\n", "names = ", '[names]\n"10.0.0.7" = ', "colour = "]))
 def test_any_file_is_understood_or_told(text: str, before: str) -> None:
     try:
-        found = understood("/c", f"{before}{text}".encode("utf-8", "surrogatepass"))
+        found = parse_configuration("/c", f"{before}{text}".encode("utf-8", "surrogatepass"))
     except ConfigurationError as error:
         told = [str(error), *error.excerpt()]
     else:
