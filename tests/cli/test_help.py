@@ -54,7 +54,7 @@ def test_help_as_a_command() -> None:
     assert kiebitz("help", "state").out == kiebitz("state", "-h").out
     done = kiebitz("help", "stat")
     assert (done.status, done.out) == (2, "")
-    assert "there is no help on stat; did you mean stats or state?" in done.err
+    assert "no help on stat; did you mean stats or state?" in done.err
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
@@ -141,7 +141,7 @@ def test_the_reference_of_a_protocol_names_its_messages_and_events() -> None:
         "answers YOUR TURN",
         "dialect: REGISTERED carries points",
         "see: Reason-Codes",
-        "name: player (text; another player in another game)",
+        "name: player (text; player, differs between games)",
         "rolled{name, dice}: {name} has rolled {dice} (known to the actor alone)",
         "maexchen.dice",
     ):

@@ -158,7 +158,7 @@ OTHERS = [
 def test_what_is_no_game_is_left_to_others(of: Flow) -> None:
     for message in of.messages:
         assert not is_ours(shown(of, message)[0])
-        assert shown(of, message, "kiebitz")[1] == "Kiebitz has not recognised a game in this conversation."
+        assert shown(of, message, "kiebitz")[1] == "Kiebitz recognised no game in this conversation."
 
 
 @pytest.mark.parametrize("body", [b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n', b"REGISTER;alice", b""])

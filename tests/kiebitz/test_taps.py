@@ -299,7 +299,7 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
         (["--publish", "http://127.0.0.1/class"], 2, "is not a server and subject"),
         (["--publish", "nats://127.0.0.1:99999/class"], 2, "99999 is not a port"),
         (["--publish", "nats://127.0.0.1/class", "--tap", "a.b"], 2, "is not a tap name"),
-        (["--tap", "lab"], 2, "--tap goes with --publish"),
+        (["--tap", "lab"], 2, "--tap requires --publish"),
         (["--publish", "nats://127.0.0.1/class", "--nats-creds", "/nonexistent"], 1, "cannot be read"),
         (["--publish", "nats://127.0.0.1/class", "--nats-creds", TINY], 1, "credentials"),
         (["--publish", "nats://127.0.0.1/class", "--anonymize"], 2, "exclude each other"),

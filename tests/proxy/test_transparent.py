@@ -516,8 +516,8 @@ def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
             ("-m", "transparent@9001", "--print-rules", "-i", "lo", "--port", "70000"),
             "is not of the form 9000",
         ),
-        (("-m", "transparent@9001", "-i", "lo"), "-i goes with --print-rules"),
-        (("-m", "transparent@9001", "--port", "9"), "--port goes with --print-rules"),
+        (("-m", "transparent@9001", "-i", "lo"), "-i requires --print-rules"),
+        (("-m", "transparent@9001", "--port", "9"), "--port requires --print-rules"),
     ],
 )
 def test_what_does_not_go_together(options: tuple[str, ...], says: str) -> None:
