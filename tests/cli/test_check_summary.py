@@ -125,7 +125,7 @@ def test_a_filter_goes_with_it() -> None:
     ("number", "status", "sentence"),
     [
         ("#136", 1, "#136: no such message in this session; there are 1 to 135"),
-        ("12.5s", 2, "'12.5s' is no message's number, as in '#31' or 31"),
+        ("12.5s", 2, "'12.5s' is not a message number, as in '#31' or 31"),
     ],
 )
 def test_what_is_no_message_is_refused(number: str, status: int, sentence: str) -> None:
@@ -141,6 +141,6 @@ def test_a_terminal_is_told_how_to_look_closer() -> None:
     with OnTerminal("check", ODD, columns=100) as terminal:
         assert terminal.ended() == 3
     assert terminal.lines[-2:] == [
-        f"To sum them up: kiebitz check {ODD} --summary",
-        f"To see the message in full: kiebitz show {ODD} '#1'",
+        f"For a summary: kiebitz check {ODD} --summary",
+        f"For the message in full: kiebitz show {ODD} '#1'",
     ]

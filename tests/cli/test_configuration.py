@@ -83,7 +83,7 @@ MISTAKES = {
     ),
     "no table": (
         "names = 3",
-        'line 1: names is a table: [names], and below it "10.0.0.7" = "table 3"',
+        'line 1: names must be a table: [names], and below it "10.0.0.7" = "table 3"',
         ["names = 3", "        ^"],
     ),
     "no quotation marks": (
@@ -119,13 +119,13 @@ MISTAKES = {
     "no name": ('[names]\n"::1" = " "', 'line 2: the name of ::1 must be a text, as in "table 3"', None),
     "no TOML": (
         'colour "x"',
-        "line 1: this is no TOML: expected '=' after a key in a key/value pair",
+        "line 1: invalid TOML: expected '=' after a key in a key/value pair",
         ['colour "x"', "       ^"],
     ),
-    "no end": ("colour = [\n", "line 1: this is no TOML: invalid value", ["colour = [", "          ^"]),
+    "no end": ("colour = [\n", "line 1: invalid TOML: invalid value", ["colour = [", "          ^"]),
     "a key twice": (
         "colour = 'auto'\ncolour = 'auto'",
-        "line 2: this is no TOML: cannot overwrite a value",
+        "line 2: invalid TOML: cannot overwrite a value",
         None,
     ),
     "nested": (f"colour = {'[' * 5000}", ": nested too deeply", None),
@@ -166,7 +166,7 @@ def test_what_is_no_file_of_ones_own_is_told(file: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("KIEBITZ_CONFIG", str(pipe))
     assert told() == f"{pipe}: not a regular file"
     monkeypatch.setenv("KIEBITZ_CONFIG", "config.toml")
-    assert told() == "config.toml: KIEBITZ_CONFIG takes a whole path, which begins with /"
+    assert told() == "config.toml: KIEBITZ_CONFIG must be an absolute path"
     if os.geteuid() != 0:
         large.chmod(0)
         monkeypatch.setenv("KIEBITZ_CONFIG", str(large))

@@ -336,5 +336,5 @@ def test_on_a_terminal_there_are_colours_and_every_row_fits(database: str) -> No
 
 def test_raw_bytes_do_not_go_to_a_terminal(nasty: str) -> None:
     shown = _on_a_terminal("follow", nasty, "1", "--raw")
-    assert "would let these bytes drive your terminal" in shown
+    assert "--raw is unsafe on a terminal" in shown
     assert "\x1b[2J" not in shown

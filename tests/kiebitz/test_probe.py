@@ -92,7 +92,9 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
         asking.daemon_threads = True
         threading.Thread(target=asking.serve_forever, daemon=True).start()
         port, only = str(asking.server_address[1]), "schafkopf/NAME/name/left-out"
-        done = kiebitz("probe", "server", port, "-d", "schafkopf", "--timeout", "0.3", "--only", only, "--json")
+        done = kiebitz(
+            "probe", "server", port, "-d", "schafkopf", "--timeout", "0.3", "--only", only, "--json"
+        )
         asking.shutdown()
     (result,) = done.json["results"]
     assert [message["name"] for message in result["messages"]][:2] == ["NAME", "NAME"]

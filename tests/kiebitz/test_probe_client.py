@@ -129,9 +129,7 @@ def test_a_client_that_does_not_come_is_told() -> None:
     port = free_port("udp")
     done = probed("maexchen", port, "--max-time", "1", only="game REGISTERED/whole")
     assert done.status == 1
-    assert (
-        f"Connect the client to 127.0.0.1:{port} repeatedly: each connection is one case." in done.err
-    )
+    assert f"Connect the client to 127.0.0.1:{port} repeatedly: each connection is one case." in done.err
     assert "no client connected in 1 s" in done.out
     assert "left out: 1 case: the 1 s of --max-time are over" in done.err
 

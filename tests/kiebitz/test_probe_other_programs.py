@@ -184,7 +184,17 @@ def test_a_player_who_falls_over_bad_utf_8_is_found(tmp_path: Path) -> None:
     restart = shlex.join(["env", path, sys.executable, str(program)])
     only = ["--only", "maexchen/rubbish", "--only", "maexchen/empty"]
     done = kiebitz(
-        "probe", "client", str(port), "-d", "maexchen", "--restart", restart, "--timeout", "0.5", "--json", *only
+        "probe",
+        "client",
+        str(port),
+        "-d",
+        "maexchen",
+        "--restart",
+        restart,
+        "--timeout",
+        "0.5",
+        "--json",
+        *only,
     )
     assert done.status == 3
     assert verdicts(done) == {"rubbish": "FAILED", "empty": "INFORMATIONAL"}

@@ -83,7 +83,14 @@ def probed(
     peer = f"{protocol}-{'server' if role == 'server' else 'player'}"
     own = ["--games", str(games)] if role == "client" else []
     words = peer_command(peer, "--port", str(port), *own, fault=fault)
-    options = ["--via-session", str(recorded(folder, protocol)), "--restart", shlex.join(words), "--timeout", "0.3"]
+    options = [
+        "--via-session",
+        str(recorded(folder, protocol)),
+        "--restart",
+        shlex.join(words),
+        "--timeout",
+        "0.3",
+    ]
     options += [word for pattern in only for word in ("--only", f"{protocol}/{pattern}")]
     done = kiebitz("probe", role, str(port), "-d", protocol, *options, "--json")
     assert "Traceback" not in done.err

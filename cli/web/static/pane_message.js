@@ -273,6 +273,6 @@ function changed({ path, value, before }) {
   const was = before === undefined ? "" : `${words(before)} → `;
   return [
     element("span", { class: "faint" }, `${path.join(".")}: `),
-    `${was}${value === null ? "(taken away)" : words(value)}`,
+    `${was}${value === null ? "(removed)" : words(value)}`,
   ];
 }

@@ -237,7 +237,9 @@ def test_a_recorder_that_is_killed_is_told_of(lesson: Class, tmp_path: Path) -> 
         with Filled("watch", str(database)) as watch:
             watch.until(ALICE)
             os.killpg(relay.pid, signal.SIGKILL)
-            watch.until(lambda screen: "the recording stopped without ending the session" in " ".join(screen.split()))
+            watch.until(
+                lambda screen: "the recording stopped without ending the session" in " ".join(screen.split())
+            )
             assert ALICE in watch.screen
             watch.type(b"q")
             assert watch.ended() == 0
