@@ -50,15 +50,18 @@ def list_sessions(engine: Engine, form: Form | None) -> None:
 
 
 def list_games(engine: Engine, form: Form | None) -> None:
+    """List the games."""
     _show(GAMES, reading.games(engine), form, "no games in this corpus")
 
 
 def list_events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
+    """List the matching events."""
     nothing = "no matching events" if wanted else "no events in this corpus"
     _show(EVENTS, reading.events(engine, wanted), form, nothing)
 
 
 def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
+    """List the matching messages."""
     nothing = "no matching messages" if wanted else "no messages in this corpus"
     _show(MESSAGES, reading.messages(engine, wanted), form, nothing)
 

@@ -65,8 +65,7 @@ def export(
     is_anonymized: bool,
     mapping_file: str | None,
 ) -> None:
-    """Export a session for Wireshark (pcapng), scripts (jsonl), spreadsheets (csv, parquet) or browsers
-    (html).
+    """Export a session: pcapng for Wireshark, jsonl, csv, parquet, or html for browsers.
 
     pcapng has each datagram, with its meaning in comments; jsonl every record of the session in order of
     time; csv and parquet a row per message. html is the page of kiebitz serve in one file, for any browser,

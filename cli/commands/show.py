@@ -39,8 +39,7 @@ _NEIGHBOURS = 2
     help="Print one JSON array of messages, as in kiebitz serve's /api/messages/N.",
 )
 def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool) -> None:
-    """Show a message in full: its bytes beside the productions of the grammar, and everything known about
-    it.
+    """Show messages in full: bytes, productions of the grammar, diagnostics and event.
 
     Each diagnostic is under its bytes. Below are the event that the message reports, with the changes to the
     state; the copies of the message for other clients; and its neighbours on the same stream.

@@ -98,7 +98,8 @@ MISTAKES = {
     ),
     "no port": (
         '[names]\n"10.0.0.7:99999" = "x"',
-        'line 2: 10.0.0.7:99999 is not an IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
+        'line 2: 10.0.0.7:99999 is not an IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation '
+        "marks",
         ['"10.0.0.7:99999" = "x"', "^^^^^^^^^^^^^^^^"],
     ),
     "a name that is a number, in one line with others": (
@@ -213,7 +214,7 @@ def test_it_is_looked_for_at_home(tmp_path: Path, home: str, monkeypatch: pytest
     file.write_text("x = 1")
     assert kiebitz("-h").out.endswith(f"Configuration file:\n  {file}\n")
     done = kiebitz("streams", TINY)
-    assert (done.status, done.err.splitlines()[0].partition(": there is")[0]) == (
+    assert (done.status, done.err.splitlines()[0].partition(": unknown")[0]) == (
         2,
         f"kiebitz: {file}, line 1",
     )
