@@ -148,3 +148,27 @@ def test_the_reference_of_a_protocol_names_its_messages_and_events() -> None:
         assert text in done.out
     assert "did you mean maexchen?" in kiebitz("protocols", "mexchen").err
     assert re.search(r"maexchen +Mäxchen +udp +9000", kiebitz("protocols").out)
+
+
+@pytest.mark.parametrize(
+    ("command", "former", "name"),
+    [
+        ("relay", "--double", "--duplicate"),
+        ("relay", "--at-end", "--held-at-exit"),
+        ("export", "--replaced", "--mapping-file"),
+        ("import", "--replaced", "--mapping-file"),
+        ("probe", "--wait", "--timeout"),
+        ("probe", "--time", "--max-time"),
+        ("probe", "--most", "--max-cases"),
+        ("probe", "--again", "--last-verdict"),
+        ("probe", "--like", "--via-session"),
+        ("replay", "--patience", "--timeout"),
+    ],
+)
+def test_former_option_names_are_accepted_but_hidden(command: str, former: str, name: str) -> None:
+    found = _command(command)
+    parser = found.make_parser(click.Context(found))
+    assert parser._long_opt[former].obj is parser._long_opt[name].obj
+    shown = found.get_help(click.Context(found))
+    assert name in shown
+    assert f"{former} " not in shown
