@@ -155,7 +155,7 @@ def test_cases_are_listed_without_being_tried() -> None:
         (["server", "9000", "-d", "maexhen"], "there is no protocol maexhen; did you mean maexchen?"),
         (["server", "9000", "-d", "maexchen", "--only", "maexchen/JION"], "no case of maexchen matches"),
         (["server", "9000", "-d", "maexchen", "--last-verdict", "failed"], "--last-verdict requires -w"),
-        (["server", "127.0.0.1:0", "-d", "maexchen"], "0 is no port to probe"),
+        (["server", "127.0.0.1:0", "-d", "maexchen"], "port 0 cannot be tested"),
         (["server", "9000", "-d", "maexchen", "--timeout", "nan"], "must be a number above 0"),
         (["server", "192.0.2.7:9000", "-d", "maexchen"], "192.0.2.7 is another machine"),
     ],

@@ -196,7 +196,7 @@ def test_the_wait_for_a_client_can_be_interrupted(tmp_path: Path) -> None:
         process.stderr.close()
         assert process.wait(20) == 130, said
     assert "Traceback" not in said
-    assert "left out: 1 case: it was interrupted" in said
+    assert "left out: 1 case: interrupted" in said
 
 
 def _is_taken(port: int) -> bool:

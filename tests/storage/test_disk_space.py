@@ -193,7 +193,7 @@ def test_a_sniff_through_a_pipe_ends_there(tmp_path: Path) -> None:
     [
         ("2", "'2' is no size: write 500MB or 2GB"),
         *((size, "is no size") for size in ("1e9GB", "-5MB", "٣GB", "")),
-        *((size, "10MB is the least") for size in ("5MB", "0GB")),
+        *((size, "the minimum is 10MB") for size in ("5MB", "0GB")),
     ],
 )
 def test_what_is_no_size(size: str, words: str) -> None:

@@ -136,7 +136,7 @@ def test_a_server_no_longer_recognised_is_told_and_can_be_forced(tmp_path: Path)
     assert len(kiebitz("messages", str(path), "--json").json) == 3
     done = kiebitz("redissect", str(path))
     assert done.status == 0
-    assert "127.0.0.1:4711 was read as maexchen before and is not recognised now" in done.err
+    assert "127.0.0.1:4711 was decoded as maexchen before and is not recognised now" in done.err
     assert "-d udp.port==4711,maexchen" in done.err
 
 

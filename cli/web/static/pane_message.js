@@ -260,7 +260,7 @@ function flawBlock({ severity, code, text, expected, clause, blame, group, offse
     line("expected", expected),
     line("clause", clause),
     blame === "kiebitz"
-      ? element("p", {}, "Kiebitz did this")
+      ? element("p", {}, "altered by Kiebitz")
       : severity === "note"
         ? null
         : line("blame", `${blame} (${group})`),
