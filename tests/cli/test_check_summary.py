@@ -93,13 +93,13 @@ def test_of_a_message_without_flaws_it_is_said_how_things_stand() -> None:
     assert (done.status, done.err) == (0, "")
     assert done.out == (
         "no diagnostics for message #117, MODEL: A plays Eichel-Unter (event #46)\n"
-        "in the whole session: 2 errors, no warnings, 5 notes; the nearest is error[bad-field] with message"
+        "in the whole session: 2 errors, no warnings, 5 notes; the nearest is error[bad-field] in message"
         " #118\n"
     )
     done = kiebitz("check", TINY, "--at", "#1")
     assert done.out == (
         "no diagnostics for message #1, REGISTER\n"
-        "in the whole session: no errors, no warnings, 3 notes; the nearest is note[dialect] with message"
+        "in the whole session: no errors, no warnings, 3 notes; the nearest is note[dialect] in message"
         " #9\n"
     )
 
