@@ -151,7 +151,7 @@ def test_cases_are_listed_without_being_tried() -> None:
     ("arguments", "says"),
     [
         (["server"], "missing address of the server"),
-        (["server", "--list"], "which protocol? Say -d PROTOCOL"),
+        (["server", "--list"], "unknown protocol: give -d PROTOCOL"),
         (["server", "9000", "-d", "maexhen"], "there is no protocol maexhen; did you mean maexchen?"),
         (["server", "9000", "-d", "maexchen", "--only", "maexchen/JION"], "no case of maexchen matches"),
         (["server", "9000", "-d", "maexchen", "--last-verdict", "failed"], "--last-verdict requires -w"),

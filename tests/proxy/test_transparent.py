@@ -501,7 +501,7 @@ def test_what_it_may_not_do_is_said(tmp_path: Path) -> None:
     [
         (
             ("-m", "reverse:udp://127.0.0.1:9@9001", "--keep-source"),
-            "--keep-source goes with a transparent mode",
+            "--keep-source requires a transparent mode",
         ),
         (("-m", "reverse:udp://127.0.0.1:9@9001", "--print-rules"), "is for transparent modes"),
         (

@@ -89,7 +89,7 @@ def test_several_are_deleted_and_the_numbers_of_the_last_are_given_again(databas
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["--delete", "2"], 2, "what is deleted is gone: say --yes"),
+        (["--delete", "2"], 2, "add --yes"),
         (["--delete", "9", "--yes"], 1, "there is no session 9; there are 1 to 3"),
         (["--rename", "9", "x"], 1, "there is no session 9"),
         (["--rename", "1", " "], 2, "the name is empty"),

@@ -155,5 +155,5 @@ def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: py
 
 def test_what_cannot_be_redissected(database: Path) -> None:
     assert "there is no session 9; there are 1 to 3" in kiebitz("redissect", f"{database}:9").err
-    assert "this is no session database" in kiebitz("redissect", TINY).err
+    assert "not a session database" in kiebitz("redissect", TINY).err
     assert "there is no such file" in kiebitz("redissect", ODD + ".db").err
