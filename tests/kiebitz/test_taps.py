@@ -80,7 +80,7 @@ def kill_collector(lab: Lab) -> None:
     lab.collector.kill()
     lab.give(1, 3)
     lab.collector = collect(lab.folder, lab.way.port, lab.database)
-    lab.collector.until_says("going on with session 1")
+    lab.collector.until_says("resuming session 1")
 
 
 def all_of_it(lab: Lab) -> None:
