@@ -93,7 +93,7 @@ clause: Ablauf einer Spielrunde
 13  61 6c 69 63 65           alice     name = alice · text
 
 event #17, 1.387224 s: alice rolls
-  games.1.private: {"carl":{"dice":"3,3","bluff":false}} → (taken away)
+  games.1.private: {"carl":{"dice":"3,3","bluff":false}} → (removed)
   games.1.rolling: alice
 
 4 other copies

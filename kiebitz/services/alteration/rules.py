@@ -137,9 +137,9 @@ def drop(text: str) -> Drop:
 
 
 def double(text: str) -> Double:
-    """`--double FILTER`."""
-    wanted, pick = _chosen("--double", text)
-    return Double(text=written("--double", text), wanted=wanted, pick=pick)
+    """`--duplicate FILTER`."""
+    wanted, pick = _chosen("--duplicate", text)
+    return Double(text=written("--duplicate", text), wanted=wanted, pick=pick)
 
 
 def hold(text: str) -> Hold:
