@@ -1,8 +1,8 @@
-"""Checks of files and folders before they are opened: of a database, and of what SQLite would open beside it.
+"""Checks of a database's path, and of the files beside it that SQLite would open.
 
-SQLite follows whatever it finds: a journal beside a database is rolled back into it, and the file that such a
-journal names is deleted; opening a pipe waits for ever; a link leads elsewhere. The folder may come from
-somebody else, or be one into which everybody may write.
+SQLite trusts what it finds: it rolls back a journal beside a database, and deletes the file that this journal
+names; it waits forever for a pipe, and follows links. The folder may come from someone else, or be writable
+by everyone.
 """
 
 from __future__ import annotations
@@ -22,31 +22,33 @@ _ADVICE = "move it away, or use a database in a folder of your own"
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""Begins each header of a rollback journal, and ends the name of a super-journal; SQLite's file format, 3."""
+"""The start of each header of a rollback journal, and the end of a super-journal's name; SQLite's file
+format, 3.
+"""
 
 _JOURNAL_SIZES = struct.Struct(">8x8xIII")
-"""In a journal's header: pages of the database before the transaction, bytes of a sector, bytes of a page."""
+"""In a journal's header: pages of the database before the transaction, sector size and page size in bytes."""
 
 _SUPER_JOURNAL_NAME = struct.Struct(">I4x8s")
 """The end of a journal that names a super-journal: length of the name, and the magic bytes."""
 
 _LONGEST_NAME = 4096
-"""Bytes of a super-journal's name that are shown at the most."""
+"""Maximum bytes of a super-journal's name that are shown."""
 
 _UNJOURNALED = 1 << 16
-"""Bytes: the page with SQLite's locks is in no journal, and a page has at most as many."""
+"""Maximum size of a page in bytes: the page with SQLite's locks is in no journal."""
 
 _AT_ONCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags with which a link is not followed, and a pipe not waited for."""
+"""Flags that neither follow a link nor wait for a pipe."""
 
 
 def open_folder(path: str, within: int | None = None) -> int:
-    """Open a folder that is no link, below the folder `within` if given. Raises OSError."""
+    """Open a folder that is not a link, below the folder `within` if given. Raises OSError."""
     return os.open(path, _AT_ONCE | os.O_DIRECTORY, dir_fd=within)
 
 
 def open_file(path: str, within: int | None = None) -> int:
-    """Open a regular file for reading that is no link, below the folder `within` if given.
+    """Open a regular file for reading that is not a link, below the folder `within` if given.
 
     Raises OSError.
     """
@@ -78,7 +80,7 @@ def check_to_read(path: str) -> None:
         if not stat.S_ISREG(beside_found.st_mode):
             raise StorageError(f"{beside}: this is no file, and SQLite would use it: remove it")
         if beside.endswith("-journal") and beside_found.st_uid != found.st_uid:
-            # Root's SQLite gives it to the owner of the database, even to read that.
+            # SQLite run by root gives it to the owner of the database, even to read that.
             raise StorageError(
                 f"{beside}: SQLite would use this, and it is no file of the database's owner: {_ADVICE}"
             )
@@ -87,8 +89,8 @@ def check_to_read(path: str) -> None:
 def check_to_write(path: str) -> bool:
     """Return True if there is a database to open for writing, False if one is to be made.
 
-    Raises StorageError where that would write through a link to nowhere, into a file of another user or one
-    into which others may write, or where SQLite would use a file that is not ours. Raises OSError.
+    Raises StorageError if writing would follow a dangling link, change a file that other users own or may
+    write to, or make SQLite use a file that is not ours. Raises OSError.
     """
     try:
         found = os.stat(path)
@@ -110,13 +112,13 @@ def check_to_write(path: str) -> bool:
         raise StorageError(
             f"{path}: other users may write into it: chmod go-w takes that right away, or name another file"
         )
-    # SQLite follows a link to the database, and has its own files beside that.
+    # SQLite follows a link to the database, and has its own files beside the target.
     _check_beside(path, found.st_size)
     return True
 
 
 def make(path: str) -> None:
-    """Make an empty file that only its owner may read and write. Raises OSError, also if one is there."""
+    """Create an empty file that only its owner may read and write. Raises OSError, also if it exists."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         give_to_invoking_user(descriptor)
@@ -125,7 +127,7 @@ def make(path: str) -> None:
 
 
 def has_wal(path: str) -> bool:
-    """Return True if a part of a database is in the write-ahead log beside it."""
+    """Return True if part of a database is in the write-ahead log beside it."""
     try:
         return os.stat(f"{os.path.realpath(path)}-wal").st_size > 0
     except FileNotFoundError:
@@ -133,7 +135,7 @@ def has_wal(path: str) -> bool:
 
 
 def unfinished(path: str) -> StorageError:
-    """Return the error for a database that was opened to be read and has a journal to be rolled back."""
+    """Return the error for a database that was opened for reading and has a journal to roll back."""
     journal = _journal(path)
     reason = f"{path}: a program was killed while it wrote to this database"
     command = f"kiebitz redissect {shlex.quote(path)}"
@@ -153,7 +155,7 @@ def unfinished(path: str) -> StorageError:
 
 
 def _check_beside(path: str, size: int) -> None:
-    """Raise StorageError unless SQLite may use all that is beside a database of `size` bytes; OSError."""
+    """Raise StorageError unless SQLite may use all files beside a database of `size` bytes; OSError."""
     for beside, found in _beside(path):
         strange = _strangeness(beside, found, size)
         if strange is not None:
@@ -161,7 +163,7 @@ def _check_beside(path: str, size: int) -> None:
 
 
 def _beside(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield SQLite's own files for a database, links not followed."""
+    """Yield SQLite's own files for a database, without following links."""
     for suffix in ("-wal", "-shm", "-journal"):
         beside = f"{os.path.realpath(path)}{suffix}"
         try:
@@ -171,7 +173,7 @@ def _beside(path: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _strangeness(beside: str, found: os.stat_result, size: int) -> str | None:
-    """Return why a file beside a database cannot be what a killed Kiebitz has left, with advice, or None.
+    """Return why a file beside a database cannot be from a killed Kiebitz, with advice; else None.
 
     `size` is the database's, in bytes. Raises OSError.
     """
@@ -196,9 +198,9 @@ def _strangeness(beside: str, found: os.stat_result, size: int) -> str | None:
 
 
 def _read_journal(path: str, size: int) -> tuple[str | None, bool]:
-    """Return the super-journal that a journal names, and True if it can be rolled back or needs not be.
+    """Return the super-journal that a journal names, and True if it is harmless or can be rolled back.
 
-    SQLite rolls nothing back whose first byte is 0, nor what is empty: such a transaction had not begun to
+    SQLite ignores a journal that is empty or whose first byte is 0: such a transaction had not begun to
     change the database. A journal can restore only what is in it or in the database, which has `size` bytes.
     Raises OSError.
     """
@@ -216,7 +218,7 @@ def _read_journal(path: str, size: int) -> tuple[str | None, bool]:
     if not head.startswith(_JOURNAL_MAGIC[: len(head)]):
         return None, head[:1] == b"\0"
     if len(head) < _JOURNAL_SIZES.size:
-        # Without a whole header nothing is rolled back.
+        # SQLite ignores a journal without a whole header.
         return None, True
     pages, _, page_bytes = _JOURNAL_SIZES.unpack(head)
     return None, pages * page_bytes <= size + journal_size + _UNJOURNALED

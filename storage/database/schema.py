@@ -1,8 +1,8 @@
-"""The session database: its tables and indexes, and what is said of it when something fails.
+"""The session database: its tables, indexes and error messages.
 
-Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) are
-the truth, and `alterations` beside them; every other table but `sessions` can be made again from these, and
-but `taps` and `tapped`, which say where a collected session came from.
+Times are integer nanoseconds since 1970 UTC; JSON columns are compact UTF-8 JSON. Raw bytes (`chunks`) and
+`alterations` are the source of truth. All other tables can be derived from them, except `sessions`, and
+`taps` and `tapped`, which record the origin of a collected session.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Collection, Mapping
 from kiebitz.dissectors.errors import KiebitzError
 
 SCHEMA_VERSION = 3
-"""The format, kept in the file's user_version; a file with a higher one was written by a newer Kiebitz."""
+"""The format number, stored as user_version; a newer Kiebitz writes a higher one."""
 
 FIRST_VERSION = 3
-"""The oldest format that is readable."""
+"""The oldest readable format."""
 
 GREATEST_ID = (1 << 63) - 1
-"""No row of a database has a greater id."""
+"""The greatest possible row id."""
 
 Tables = Mapping[str, Mapping[str, type]]
 """Table -> column -> type of its values."""
@@ -30,7 +30,7 @@ Tables = Mapping[str, Mapping[str, type]]
 MEMORY = ":memory:"
 
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
-"""The statements that make an empty database: what sqlite-utils makes of the tables below, and the views."""
+"""The statements that create an empty database: the tables below and the views of `views.py`."""
 
 TABLES: Tables = {
     "sessions": {
@@ -166,11 +166,12 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
     "taps": _TO_SESSION,
     "tapped": {"id": "streams", "tap_id": "taps"},
 }
-"""Table -> column -> the table whose `id` it is. They are declared for who reads a database with other
-programs, and not enforced: rows are written in batches, in no order among tables."""
+"""Table -> column -> the table whose `id` it refers to. Foreign keys document the schema for other programs
+and are not enforced, as rows are written in batches, in no order among tables.
+"""
 
-# Each index is a twentieth of the file, so there is none for what one pass over a table answers as well: the
-# messages of a stream, say.
+# Each index takes a twentieth of the file, so there is none where one scan of the table is as good: the
+# messages of a stream, for example.
 INDEXES: dict[str, list[tuple[str, ...]]] = {
     "streams": [("session_id",)],
     "chunks": [("stream_id",)],
@@ -197,7 +198,7 @@ OF_SESSION = {
     "taps": "session_id = ?",
     "streams": "session_id = ?",
 }
-"""Which rows of a table are a session's; from what refers to what is referred to."""
+"""Table -> SQL condition for the rows of a session; referring tables come before the tables they refer to."""
 
 
 _FAILED_WRITES = (
@@ -209,11 +210,11 @@ _FAILED_WRITES = (
 
 
 class StorageError(KiebitzError):
-    """A database cannot be used; the message says which, why, and what to do."""
+    """An unusable database; the message says which, why, and what to do."""
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make all tables and views in an empty database, all or none of them. Raises sqlite3.Error."""
+    """Create all tables and views in an empty database, in one transaction. Raises sqlite3.Error."""
     with connection:
         connection.execute("BEGIN")
         make_all(connection)
@@ -221,13 +222,13 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def format_of(connection: sqlite3.Connection) -> int:
-    """Return the format of a database; 0 if there is nothing in it. Raises sqlite3.Error."""
+    """Return the format of a database; 0 if it is empty. Raises sqlite3.Error."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def make_all(connection: sqlite3.Connection) -> None:
-    """Make all tables and views as part of what is going on. Raises sqlite3.Error."""
+    """Create all tables and views in the current transaction. Raises sqlite3.Error."""
     with open(SCHEMA, encoding="utf-8") as file:
         for statement in file.read().split(";\n"):
             connection.execute(statement)
@@ -249,7 +250,7 @@ def make_tables(
 
 
 def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:
-    """Make the indexes of these tables that are not there yet. Raises sqlite3.Error."""
+    """Create the missing indexes of these tables. Raises sqlite3.Error."""
     for name in tables:
         for columns in INDEXES.get(name, ()):
             index = "_".join(("idx", name, *columns))
@@ -272,7 +273,7 @@ def sentence(path: str, error: Exception) -> str:
         return f"{path}: a program was killed while it wrote to it: kiebitz redissect undoes that"
     advice = {
         "database is locked": "another program is writing to it: close that program, or use another file",
-        # What `storage.opening.Bounded` interrupts.
+        # The message of statements that `storage.database.opening.Bounded` interrupts.
         "interrupted": "this database is damaged: reading it takes more steps than its size explains",
         "database disk image is malformed": "this database is damaged: it is no whole SQLite file",
         "Could not decode to UTF-8": "this database is damaged: a text in it is no UTF-8",
@@ -292,9 +293,9 @@ def sentence(path: str, error: Exception) -> str:
 
 
 def _file_size_limit(error: Exception) -> int | None:
-    """Return the limit for files of this process in bytes if an error is due to it, else None.
+    """Return the process' limit for file sizes in bytes if it caused an error, else None.
 
-    SQLite does not say why it could not write.
+    SQLite does not report why a write failed.
     """
     is_failed_write = getattr(error, "sqlite_errorcode", None) in _FAILED_WRITES
     if not is_failed_write and getattr(error, "errno", None) != errno.EFBIG:
@@ -308,4 +309,4 @@ OF_MESSAGE = (
     " AND n.offset <= m.offset AND n.length > 0 ORDER BY n.offset DESC LIMIT 1)"
     " AND m.offset < a.offset + a.length"
 )
-"""SQL: an alteration (alias a) is that of a message (alias m)."""
+"""SQL condition: an alteration (alias a) changed a message (alias m)."""

@@ -1,8 +1,8 @@
-"""The views of a database, for people who ask it with other programs: in words what tables have in numbers.
+"""The views of a database, for people who query it with other programs: readable columns instead of ids.
 
-Times are ISO 8601 UTC with microseconds in `time`, and seconds since the session began in `seconds`. Streams,
-games, messages and events stand by their numbers within the session, and who sent something by name. Kiebitz
-itself never reads a view: a file may come from anybody.
+`time` is ISO 8601 UTC with microseconds, `seconds` counts from the start of the session. Streams, games,
+messages and events have their numbers within the session; players and clients have names. Kiebitz itself
+never reads a view, as a file may come from anyone.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import sqlite3
 
 
 def _moment(ns: str) -> str:
-    """A moment, of which a column has nanoseconds since 1970 UTC, as ISO 8601."""
+    """Return SQL that converts nanoseconds since 1970 UTC to ISO 8601."""
     second = f"strftime('%Y-%m-%dT%H:%M:%S', {ns} / 1000000000, 'unixepoch')"
     return f"{second} || printf('.%06dZ', {ns} / 1000 % 1000000)"
 
 
 def _seconds(ns: str) -> str:
-    """The same as seconds since the session began."""
+    """Return SQL that converts nanoseconds since 1970 UTC to seconds since the start of the session."""
     return f"({ns} - x.started_ns) / 1e9"
 
 
@@ -51,7 +51,7 @@ VIEWS = {
         FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id
         JOIN sessions AS x ON x.id = s.session_id LEFT JOIN messages AS m ON m.id = d.message_id""",
 }
-"""View -> the statement that it stands for."""
+"""View -> its SELECT statement."""
 
 
 def make_views(connection: sqlite3.Connection) -> None:

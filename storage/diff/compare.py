@@ -1,8 +1,8 @@
-"""Compares two sessions by what happened in them, not by their packets.
+"""Comparison of two sessions by their events, not by their packets.
 
-Tables are matched by server, their players by name or by seat, their games by what happens in them; then the
-events of each pair of games are put beside each other, and those outside games. Order is compared inside a
-game, not between games, which may be on at once.
+Tables are matched by server, their players by name or by seat, and their games by their events. Then the
+events of each pair of games are aligned, and those outside games. Order counts within a game, but not between
+games, which may run at the same time.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 
 def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Difference:
-    """How two sessions differ; with a filter, only events and messages that meet it count.
+    """Return the difference of two sessions; with a filter, only events and messages that pass it count.
 
     Raises sqlite3.Error.
     """
     with a.as_of_now(), b.as_of_now():
         first, second = Side(a, wanted), Side(b, wanted)
-        # Whoever aligns has to choose at times. So that the choice is the same whichever session is named
-        # first, the sessions' contents decide which of them is the first here.
+        # Alignment sometimes has to choose. So that the choice does not depend on the order of the arguments,
+        # the
+        # contents decide which session is the first here.
         if first.digest <= second.digest:
             return _compare(first, second, wanted)
         return _compare(second, first, wanted).mirrored()
@@ -63,7 +64,7 @@ def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
 
 
 def _alone(a: TableSide | None, b: TableSide | None) -> TablePair:
-    """A table that only one side has."""
+    """Return the pair for a table that only one side has."""
     return TablePair(
         a.row if a is not None else None,
         b.row if b is not None else None,

@@ -1,4 +1,4 @@
-"""Which tables of two sessions are the same: of one protocol, by server address, then by their order."""
+"""Matching of two sessions' tables: of one protocol, by server address, then by their order."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from kiebitz.dissectors.model import TableInfo
 
 TableMatch = list[tuple[int | None, int | None]]
-"""Places of two tables that are the same; None where one side has none."""
+"""Indexes of two matching tables; None where one side has none."""
 
 
 def match_tables(a: Sequence[TableInfo], b: Sequence[TableInfo]) -> TableMatch:
-    """The tables of the first session in their order, then those that only the second has."""
+    """Return the tables of the first session in order, then those that only the second has."""
     partner: dict[int, int] = {}
     free = dict.fromkeys(range(len(b)))
     for is_same in (_same_server, _same_protocol):

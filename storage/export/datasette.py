@@ -1,4 +1,4 @@
-"""What datasette shows beside a database: what its tables and columns mean, units, and questions to click on.
+"""Datasette metadata for a database: descriptions of its tables and columns, units, and prepared queries.
 
 `datasette game.db -m metadata.json` reads it: https://docs.datasette.io/en/stable/metadata.html
 """
@@ -45,7 +45,7 @@ _COLUMNS = {
     "took": "how long it took",
     "result": "how it ended, as JSON",
 }
-"""What columns of the views mean, whichever view they are in."""
+"""Column -> its description in any of the views."""
 
 _VIEWS = {
     "v_messages": "What was said, message by message; each copy of a broadcast is a row.",
@@ -64,7 +64,7 @@ _LABELS = {
     "events": "sentence",
     "messages": "name",
 }
-"""What a link to a row of a table says."""
+"""Table -> the column that labels links to its rows."""
 
 _NO_TABLES_FOR_PEOPLE = ("snapshots", "chunks", "alterations")
 
@@ -111,13 +111,13 @@ QUERIES = (
         WHERE took IS NOT NULL ORDER BY took DESC, id LIMIT 100""",
     ),
 )
-"""Questions about any protocol."""
+"""Queries that fit any protocol."""
 
 
 def metadata(timeline: Timeline) -> dict[str, Any]:
-    """The metadata of the database that a session is in, with the questions of the protocols spoken there.
+    """Return the metadata of a session's database, with the queries of its protocols.
 
-    Raises StorageError where the database is no file.
+    Raises StorageError if the database is not a file.
     """
     connection = timeline.connection
     path = _path(connection)
@@ -143,8 +143,8 @@ def metadata(timeline: Timeline) -> dict[str, Any]:
 
 
 def _path(connection: sqlite3.Connection) -> str:
-    """The database's file; empty where it is in memory."""
-    # As bytes, since a name of a file may be no UTF-8.
+    """Return the path of the database; empty if it is in memory."""
+    # Read it as bytes, as a file name need not be UTF-8.
     ((path,),) = connection.execute("SELECT CAST(file AS BLOB) FROM pragma_database_list WHERE name = 'main'")
     return os.fsdecode(path)
 
@@ -160,7 +160,7 @@ def _query(query: Query) -> dict[str, str]:
 
 
 def _views() -> dict[str, dict[str, Any]]:
-    """What there is to say of the views, as they are made: those of a file are none of ours to read."""
+    """Describe the views of a new database, as a file's own views are not trusted."""
     described = {}
     with closing(sqlite3.connect(MEMORY)) as reference:
         create_tables(reference)

@@ -1,4 +1,4 @@
-"""Keeping a database in order: its sessions are called otherwise, noted upon, and deleted for good."""
+"""Maintenance of a database: renaming, annotating and deleting sessions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from kiebitz.storage.database.write_access import changing
 
 
 def rename(path: str, number: int, name: str) -> None:
-    """Call a session something else. Raises StorageError."""
+    """Rename a session. Raises StorageError."""
     with changing(path) as connection, connection:
         connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, number))
 
 
 def annotate(path: str, number: int, note: str | None) -> None:
-    """Note something about a session, or with None take the note away. Raises StorageError."""
+    """Set the note of a session, or remove it with None. Raises StorageError."""
     with changing(path) as connection, connection:
         connection.execute("UPDATE sessions SET note = ? WHERE id = ?", (note, number))
 
 
 def delete(path: str, numbers: Collection[int]) -> None:
-    """Delete sessions with all that was recorded of them. Raises StorageError.
+    """Delete sessions with all their rows. Raises StorageError.
 
-    Afterwards nothing of them is in the file, which is written anew for that, nor in any beside it.
+    Afterwards nothing of them is left in the file, which is rewritten for that, or in files beside it.
     """
     with changing(path) as connection:
         settle(connection)
@@ -33,15 +33,14 @@ def delete(path: str, numbers: Collection[int]) -> None:
             raise StorageError(
                 f"{path}: another program reads it, and what is deleted would stay in its log: close that"
             )
-        # Should there be no room to write it anew, the rows are blanked out at least.
+        # If there is no space for rewriting it, at least the deleted rows are overwritten.
         connection.execute("PRAGMA secure_delete = ON")
         with connection:
             for number in numbers:
                 for table, condition in OF_SESSION.items():
                     connection.execute(f"DELETE FROM {table} WHERE {condition}", (number,))
                 connection.execute("DELETE FROM sessions WHERE id = ?", (number,))
-        # Rows that were deleted or changed before left their bytes in the file, too. SQLite writes into a
-        # database of its own that it attaches.
+        # Earlier deletions and updates left bytes in the file, too. VACUUM attaches a database of its own.
         before = connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)
         try:
             connection.execute("VACUUM")
