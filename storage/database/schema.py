@@ -30,7 +30,7 @@ Tables = Mapping[str, Mapping[str, type]]
 MEMORY = ":memory:"
 
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
-"""The statements that create an empty database: the tables below and the views of `views.py`."""
+"""The statements that create an empty database, made by `tests/support/make_schema.py`."""
 
 TABLES: Tables = {
     "sessions": {
@@ -150,26 +150,6 @@ TABLES: Tables = {
     "tapped": {"id": int, "tap_id": int, "number": int},
 }
 
-_TO_STREAM = {"stream_id": "streams"}
-_TO_SESSION = {"session_id": "sessions"}
-
-REFERENCES: Mapping[str, Mapping[str, str]] = {
-    "streams": _TO_SESSION,
-    "chunks": _TO_STREAM,
-    "alterations": _TO_STREAM,
-    "tables": _TO_SESSION,
-    "games": {"table_id": "tables", **_TO_SESSION},
-    "events": {"table_id": "tables", "game_id": "games", **_TO_SESSION},
-    "messages": {**_TO_STREAM, "game_id": "games", "event_id": "events"},
-    "diagnostics": {**_TO_STREAM, "message_id": "messages"},
-    "snapshots": {"table_id": "tables"},
-    "taps": _TO_SESSION,
-    "tapped": {"id": "streams", "tap_id": "taps"},
-}
-"""Table -> column -> the table whose `id` it refers to. Foreign keys document the schema for other programs
-and are not enforced, as rows are written in batches, in no order among tables.
-"""
-
 # Each index takes a twentieth of the file, so there is none where one scan of the table is as good: the
 # messages of a stream, for example.
 INDEXES: dict[str, list[tuple[str, ...]]] = {
@@ -232,21 +212,6 @@ def make_all(connection: sqlite3.Connection) -> None:
     with open(SCHEMA, encoding="utf-8") as file:
         for statement in file.read().split(";\n"):
             connection.execute(statement)
-
-
-def make_tables(
-    connection: sqlite3.Connection, tables: Tables, references: Mapping[str, Mapping[str, str]]
-) -> None:
-    """Make these tables as part of what is going on. Raises sqlite3.Error."""
-    # Loading it takes as long as a whole command: of what makes today's tables, the result is in `SCHEMA`.
-    from sqlite_utils import Database
-    from sqlite_utils.db import Table
-
-    db = Database(connection)
-    for name, columns in tables.items():
-        key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
-        foreign = [(column, other, "id") for column, other in references.get(name, {}).items()]
-        Table(db, name).create({**columns}, pk=key, foreign_keys=foreign)
 
 
 def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:

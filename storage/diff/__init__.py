@@ -1,6 +1,6 @@
 """The difference of two sessions by meaning: which events, messages, games and players differ.
 
-The steps: `loader` (reads a session; `normalize` each event, `players`) → `tables`, `matching` (of players),
+The steps: `loader` (reads a session; `normalize` each event, `players`) → `matching` (of players),
 `games` → `events` (`align` pairs equal ones, `pairing` the others, `handles` compares identifiers) →
 `result`.
 """

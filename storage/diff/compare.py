@@ -7,17 +7,18 @@ games, which may run at the same time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from kiebitz.dissectors.diff.order import Order
+from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.diff.conversations import compare_conversations
 from kiebitz.storage.diff.events import TableComparison
 from kiebitz.storage.diff.loader import Side, TableSide
 from kiebitz.storage.diff.messages import compare_messages
 from kiebitz.storage.diff.result import Difference, TablePair
-from kiebitz.storage.diff.tables import match_tables
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
     found = Difference([], [], 0, [], [], [])
     same = 0
     order = Order(a.first_messages, b.first_messages)
-    for i, j in match_tables([table.row for table in a.tables], [table.row for table in b.tables]):
+    for i, j in _match_tables([table.row for table in a.tables], [table.row for table in b.tables]):
         number = len(found.tables)
         mine = a.tables[i] if i is not None else None
         other = b.tables[j] if j is not None else None
@@ -72,3 +73,27 @@ def _alone(a: TableSide | None, b: TableSide | None) -> TablePair:
         [],
         (len(a.ids) if a is not None else 0, len(b.ids) if b is not None else 0),
     )
+
+
+def _match_tables(a: Sequence[TableInfo], b: Sequence[TableInfo]) -> list[tuple[int | None, int | None]]:
+    """Match tables of one protocol by server address, then by their order; return their indexes.
+
+    The tables of the first session come first in order, then those that only the second has.
+    """
+    partner: dict[int, int] = {}
+    free = dict.fromkeys(range(len(b)))
+    for is_same in (_same_server, _same_protocol):
+        for i, mine in enumerate(a):
+            found = next((j for j in free if i not in partner and is_same(mine, b[j])), None)
+            if found is not None:
+                partner[i] = found
+                del free[found]
+    return [*((i, partner.get(i)) for i in range(len(a))), *((None, j) for j in free)]
+
+
+def _same_server(mine: TableInfo, other: TableInfo) -> bool:
+    return (mine.protocol, mine.server) == (other.protocol, other.server)
+
+
+def _same_protocol(mine: TableInfo, other: TableInfo) -> bool:
+    return mine.protocol == other.protocol

@@ -161,11 +161,14 @@ def _query(query: Query) -> dict[str, str]:
 
 def _views() -> dict[str, dict[str, Any]]:
     """Describe the views of a new database, as a file's own views are not trusted."""
+    from sqlite_utils import Database
+    from sqlite_utils.db import View
+
     described = {}
     with closing(sqlite3.connect(MEMORY)) as reference:
         create_tables(reference)
         for view, about in _VIEWS.items():
-            has = [name for _, name, *_ in reference.execute(f"PRAGMA table_info({view})")]
+            has = View(Database(reference), view).columns_dict
             described[view] = {
                 "description": about,
                 "columns": {name: _COLUMNS[name] for name in has if name in _COLUMNS},

@@ -224,4 +224,4 @@ FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {
     "kiebitz_texts": _texts_hold,
     "kiebitz_matches": _matches,
 }
-"""The functions that conditions call, each with a text or NULL and an encoded test. They raise FilterError."""
+"""Functions called by conditions, each with a text or NULL and an encoded test. They raise FilterError."""

@@ -91,7 +91,7 @@ def events_of(
     between: tuple[int, int] | None,
     may_see: Callable[[Event], bool] | None,
 ) -> Search:
-    """Search a table's events by `seq`: of a game, with ids `between` two (inclusive), visible to a player."""
+    """Search a table's events by `seq`, of a game, with ids `between` two (inclusive), that a viewer sees."""
     condition, parameters = sql_condition(timeline, wanted, "events")
     if game_id is not None:
         condition, parameters = f"e.game_id = ? AND {condition}", [game_id, *parameters]

@@ -190,7 +190,7 @@ class Visibility:
         return view.at(self, player, table_id, seq, final_ns)
 
     def _beginning(self, player: Player, table_id: int) -> tuple[State, int]:
-        """Return the state before this database, if the player was present then, and the number of its event."""
+        """Return the state before this database, if the player was present then, and its event's number."""
         first = self.timeline.first_seq(table_id)
         if not first or not any(claim.table == table_id and not claim.names[0][0] for claim in player.claims):
             return {}, first

@@ -10,16 +10,13 @@ from kiebitz.storage.database.schema import OF_SESSION, StorageError
 from kiebitz.storage.database.write_access import changing
 
 
-def rename(path: str, number: int, name: str) -> None:
-    """Rename a session. Raises StorageError."""
-    with changing(path) as connection, connection:
-        connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, number))
+def update(path: str, number: int, values: dict[str, str | None]) -> None:
+    """Set the `name` or the `note` of a session. Raises StorageError."""
+    from sqlite_utils import Database
+    from sqlite_utils.db import Table
 
-
-def annotate(path: str, number: int, note: str | None) -> None:
-    """Set the note of a session, or remove it with None. Raises StorageError."""
-    with changing(path) as connection, connection:
-        connection.execute("UPDATE sessions SET note = ? WHERE id = ?", (note, number))
+    with changing(path) as connection:
+        Table(Database(connection), "sessions").update(number, values)
 
 
 def delete(path: str, numbers: Collection[int]) -> None:

@@ -1,13 +1,40 @@
-"""The views of a database, for people who query it with other programs: readable columns instead of ids.
+"""Write `storage/database/schema.sql` from these definitions: `python tests/support/make_schema.py`.
 
-`time` is ISO 8601 UTC with microseconds, `seconds` counts from the start of the session. Streams, games,
-messages and events have their numbers within the session; players and clients have names. Kiebitz itself
-never reads a view, as a file may come from anyone.
+sqlite-utils makes the tables and views of an empty database; the file has their statements, as loading the
+library takes longer than a command may.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from sqlite_utils import Database
+from sqlite_utils.db import Table
+
+from kiebitz.storage.database.schema import MEMORY, SCHEMA, TABLES
+
+_TO_STREAM = {"stream_id": "streams"}
+_TO_SESSION = {"session_id": "sessions"}
+
+REFERENCES: Mapping[str, Mapping[str, str]] = {
+    "streams": _TO_SESSION,
+    "chunks": _TO_STREAM,
+    "alterations": _TO_STREAM,
+    "tables": _TO_SESSION,
+    "games": {"table_id": "tables", **_TO_SESSION},
+    "events": {"table_id": "tables", "game_id": "games", **_TO_SESSION},
+    "messages": {**_TO_STREAM, "game_id": "games", "event_id": "events"},
+    "diagnostics": {**_TO_STREAM, "message_id": "messages"},
+    "snapshots": {"table_id": "tables"},
+    "taps": _TO_SESSION,
+    "tapped": {"id": "streams", "tap_id": "taps"},
+}
+"""Table -> column -> the table whose `id` it refers to. Foreign keys document the schema for other programs
+and are not enforced, as rows are written in batches, in no order among tables.
+"""
 
 
 def _moment(ns: str) -> str:
@@ -54,11 +81,19 @@ VIEWS = {
 """View -> its SELECT statement."""
 
 
-def make_views(connection: sqlite3.Connection) -> None:
-    """Make the views as part of what is going on. Raises sqlite3.Error."""
-    # Imported where something is made: see `storage.database.schema`.
-    from sqlite_utils import Database
+def schema_sql() -> str:
+    """Return the statements that make the tables and views of a database."""
+    with closing(sqlite3.connect(MEMORY)) as connection:
+        db = Database(connection)
+        for name, columns in TABLES.items():
+            key: str | tuple[str, ...] = "id" if "id" in columns else ("table_id", "seq")
+            foreign = [(column, other, "id") for column, other in REFERENCES.get(name, {}).items()]
+            Table(db, name).create({**columns}, pk=key, foreign_keys=foreign)
+        for name, query in VIEWS.items():
+            db.create_view(name, " ".join(query.split()))
+        made = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+    return ";\n".join(sql for (sql,) in made) + "\n"
 
-    db = Database(connection)
-    for name, query in VIEWS.items():
-        db.create_view(name, " ".join(query.split()))
+
+if __name__ == "__main__":
+    Path(SCHEMA).write_text(schema_sql())
