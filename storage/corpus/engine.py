@@ -145,7 +145,7 @@ class Engine:
             # EXPLAIN ANALYZE executes the statement behind it, whatever it is.
             kind = self._kind(query[match.end() :] if (match := _EXPLAIN.match(query)) else "")
         if kind is not StatementType.SELECT:
-            raise QueryError("a corpus is only read: ask with one SELECT, or EXPLAIN of one", ())
+            raise QueryError("a corpus is read-only: write one SELECT, or EXPLAIN of one", ())
         try:
             return self._answer(query, ())
         except CorpusError as error:

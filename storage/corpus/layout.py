@@ -27,7 +27,7 @@ STAGING = ".staging"
 
 RUNS = "runs"
 
-_NO_FILE = "this is a link, a pipe or a device, which a corpus does not have: remove it"
+_NO_FILE = "this is a link, a pipe or a device, which does not belong in a corpus: remove it"
 _NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 _PRIVATE, _MODE = 0o700, 0o755
 """Permissions of the corpus' own folder, and of the folders in it."""
@@ -185,9 +185,7 @@ def make(path: str) -> Corpus:
             if _MARK not in os.listdir(descriptor):
                 # This is listed after the other names, which are only made once the mark is there.
                 if held:
-                    raise CorpusError(
-                        f"{path}: this folder holds other files: name a new one, or an empty one"
-                    )
+                    raise CorpusError(f"{path}: this folder contains other files: use a new or empty one")
                 _put_mark(descriptor)
             for folder in (STAGING, RUNS):
                 with suppress(FileExistsError):
@@ -204,7 +202,7 @@ def _check_name(path: str) -> None:
     try:
         os.path.abspath(path).encode()
     except UnicodeEncodeError:
-        raise CorpusError(f"{path}: this folder's path is not UTF-8: name another one") from None
+        raise CorpusError(f"{path}: this folder's path is not UTF-8: use another one") from None
 
 
 def _put_mark(folder: int) -> None:
@@ -229,23 +227,23 @@ def opened(path: str) -> Corpus:
         with open(open_file(os.path.join(path, _MARK)), "rb") as file:
             mark = msgspec.json.decode(file.read(_MOST), type=_Mark)
     except FileNotFoundError:
-        what = "this is no corpus" if os.path.exists(path) else "there is no such folder"
-        raise CorpusError(f"{path}: {what}; kiebitz corpus add makes one") from None
+        what = "this is not a corpus" if os.path.exists(path) else "there is no such folder"
+        raise CorpusError(f"{path}: {what}; create one with kiebitz corpus add") from None
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ELOOP, errno.ENXIO):
             raise CorpusError(sentence(path, error)) from error
-        raise CorpusError(f"{path}: its {_MARK} is none of Kiebitz's") from None
+        raise CorpusError(f"{path}: its {_MARK} was not written by Kiebitz") from None
     except msgspec.DecodeError:
-        raise CorpusError(f"{path}: its {_MARK} is none of Kiebitz's") from None
+        raise CorpusError(f"{path}: its {_MARK} was not written by Kiebitz") from None
     if mark.format > FORMAT:
-        raise CorpusError(f"{path}: a newer Kiebitz has made this corpus: update Kiebitz")
+        raise CorpusError(f"{path}: made by a newer Kiebitz: update Kiebitz")
     return Corpus(path, mark)
 
 
 def sentence(path: str, error: OSError) -> str:
     """Return a message about a system error in a corpus."""
     if is_full(error):
-        return f"{path}: the disk is full: make room, then add again; what is in stays"
+        return f"{path}: the disk is full: free some space, then add again; what was added is kept"
     return f"{path}: {error.strerror or error}"
 
 

@@ -51,7 +51,7 @@ def told_if_damaged(
             if isinstance(error, KiebitzError):
                 raise
             raise CorpusError(
-                f"{engine.corpus.path}: this corpus is damaged: a row in it is none of Kiebitz's ({error})"
+                f"{engine.corpus.path}: this corpus is damaged: Kiebitz never writes such a row ({error})"
             ) from error
 
     return reading

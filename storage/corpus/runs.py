@@ -156,7 +156,7 @@ def _sweep(staging: int, name: str, run: str) -> None:
 def _why(corpus: Corpus, source: str, came: dict[str, Any] | None, is_on: bool) -> str | None:
     """Return why a capture is not in the corpus; None if it is."""
     if came is None:
-        why = "it is being added" if is_on else "adding was ended before its turn came: add it again"
+        why = "it is being added" if is_on else "the run ended before it was added: add it again"
         return f"{source}: {why}"
     if "capture" in came:
         return None if corpus.has(str(came["capture"])) else f"{source}: its folder was removed: add it again"

@@ -78,13 +78,13 @@ def unreadable(connection: sqlite3.Connection, tables: Tables) -> str | None:
             "SELECT lower(type), rootpage, lower(sql) FROM sqlite_master WHERE lower(name) = ?", (table,)
         ).fetchall()
         if len(rows) != 1 or rows[0][0] != "table" or not rows[0][1] or not _IS_TABLE.match(rows[0][2] or ""):
-            return f"its {table} is no table"
+            return f"its {table} is not a table"
         found = {row[1]: row[6] for row in connection.execute(f"PRAGMA table_xinfo({table})")}
         lacking = columns.keys() - found
         if lacking:
             return f"its table {table} has no {', '.join(sorted(lacking))}"
         if any(found.values()):
-            return f"its table {table} computes what it holds"
+            return f"its table {table} has computed columns"
     return None
 
 
@@ -97,14 +97,14 @@ def strange_objects(connection: sqlite3.Connection, reference: sqlite3.Connectio
     found, ours = _objects(connection), _objects(reference)
     for strange in found - ours:
         kind, name = strange[:2]
-        return f"the {kind} {name} is not its own"
+        return f"it contains the unknown {kind} {name}"
     for kind, name, _, _ in ours - found:
         if kind == "table":
-            return f"its table {name} is another one"
+            return f"its table {name} has another definition"
     shared = connection.execute(
         "SELECT name FROM sqlite_master WHERE rootpage > 0 GROUP BY rootpage HAVING count(*) > 1"
     ).fetchone()
-    return f"{shared[0]} has the pages of another table" if shared is not None else None
+    return f"{shared[0]} shares the pages of another table" if shared is not None else None
 
 
 def _objects(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
@@ -127,12 +127,12 @@ def damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
     connection.create_function("kiebitz_is_name", 1, _is_name, deterministic=True)
     for table, columns in tables.items():
         if (again := _first_again(connection, table)) is not None:
-            return f"row {again} of {table} comes again"
+            return f"row {again} of {table} is repeated"
         for column, kind in columns.items():
             query = f"SELECT rowid FROM {table} WHERE {_is_strange(table, column, kind)} LIMIT 1"
             row = connection.execute(query).fetchone()
             if row is not None:
-                return f"{column} in row {row[0]} of {table} is nothing that Kiebitz writes"
+                return f"{column} in row {row[0]} of {table} has a value that Kiebitz never writes"
     return None
 
 

@@ -49,7 +49,7 @@ _LOOK_EVERY_S = 0.02
 _SETTLE_MS = 200
 """Timeout in milliseconds for readers when a recording ends."""
 
-_NO_DATABASE = "this is no database, and only one can be recorded into: use another file with -w"
+_NO_DATABASE = "this is not a database, and only those can be recorded into: use another file with -w"
 
 _LONGEST_VALUE = 64 << 20
 """Maximum size of a value in bytes. A frame has at most 1 MiB; its JSON may be several times as long."""
@@ -244,7 +244,7 @@ def _connected_to_read(path: str) -> Bounded:
             if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
                 if has_wal(path):
                     raise StorageError(
-                        f"{path}: some of it is in {path}-wal, which cannot be read where you may not write: "
+                        f"{path}: part of it is in {path}-wal, which cannot be read in a read-only folder: "
                         "copy both into a folder of your own"
                     ) from error
                 return _connected(path, "immutable=1")
@@ -294,7 +294,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 def _check_version(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless the format is supported."""
     if _is_empty(connection):
-        raise StorageError(f"{path}: there is nothing in this database yet: kiebitz import records into it")
+        raise StorageError(f"{path}: this database is still empty: kiebitz import records into it")
     version = format_of(connection)
     if version > SCHEMA_VERSION:
         raise StorageError(
@@ -305,14 +305,14 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
             f"{path}: written before the first release (format {version}): record or import its session again"
         )
     if version < FIRST_VERSION or not _names(connection) >= TABLES.keys():
-        raise StorageError(f"{path}: a database, but no session database of Kiebitz")
+        raise StorageError(f"{path}: a database, but not a session database of Kiebitz")
 
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
     strange = unreadable(connection, TABLES)
     if strange is not None:
-        raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")
+        raise StorageError(f"{path}: not a database made by Kiebitz: {strange}")
 
 
 def _check_ours(connection: sqlite3.Connection, path: str) -> None:
@@ -326,6 +326,6 @@ def _check_ours(connection: sqlite3.Connection, path: str) -> None:
     reference.close()
     if strange is not None:
         raise StorageError(
-            f"{path}: nothing is written to it, since Kiebitz has not made all that is in it: {strange}. "
-            f"Take another file; kiebitz import {path} -w new.db reads its recorded bytes into a new one"
+            f"{path}: it is not changed, as Kiebitz has not made everything in it: {strange}. "
+            f"Use another file; kiebitz import {path} -w new.db copies its recorded bytes into a new one"
         )

@@ -55,7 +55,7 @@ def open_file(path: str, within: int | None = None) -> int:
     descriptor = os.open(path, _AT_ONCE, dir_fd=within)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "this is no regular file")
+        raise OSError(errno.EINVAL, "this is not a regular file")
     return descriptor
 
 
@@ -64,7 +64,7 @@ def why_not_ours(found: os.stat_result) -> str | None:
     if not _is_ours(found):
         return "this belongs to another user"
     if found.st_mode & _OTHERS_MAY_WRITE:
-        return "other users may write into it: chmod go-w takes that right away"
+        return "other users may write to it: remove that right with chmod go-w"
     return None
 
 
@@ -75,14 +75,14 @@ def check_to_read(path: str) -> None:
     """
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
-        raise StorageError(f"{path}: this is a folder, a pipe or a device, and no database")
+        raise StorageError(f"{path}: this is a folder, a pipe or a device, not a database")
     for beside, beside_found in _beside(path):
         if not stat.S_ISREG(beside_found.st_mode):
-            raise StorageError(f"{beside}: this is no file, and SQLite would use it: remove it")
+            raise StorageError(f"{beside}: this is not a file, and SQLite would use it: remove it")
         if beside.endswith("-journal") and beside_found.st_uid != found.st_uid:
             # SQLite run by root gives it to the owner of the database, even to read that.
             raise StorageError(
-                f"{beside}: SQLite would use this, and it is no file of the database's owner: {_ADVICE}"
+                f"{beside}: SQLite would use this, and it does not belong to the database's owner: {_ADVICE}"
             )
 
 
@@ -97,7 +97,7 @@ def check_to_write(path: str) -> bool:
     except FileNotFoundError:
         if os.path.islink(path):
             raise StorageError(
-                f"{path}: this is a link to {os.readlink(path)}, which is not there: remove the link, or "
+                f"{path}: this is a link to {os.readlink(path)}, which does not exist: remove the link, or "
                 "name another file"
             ) from None
         _check_beside(path, 0)
@@ -110,7 +110,7 @@ def check_to_write(path: str) -> bool:
         raise StorageError(f"{path}: this file belongs to another user: name another one")
     if found.st_mode & _OTHERS_MAY_WRITE:
         raise StorageError(
-            f"{path}: other users may write into it: chmod go-w takes that right away, or name another file"
+            f"{path}: other users may write to it: remove that right with chmod go-w, or name another file"
         )
     # SQLite follows a link to the database, and has its own files beside the target.
     _check_beside(path, found.st_size)
@@ -151,7 +151,7 @@ def unfinished(path: str) -> StorageError:
         return StorageError(f"{reason}, and its journal cannot be read: {journal}: {error.strerror}")
     if strange is not None:
         return StorageError(f"{journal}: {strange}")
-    return StorageError(f"{reason}, which must be undone first: {command} does so, as any that writes to it")
+    return StorageError(f"{reason}, which must be undone first by {command}, or another command that writes")
 
 
 def _check_beside(path: str, size: int) -> None:
@@ -178,11 +178,11 @@ def _strangeness(beside: str, found: os.stat_result, size: int) -> str | None:
     `size` is the database's, in bytes. Raises OSError.
     """
     if not stat.S_ISREG(found.st_mode) or not _is_ours(found):
-        return f"SQLite would use this, and it is no file of yours: {_ADVICE}"
+        return f"SQLite would use this, and it does not belong to you: {_ADVICE}"
     if found.st_mode & _OTHERS_MAY_WRITE:
-        return f"SQLite would use this, and other users may write into it: {_ADVICE}"
+        return f"SQLite would use this, and other users may write to it: {_ADVICE}"
     if found.st_nlink > 1:
-        return f"SQLite would use this, and it has another name, too: {_ADVICE}"
+        return f"SQLite would use this, and it has another hard link: {_ADVICE}"
     if not beside.endswith("-journal"):
         return None
     try:
@@ -193,7 +193,7 @@ def _strangeness(beside: str, found: os.stat_result, size: int) -> str | None:
     if named is not None:
         return f"SQLite would delete the file that this names, {named}: {_ADVICE}"
     if not is_journal:
-        return f"SQLite would delete this, and it is no journal of this database: {_ADVICE}"
+        return f"SQLite would delete this, and it is not a journal of this database: {_ADVICE}"
     return None
 
 

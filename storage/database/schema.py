@@ -229,7 +229,7 @@ def sentence(path: str, error: Exception) -> str:
     limit = _file_size_limit(error)
     if limit is not None:
         return (
-            f"{path}: it cannot be written, as files may have no more than {limit:,} bytes here (ulimit -f): "
+            f"{path}: it cannot be written, as files are limited to {limit:,} bytes here (ulimit -f): "
             "raise that limit"
         )
     if reason.startswith("Could not decode to UTF-8"):
@@ -240,17 +240,17 @@ def sentence(path: str, error: Exception) -> str:
         "database is locked": "another program is writing to it: close that program, or use another file",
         # The message of statements that `storage.database.opening.Bounded` interrupts.
         "interrupted": "this database is damaged: reading it takes more steps than its size explains",
-        "database disk image is malformed": "this database is damaged: it is no whole SQLite file",
-        "Could not decode to UTF-8": "this database is damaged: a text in it is no UTF-8",
-        "string or blob too big": "this database is damaged: a value in it is bigger than any of Kiebitz's",
-        "database or disk is full": "the disk is full: make room, or write to another disk with -w",
+        "database disk image is malformed": "this database is damaged: it is not a complete SQLite file",
+        "Could not decode to UTF-8": "this database is damaged: a text in it is not UTF-8",
+        "string or blob too big": "this database is damaged: it has a larger value than Kiebitz writes",
+        "database or disk is full": "the disk is full: free some space, or write to another disk with -w",
         "file is not a database": "it is neither a session database nor a capture file",
-        "attempt to write a readonly database": "it may only be read: use another file with -w",
+        "attempt to write a readonly database": "it is read-only: use another file with -w",
         "unable to open database file": "it cannot be opened: is its folder there, and may you write in it?",
         "No such file or directory": "there is no such file",
-        "Permission denied": "you have no right to it: change the rights, or use another file",
-        "No space left on device": "the disk is full: make room, or write to another disk",
-        "Disk quota exceeded": "your quota of the disk is used up: make room, or write to another disk",
+        "Permission denied": "permission denied: change its permissions, or use another file",
+        "No space left on device": "the disk is full: free some space, or write to another disk",
+        "Disk quota exceeded": "your disk quota is used up: free some space, or write to another disk",
         "Bad file descriptor": "it is closed",
         "Is a directory": "this is a folder: name a file in it",
     }.get(reason, reason)

@@ -62,7 +62,7 @@ def _recorded(connection: sqlite3.Connection, number: int | None) -> list[Record
     protocols = {protocol for session in recorded for _, _, protocol in session.spoken}
     unknown = sorted(protocol for protocol in protocols if dissector_of(protocol) is None)
     if unknown:
-        raise StorageError(f"what is stored would be lost: {not_installed(unknown[0])}")
+        raise StorageError(f"stored rows would be lost: {not_installed(unknown[0])}")
     return recorded
 
 

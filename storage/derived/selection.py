@@ -89,8 +89,8 @@ class Selection(msgspec.Struct, frozen=True):
         """
         if _counts(timeline) != _counts(other):
             raise SelectionError(
-                "this session's rows do not come out of its bytes again, so no part of it can be told; "
-                "kiebitz redissect makes them anew"
+                "this session's rows do not follow from its bytes, so no part of it can be selected; "
+                "kiebitz redissect rebuilds them"
             )
 
         def ids(table: Numbered, found: Iterable[int]) -> Iterator[int]:
@@ -134,7 +134,7 @@ def select(timeline: Timeline, part: Part) -> Selection:
         # Some events have no message.
         events.update(_events(timeline, game, stretch))
     if not messages and not events:
-        raise SelectionError("there is nothing in this part of the session: nothing is written")
+        raise SelectionError("this part of the session is empty: nothing is written")
     games.update(events.values())
     before: Iterable[int] = ()
     if messages and (game is not None or part.begin is not None):

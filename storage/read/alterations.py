@@ -19,12 +19,12 @@ from kiebitz.storage.read.timeline import Timeline, increasing
 IN_WORDS: dict[Action, str] = {
     "drop": "dropped",
     "change": "changed",
-    "insert": "put in",
-    "double": "doubled",
+    "insert": "inserted",
+    "double": "duplicated",
     "hold": "held back",
     "delay": "delayed",
-    "reorder": "put behind others",
-    "cut": "cut into pieces",
+    "reorder": "reordered",
+    "cut": "split",
     "reset": "ended the connection at",
 }
 """Action -> past participle for a sentence about a message."""

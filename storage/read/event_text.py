@@ -24,7 +24,7 @@ def describe(protocol: str, event: Event) -> str:
         return f"{event.kind} {field_words(event.data)}".rstrip()
     if event.kind not in dissector.grammar.events:
         raise StorageError(
-            f"this Kiebitz knows no {protocol} event {event.kind}: make it anew with kiebitz redissect"
+            f"this Kiebitz has no {protocol} event {event.kind}: rebuild the session with kiebitz redissect"
         )
     return dissector.presentation.describe(event)
 

@@ -104,7 +104,7 @@ def no_such_player(player: str, known: Collection[str]) -> StorageError:
         hint = did_you_mean(*near)
     elif actors:
         more = "" if len(actors) <= _LISTED else f" and {len(actors) - _LISTED} more"
-        hint = f"there are {', '.join(actors[:_LISTED])}{more}"
+        hint = f"its players are {', '.join(actors[:_LISTED])}{more}"
     else:
-        hint = "nobody acts in it"
+        hint = "no player acts in it"
     return StorageError(f"there is no player {player} in this session; {hint}")

@@ -145,8 +145,8 @@ def items_from_the_beginning(timeline: Timeline) -> RecordedItems:
     """Return the source's items of a session. Raises StorageError if it began in another database."""
     if timeline.session.continues:
         raise StorageError(
-            f"session {timeline.session.id} began in the database before this one (kiebitz relay -b):"
-            " what was known of its games by then cannot be made again from the bytes that are here"
+            f"session {timeline.session.id} began in an earlier database (kiebitz relay -b):"
+            " the earlier state of its games cannot be derived from the bytes in this one"
         )
     return RecordedItems(timeline)
 

@@ -65,7 +65,7 @@ def parse_moment(text: str) -> Moment:
         return Moment(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
     if (event := _EVENT.fullmatch(written)) is not None:
         return Moment(event=int(event[1]))
-    raise MomentError(f"{text!r} is no moment: write {UNDERSTOOD}")
+    raise MomentError(f"{text!r} is not a position: write {UNDERSTOOD}")
 
 
 def last_event(timeline: Timeline, moment: Moment) -> int:
@@ -121,7 +121,7 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
         assert span is not None
         first, last = span
         raise MomentError(
-            f"game {number} has not begun by then: it is on from {_elapsed(timeline, first)} to "
+            f"game {number} has not begun by then: it runs from {_elapsed(timeline, first)} to "
             f"{_elapsed(timeline, last)}"
         )
     found = _table_moment(timeline, table, seq)

@@ -202,7 +202,7 @@ class Visibility:
         protocol = self.timeline.table(event.table_id).protocol
         dissector = dissector_of(protocol)
         if dissector is None:
-            raise StorageError(f"what {player} could know cannot be told: {not_installed(protocol)}")
+            raise StorageError(f"the view of {player} cannot be determined: {not_installed(protocol)}")
         return dissector
 
     def _told(self, event_id: int) -> set[int]:

@@ -59,9 +59,7 @@ class Room:
     @property
     def says(self) -> str:
         """A clause that says which limit was reached and what to do."""
-        return (
-            f"--max-size {size_text(self._max_bytes or 0)} is reached: allow more, or begin another database"
-        )
+        return f"--max-size {size_text(self._max_bytes or 0)} is reached: allow more, or use another database"
 
 
 def spare(path: str, waiting: str | None = None) -> None:
@@ -72,8 +70,8 @@ def spare(path: str, waiting: str | None = None) -> None:
     free, spared = _free(path)
     if free < spared and free + (0 if waiting is None else _size(waiting)) < spared:
         raise DiskLow(
-            f"{path}: the disk is nearly full: {size_text(free)} are free, and {size_text(spared)} are left "
-            "to others: make room, or write to another disk with -w"
+            f"{path}: the disk is nearly full: {size_text(free)} are free, and {size_text(spared)} are "
+            "reserved for other programs: free some space, or write to another disk with -w"
         )
 
 

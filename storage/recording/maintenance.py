@@ -28,7 +28,7 @@ def delete(path: str, numbers: Collection[int]) -> None:
         settle(connection)
         if connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
             raise StorageError(
-                f"{path}: another program reads it, and what is deleted would stay in its log: close that"
+                f"{path}: another program is reading it, and deleted data would stay in its log: close that"
             )
         # If there is no space for rewriting it, at least the deleted rows are overwritten.
         connection.execute("PRAGMA secure_delete = ON")

@@ -50,7 +50,7 @@ class ResumedRecorder(RotatingRecorder):
             connection.execute("PRAGMA synchronous = NORMAL")
             found = sessions(connection)
             if not found or found[-1].id != number:
-                raise StorageError(f"{path}: its session {number} cannot go on: it is not the last one")
+                raise StorageError(f"{path}: its session {number} cannot be continued: it is not the last")
             session = found[-1]
             self.is_over = session.ended_ns is not None
             before = _last_ids_before(connection, number)
@@ -84,7 +84,7 @@ class ResumedRecorder(RotatingRecorder):
         if (ids.table, ids.game, ids.event) != (last["tables"], last["games"], last["events"]) or (
             ids.message < last["messages"]
         ):
-            raise StorageError(f"{self.path}: what is recorded does not come out of its bytes again")
+            raise StorageError(f"{self.path}: its rows do not follow from its bytes")
         self._chunk_id = last["chunks"]
         for table in ("streams", "chunks", "alterations", "games", "messages", "events", "diagnostics"):
             (self.counts[table],) = self.connection.execute(

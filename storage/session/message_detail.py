@@ -139,7 +139,7 @@ class InFull:
         protocol = row.stream.protocol
         dissector = dissector_of(protocol)
         if as_player is not None and protocol is not None and dissector is None:
-            raise StorageError(f"what {as_player} could know cannot be told: {not_installed(protocol)}")
+            raise StorageError(f"the view of {as_player} cannot be determined: {not_installed(protocol)}")
         if as_player is not None and row.stream.id not in self._hearers.streams_of(as_player):
             return None
         record = self._event(row.event_id)

@@ -29,7 +29,7 @@ def test_a_new_database_has_them_all() -> None:
     [
         *((early, f"written before the first release (format {early})") for early in (1, 2)),
         (4, "written by a newer Kiebitz (format 4)"),
-        (0, "a database, but no session database of Kiebitz"),
+        (0, "a database, but not a session database of Kiebitz"),
     ],
 )
 def test_another_format_is_refused_in_a_sentence(version: int, error: str, tmp_path: Path) -> None:
@@ -51,4 +51,4 @@ def test_a_database_that_lacks_a_table_is_none(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TABLE alterations")
     done = kiebitz("events", str(path))
-    assert (done.status, "no session database" in done.err) == (1, True)
+    assert (done.status, "not a session database" in done.err) == (1, True)
