@@ -20,12 +20,12 @@ from kiebitz.cli.terminal.table import Column, address, batches, behind, number
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted, in_words
 from kiebitz.storage.corpus import reading, statistics
-from kiebitz.storage.corpus.engine import Answer, Engine
-from kiebitz.storage.corpus.reading import Origin
-from kiebitz.storage.corpus.runs import Missing, missing
+from kiebitz.storage.corpus.engine import Engine, QueryResult
+from kiebitz.storage.corpus.records import CaptureOrigin
+from kiebitz.storage.corpus.runs import MissingCapture, missing
 from kiebitz.storage.corpus.statistics import ProtocolStatistics
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.session.listed import ListedDiagnostic
+from kiebitz.storage.session.listing_records import ListedDiagnostic
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -66,9 +66,9 @@ def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> N
     _show(MESSAGES, reading.messages(engine, wanted), form, nothing)
 
 
-def list_flaws(engine: Engine, missing: Iterable[Missing], wanted: Filter | None, form: Form) -> None:
+def list_flaws(engine: Engine, missing: Iterable[MissingCapture], wanted: Filter | None, form: Form) -> None:
     """Show, to programs, what is missing and then each flaw that a filter lets through."""
-    lacks = ((Origin("", one.source), _missing_flaw(one)) for one in missing)
+    lacks = ((CaptureOrigin("", one.source), _missing_flaw(one)) for one in missing)
     nothing = "no diagnostics match" if wanted else "nothing is wrong"
     _show(DIAGNOSTICS, chain(lacks, reading.flaws(engine, wanted)), form, nothing)
 
@@ -103,7 +103,7 @@ def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> Non
     from kiebitz.cli.terminal.screen import counting
 
     with counting("stats", "events") as on_progress:
-        found = statistics.counted(engine, wanted, lambda done: on_progress(done, events))
+        found = statistics.corpus_statistics(engine, wanted, lambda done: on_progress(done, events))
     if as_json:
         write_json({"protocols": msgspec.to_builtins(found)})
     elif not found:
@@ -127,7 +127,7 @@ def _heading(of_protocol: ProtocolStatistics) -> str:
     return f"{game_title(of_protocol.protocol)}: {told}"
 
 
-def show_answer(answer: Answer, form: Form | None) -> None:
+def show_answer(answer: QueryResult, form: Form | None) -> None:
     """Show what somebody's query gives."""
     columns = [
         Column(name, name, least=8, of=partial(_cell, place)) for place, name in enumerate(answer.names)
@@ -148,13 +148,13 @@ _SUMMARY = (
 
 
 def _show(
-    columns: Sequence[Column], records: Iterable[tuple[Origin, Any]], form: Form | None, nothing: str
+    columns: Sequence[Column], records: Iterable[tuple[CaptureOrigin, Any]], form: Form | None, nothing: str
 ) -> None:
     """Show records, each with its capture in front."""
     show(behind(_ORIGIN, columns), batches(records), form, nothing)
 
 
-def _missing_flaw(missing: Missing) -> ListedDiagnostic:
+def _missing_flaw(missing: MissingCapture) -> ListedDiagnostic:
     known: dict[str, Any] = dict.fromkeys(ListedDiagnostic.__struct_fields__)
     return ListedDiagnostic(**known | {"severity": "error", "code": MISSING, "text": missing.reason})
 

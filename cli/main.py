@@ -232,9 +232,9 @@ def _is_interruption(error: BaseException | None) -> bool:
         # What Python itself finds in a row, such as no UTF-8, has no code.
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_INTERRUPT:
-            from kiebitz.storage.database.opening import Bounded
+            from kiebitz.storage.database.opening import LimitedConnection
 
-            return not Bounded.has_run_out
+            return not LimitedConnection.limit_reached
         error = error.__cause__
     return False
 

@@ -216,7 +216,7 @@ def _engine(folder: str) -> Iterator[Engine]:
     Temporary files are removed then.
     """
     from kiebitz.storage.corpus.engine import Engine
-    from kiebitz.storage.corpus.layout import opened
+    from kiebitz.storage.corpus.layout import open_corpus
 
     before = {
         number: signal.signal(number, signal.default_int_handler)
@@ -226,7 +226,7 @@ def _engine(folder: str) -> Iterator[Engine]:
         with ExitStack() as stack:
             # DuckDB takes an interruption while it is set up for a failure of its own.
             with deferred_signals():
-                engine = stack.enter_context(Engine(opened(folder)))
+                engine = stack.enter_context(Engine(open_corpus(folder)))
             yield engine
     finally:
         for number, handler in before.items():

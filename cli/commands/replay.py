@@ -26,7 +26,7 @@ from kiebitz.services.output_files import opened
 from kiebitz.services.sessions import split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import END, Moment, MomentError, Steps, find_game, first_event, last_event
+from kiebitz.storage.read.seek import END, Position, PositionError, Steps, find_game, first_event, last_event
 from kiebitz.storage.read.timeline import Timeline
 
 _IN_TERMINAL = {
@@ -115,8 +115,8 @@ def replay(
     number: int | None,
     speed: float | None,
     step: bool,
-    begin: Moment | None,
-    end: Moment | None,
+    begin: Position | None,
+    end: Position | None,
     player: str | None,
     svg: str | None,
     serve: tuple[str, ...],
@@ -193,8 +193,8 @@ def _in_terminal(
     number: int | None,
     speed: float,
     step: bool,
-    begin: Moment | None,
-    end: Moment | None,
+    begin: Position | None,
+    end: Position | None,
     player: str | None,
     svg: str | None,
 ) -> None:
@@ -247,7 +247,7 @@ def _watched(
 
 
 def _bounds(
-    timeline: Timeline, game: Game | None, begin: Moment | None, end: Moment | None
+    timeline: Timeline, game: Game | None, begin: Position | None, end: Position | None
 ) -> tuple[int, int]:
     """The ids of the first and the last event to play; those of the game, if one is named.
 
@@ -260,5 +260,5 @@ def _bounds(
     span = timeline.span(game.id)
     if span is None:
         number = timeline.numbers.number("games", game.id)
-        raise MomentError(f"nothing of game {number} was recorded")
+        raise PositionError(f"nothing of game {number} was recorded")
     return max(first, span[0].id), min(last, span[1].id)

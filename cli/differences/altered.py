@@ -16,7 +16,7 @@ from kiebitz.dissectors.escaping import field_words, value_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
 from kiebitz.dissectors.model import Message
 from kiebitz.services.evidence.excerpt import shown_bytes
-from kiebitz.storage.read.alterations import StoredAlteration, deed
+from kiebitz.storage.read.alterations import StoredAlteration, alteration_text
 from kiebitz.storage.read.message_queries import messages_numbered
 from kiebitz.storage.session.session import Alteration, Session
 
@@ -183,4 +183,4 @@ def how_often(count: int) -> str:
 
 def deed_in_words(row: StoredAlteration) -> str:
     """What was done to a message, by which rule, and what it was before."""
-    return deed(row, _said(row.name, row.fields, row.original))
+    return alteration_text(row, _said(row.name, row.fields, row.original))

@@ -33,18 +33,18 @@ _KNOWN = 500
 class Onlooker:
     """Looks at the tables of a session, over everybody's shoulder or over that of `player` alone."""
 
-    def __init__(self, timeline: Timeline, player: str | None, hearers: Visibility | None = None) -> None:
+    def __init__(self, timeline: Timeline, player: str | None, visibility: Visibility | None = None) -> None:
         self._timeline = timeline
         self._player = player
-        self._hearers = hearers or Visibility(timeline)
+        self._visibility = visibility or Visibility(timeline)
         self._known: dict[int, Event | None] = {}
         self._has_several = len(timeline.tables()) > 1
         self._names: dict[int, list[str]] = {}
 
-    def look_again(self, timeline: Timeline) -> None:
+    def update_timeline(self, timeline: Timeline) -> None:
         """The session has grown to this: see who and what is new, and keep everybody's colour."""
         self._timeline = timeline
-        self._hearers.look_again(timeline)
+        self._visibility.update_timeline(timeline)
         self._known.clear()
         self._has_several = len(timeline.tables()) > 1
         for number, before in self._names.items():
@@ -57,17 +57,17 @@ class Onlooker:
     def streams(self) -> frozenset[int]:
         """The streams that are the player's; none if that was not seen."""
         assert self._player is not None
-        return self._hearers.streams_of(self._player)
+        return self._visibility.streams_of(self._player)
 
     def players(self) -> list[str]:
         """The players with a connection, by name."""
-        return self._hearers.labels()
+        return self._visibility.labels()
 
     def tables(self) -> set[int]:
         """The tables that are shown."""
         if self._player is None:
             return {table.id for table in self._timeline.tables()}
-        return self._hearers.tables_of(self._player)
+        return self._visibility.tables_of(self._player)
 
     def state(self, table_id: int, seq: int, state: State, game: int | None = None) -> State:
         """Return what is shown of a table's `state` after its event `seq`, with games by their numbers.
@@ -75,12 +75,12 @@ class Onlooker:
         If the row of one `game` is given, `state` has that game only.
         """
         if self._player is not None:
-            state = seen_state(self._hearers, self._player, table_id, seq, game)
+            state = seen_state(self._visibility, self._player, table_id, seq, game)
         return self._timeline.numbers.state(state)
 
     def sentence(self, event: Event) -> str:
         """What happened, on one line."""
-        return self._hearers.sentence(self._seen(event) or event)
+        return self._visibility.sentence(self._seen(event) or event)
 
     def line(self, event: Event) -> str:
         """An event on one line, its time first."""
@@ -178,7 +178,7 @@ class Onlooker:
         if event.id not in self._known:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
-            self._known[event.id] = self._hearers.seen(event, self._player)
+            self._known[event.id] = self._visibility.seen(event, self._player)
         return self._known[event.id]
 
     def _protocol(self, table_id: int) -> str:
@@ -189,5 +189,5 @@ class Onlooker:
         last = self._timeline.seq_upto(table_id, self._timeline.last_event())
         state = self._timeline.state_at(table_id, last)
         if self._player is not None:
-            state = self._hearers.state(self._player, table_id, last)
+            state = self._visibility.state(self._player, table_id, last)
         return sorted(state.get("players", {}))

@@ -21,7 +21,7 @@ from kiebitz.dissectors.escaping import value_words
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.session.message_detail import FlawInFull
+from kiebitz.storage.session.message_detail import DiagnosticDetail
 
 _BESIDE = 64
 """From so many columns on, what took the bytes stands beside them."""
@@ -52,7 +52,7 @@ _RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 class _Marked(NamedTuple):
     """From where to where of the bytes a flaw is, and whether it is `told` below the piece that it is in."""
 
-    flaw: FlawInFull
+    flaw: DiagnosticDetail
     start: int
     end: int
     told: bool
@@ -68,7 +68,7 @@ class ByteRows:
     """The rows of a message's bytes for a terminal of so many columns, 30 at the least."""
 
     def __init__(
-        self, data: bytes, pieces: Sequence[Piece], flaws: Sequence[FlawInFull], columns: int
+        self, data: bytes, pieces: Sequence[Piece], flaws: Sequence[DiagnosticDetail], columns: int
     ) -> None:
         self._data, self._pieces, self._columns = data, pieces, columns
         self._console = Console(width=columns)
@@ -79,7 +79,7 @@ class ByteRows:
         self._count = 16 if columns >= _WIDE else 8 if room >= 4 * 8 else 4
         self._hex_width = 3 * self._count - 1
         self._width = self._gutter + self._hex_width + self._count + 3 * len(_INDENT)
-        self._of_all: list[FlawInFull] = []
+        self._of_all: list[DiagnosticDetail] = []
         """The flaws of the whole message."""
         self._flaws = self._by_leaf(flaws)
 
@@ -107,7 +107,7 @@ class ByteRows:
         """Whether there are pieces inside this one."""
         return number + 1 < len(self._pieces) and self._pieces[number + 1].depth > self._pieces[number].depth
 
-    def _by_leaf(self, flaws: Sequence[FlawInFull]) -> list[list[_Marked]]:
+    def _by_leaf(self, flaws: Sequence[DiagnosticDetail]) -> list[list[_Marked]]:
         """For each piece without others inside, the flaws that are in it, in the order of their places.
 
         One of the whole message is in none.
@@ -208,7 +208,7 @@ class ByteRows:
         # Not the style of the whole row: beside it the label goes on.
         return Text.assemble((carets, COLOURS[marked.flaw.severity]))
 
-    def _told(self, flaw: FlawInFull) -> Iterator[Text]:
+    def _told(self, flaw: DiagnosticDetail) -> Iterator[Text]:
         """What is said of a flaw below its place."""
         head = Text.assemble((f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity]), f": {flaw.text}")
         told = [head]

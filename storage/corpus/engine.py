@@ -39,7 +39,7 @@ _GLOB = re.compile(r"([*?\[])")
 T = TypeVar("T")
 
 
-class Functions:
+class FilterFunctions:
     """The functions that filter conditions call, registered with DuckDB, and the last exception of one.
 
     They are the same Python functions as for SQLite. DuckDB passes whole columns; the second one holds the
@@ -59,7 +59,7 @@ class Functions:
             )
 
     def _of_columns(self, function: Callable[[str | None, str], bool]) -> Callable[[Any, Any], Any]:
-        def asked(values: Any, questions: Any) -> Any:
+        def call(values: Any, questions: Any) -> Any:
             import pyarrow as pa
 
             question = questions[0].as_py()
@@ -69,7 +69,7 @@ class Functions:
                 self.raised = error
                 raise
 
-        return asked
+        return call
 
 
 class QueryError(CorpusError):
@@ -86,7 +86,7 @@ class QueryError(CorpusError):
         return [*self._below]
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """The result of a query: the names of its columns, and its rows, which can be iterated once."""
 
     names: list[str]
@@ -102,15 +102,15 @@ class Engine:
     def __init__(self, corpus: Corpus) -> None:
         corpus.check_files()
         self.corpus = corpus
-        self._spilt = tempfile.TemporaryDirectory(prefix="kiebitz-")
+        self._temporary = tempfile.TemporaryDirectory(prefix="kiebitz-")
         self._thread = ThreadPoolExecutor(1, "duckdb")
         self._connection = duckdb.connect(":memory:")
-        self._functions = Functions(self._connection)
+        self._functions = FilterFunctions(self._connection)
         try:
             self._prepare(os.path.abspath(corpus.path))
         except duckdb.Error as error:
             self.close()
-            raise self._meant(error) from error
+            raise self._corpus_error(error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +124,7 @@ class Engine:
         """Close the connection and remove its temporary files."""
         self._thread.shutdown()
         self._connection.close()
-        self._spilt.cleanup()
+        self._temporary.cleanup()
 
     def captures(self) -> int:
         """Return the number of captures in the corpus."""
@@ -135,7 +135,7 @@ class Engine:
         """Yield the rows of a query that Kiebitz itself wrote."""
         return self._answer(query, parameters).rows
 
-    def ask(self, query: str) -> Answer:
+    def ask(self, query: str) -> QueryResult:
         """Return the answer to a user's query, which must be one SELECT, or EXPLAIN of one.
 
         Raises QueryError.
@@ -150,7 +150,7 @@ class Engine:
             return self._answer(query, ())
         except CorpusError as error:
             if isinstance(error.__cause__, duckdb.Error):
-                raise _of_query(error.__cause__) from error.__cause__
+                raise _query_error(error.__cause__) from error.__cause__
             raise
 
     def _kind(self, query: str) -> StatementType | None:
@@ -162,36 +162,36 @@ class Engine:
         try:
             statements = self._connection.extract_statements(query)
         except duckdb.Error as error:
-            raise _of_query(error) from error
+            raise _query_error(error) from error
         return statements[0].type if len(statements) == 1 else None
 
-    def _answer(self, query: str, parameters: Sequence[Any]) -> Answer:
+    def _answer(self, query: str, parameters: Sequence[Any]) -> QueryResult:
         # An open answer keeps its connection busy.
         cursor = self._connection.cursor()
         try:
-            reader = self._aside(
+            reader = self._in_thread(
                 cursor, lambda: cursor.sql(query, params=list(parameters)).to_arrow_reader(_BATCH)
             )
         except BaseException:
             cursor.close()
             raise
-        return Answer(reader.schema.names, self._read(cursor, reader))
+        return QueryResult(reader.schema.names, self._read(cursor, reader))
 
     def _read(self, cursor: DuckDBPyConnection, reader: Any) -> Iterator[tuple[Any, ...]]:
         try:
-            while (batch := self._aside(cursor, lambda: next(reader, None))) is not None:
+            while (batch := self._in_thread(cursor, lambda: next(reader, None))) is not None:
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
         finally:
             cursor.close()
 
-    def _aside(self, cursor: DuckDBPyConnection, work: Callable[[], T]) -> T:
+    def _in_thread(self, cursor: DuckDBPyConnection, work: Callable[[], T]) -> T:
         """Run blocking work in a thread, as DuckDB itself ignores Ctrl-C. Raises CorpusError."""
         future = self._thread.submit(work)
         try:
             return future.result()
         except (duckdb.Error, OSError) as error:
             # Arrow wraps DuckDB's errors in OSError.
-            raise self._meant(error) from error
+            raise self._corpus_error(error) from error
         except BaseException:
             while not future.done():
                 cursor.interrupt()
@@ -219,7 +219,7 @@ class Engine:
                 f" hive_partitioning = true, hive_types = {{{parted}}})"
             )
         settings: dict[str, str | list[str] | bool] = {
-            "temp_directory": self._spilt.name,
+            "temp_directory": self._temporary.name,
             # By default it may fill 90 % of the disk.
             "max_temp_directory_size": f"{shutil.disk_usage(self._spilt.name).free // 2} bytes",
             # DuckDB checks the glob pattern itself as if it were a path, too.
@@ -230,13 +230,13 @@ class Engine:
         for setting, value in settings.items():
             self._connection.execute(f"SET {setting} = ?", [value])
 
-    def _meant(self, error: Exception) -> Exception:
+    def _corpus_error(self, error: Exception) -> Exception:
         raised, self._functions.raised = self._functions.raised, None
         if raised is not None and isinstance(raised, Exception):
             return raised
         return CorpusError(f"{self.corpus.path}: {str(error).splitlines()[0]}")
 
 
-def _of_query(error: duckdb.Error) -> QueryError:
+def _query_error(error: duckdb.Error) -> QueryError:
     first, *rest = str(error).splitlines()
     return QueryError(first.partition(" Error: ")[2] or first, [line for line in rest if line.strip()])

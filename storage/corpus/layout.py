@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.storage.database.path_checks import open_file, open_folder, why_not_ours
+from kiebitz.storage.database.path_checks import foreign_reason, open_file, open_folder
 
 FORMAT = 1
 """The format number in the folder's `corpus.json`; a higher one was made by a newer Kiebitz."""
@@ -27,16 +27,16 @@ STAGING = ".staging"
 
 RUNS = "runs"
 
-_NO_FILE = "this is a link, a pipe or a device, which does not belong in a corpus: remove it"
-_NO_FOLDER = (errno.ENOTDIR, errno.ELOOP)
+_NOT_A_FILE = "this is a link, a pipe or a device, which does not belong in a corpus: remove it"
+_NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 _PRIVATE, _MODE = 0o700, 0o755
 """Permissions of the corpus' own folder, and of the folders in it."""
 
 _MARK = "corpus.json"
-_MOST = 10_000
+_MAX_MARK_BYTES = 10_000
 _CAPTURE = "capture="
-_THERE = (errno.ENOTEMPTY, errno.EEXIST)
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_EXISTS = (errno.ENOTEMPTY, errno.EEXIST)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CorpusError(KiebitzError):
@@ -98,7 +98,7 @@ class Corpus:
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append(entry.path)
                         elif not entry.is_file(follow_symlinks=False):
-                            raise CorpusError(f"{entry.path}: {_NO_FILE}")
+                            raise CorpusError(f"{entry.path}: {_NOT_A_FILE}")
             except OSError as error:
                 raise CorpusError(sentence(self.path, error)) from error
 
@@ -117,15 +117,15 @@ class Corpus:
         # Sync the files before the rename, so that a visible capture is complete even after a crash.
         for path, _, names in os.walk(staged):
             for name in (*names, ""):
-                _settle(os.path.join(path, name))
+                _fsync(os.path.join(path, name))
         try:
             os.rename(staged, self.capture(digest))
         except OSError as error:
-            if error.errno not in _THERE:
+            if error.errno not in _EXISTS:
                 raise
             shutil.rmtree(staged)
             return False
-        _settle(self.path)
+        _fsync(self.path)
         return True
 
 
@@ -140,30 +140,30 @@ def _own_folder(path: str, *names: str) -> Iterator[int]:
     if os.path.islink(at) and os.lstat(at).st_uid in (os.geteuid(), 0):
         at = os.path.realpath(at)
     with ExitStack() as stack:
-        shown, descriptor = path, _open_own(at, None, path)
+        shown, descriptor = path, _open_own_folder(at, None, path)
         stack.callback(os.close, descriptor)
         for name in names:
             shown = os.path.join(shown, name)
-            descriptor = _open_own(name, descriptor, shown)
+            descriptor = _open_own_folder(name, descriptor, shown)
             stack.callback(os.close, descriptor)
         yield descriptor
 
 
-def _open_own(name: str, within: int | None, shown: str) -> int:
+def _open_own_folder(name: str, within: int | None, shown: str) -> int:
     try:
         descriptor = open_folder(name, within)
     except OSError as error:
-        if error.errno in _NO_FOLDER:
-            raise CorpusError(f"{shown}: {_NO_FILE}") from error
+        if error.errno in _NOT_A_FOLDER:
+            raise CorpusError(f"{shown}: {_NOT_A_FILE}") from error
         raise
-    why = why_not_ours(os.fstat(descriptor))
+    why = foreign_reason(os.fstat(descriptor))
     if why is not None:
         os.close(descriptor)
         raise CorpusError(f"{shown}: {why}; or add to another corpus")
     return descriptor
 
 
-def _settle(path: str) -> None:
+def _fsync(path: str) -> None:
     """Sync a file, or the names in a folder, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -192,7 +192,7 @@ def make(path: str) -> Corpus:
                     os.mkdir(folder, _MODE, dir_fd=descriptor)
     except OSError as error:
         raise CorpusError(sentence(path, error)) from error
-    corpus = opened(path)
+    corpus = open_corpus(path)
     corpus.check_to_add()
     return corpus
 
@@ -219,13 +219,13 @@ def _put_mark(folder: int) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-def opened(path: str) -> Corpus:
+def open_corpus(path: str) -> Corpus:
     """Return the existing corpus at `path`. Raises CorpusError."""
     _check_name(path)
     try:
         # The file may be another user's: read no more than a mark can have.
         with open(open_file(os.path.join(path, _MARK)), "rb") as file:
-            mark = msgspec.json.decode(file.read(_MOST), type=_Mark)
+            mark = msgspec.json.decode(file.read(_MAX_MARK_BYTES), type=_Mark)
     except FileNotFoundError:
         what = "this is not a corpus" if os.path.exists(path) else "there is no such folder"
         raise CorpusError(f"{path}: {what}; create one with kiebitz corpus add") from None
@@ -242,11 +242,11 @@ def opened(path: str) -> Corpus:
 
 def sentence(path: str, error: OSError) -> str:
     """Return a message about a system error in a corpus."""
-    if is_full(error):
+    if is_disk_full(error):
         return f"{path}: the disk is full: free some space, then add again; what was added is kept"
     return f"{path}: {error.strerror or error}"
 
 
-def is_full(error: OSError) -> bool:
+def is_disk_full(error: OSError) -> bool:
     """Return True if an error says that a disk is full."""
-    return error.errno in _NO_ROOM
+    return error.errno in _DISK_FULL

@@ -18,13 +18,13 @@ from kiebitz.dissectors.statistics import Course, Read, Statistic, statistics_of
 from kiebitz.dissectors.statistics.accumulators import Accumulator, count, results_of
 from kiebitz.dissectors.statistics.results import Result
 from kiebitz.storage.corpus.engine import Engine
-from kiebitz.storage.corpus.reading import sql_condition, told_if_damaged
+from kiebitz.storage.corpus.records import report_damage, sql_condition
 from kiebitz.storage.statistics.message_counts import messages_by_name
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_TOLD_EVERY = 1000
+_PROGRESS_INTERVAL = 1000
 """Events between two calls of `on_progress`."""
 
 
@@ -67,7 +67,7 @@ class _Protocol:
         return results_of(accumulator for _, accumulator in self._counted)
 
 
-def counted(
+def corpus_statistics(
     engine: Engine, wanted: Filter | None, on_progress: Callable[[int], None] = lambda done: None
 ) -> list[ProtocolStatistics]:
     """Return the statistics of what passes a filter; the protocol with the most events comes first.
@@ -77,14 +77,14 @@ def counted(
     return list(_counted(engine, wanted, on_progress))
 
 
-@told_if_damaged
+@report_damage
 def _counted(
     engine: Engine, wanted: Filter | None, on_progress: Callable[[int], None]
 ) -> Iterator[ProtocolStatistics]:
     protocols: dict[str, _Protocol] = {}
     table: tuple[str, int] | None = None
     for done, (protocol, at, event, counts) in enumerate(_events(engine, wanted)):
-        if done % _TOLD_EVERY == 0:
+        if done % _PROGRESS_INTERVAL == 0:
             on_progress(done)
         of_protocol = protocols.get(protocol) or protocols.setdefault(protocol, _Protocol(protocol))
         if at != table:

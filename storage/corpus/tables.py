@@ -12,7 +12,7 @@ from kiebitz.storage.database.schema import TABLES
 
 CAPTURE, PROTOCOL = "capture", "protocol"
 
-_MORE: dict[str, dict[str, type]] = {
+_ADDED_COLUMNS: dict[str, dict[str, type]] = {
     "sessions": {"packets": int, "bytes": int, "lacks": str},
     "streams": {"messages": int, "bytes": int},
     "tables": {},
@@ -27,7 +27,7 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         **{column: kind for column, kind in TABLES[table].items() if column != PROTOCOL},
         **more,
     }
-    for table, more in _MORE.items()
+    for table, more in _ADDED_COLUMNS.items()
 }
 """Table -> column -> type of its values, as in the files. The first columns are the database's.
 

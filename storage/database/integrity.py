@@ -19,18 +19,18 @@ _TYPES = {int: "integer", str: "text", bytes: "blob"}
 _JSON = {"result": "object", "fields": "object", "data": "object", "changes": "array", "state": "object"}
 """Column -> kind of its JSON value, except in columns of type bytes."""
 
-_IS_TABLE = re.compile(r"create table\b")
+_CREATE_TABLE = re.compile(r"create table\b")
 """The start of a table's SQL in a schema, in lower case; excludes views and virtual tables."""
 
 _BRACKETED = re.compile(r"\[(\w+)\]")
 
-_MOST = 1 << 62
+_MAX_NUMBER = 1 << 62
 """Upper limit for times, numbers and positions."""
 
-_MOST_DIGITS = 400
+_MAX_DIGITS = 400
 """Numbers in JSON text have fewer digits."""
 
-_WORDS = {
+_ALLOWED_WORDS = {
     "direction": ("c2s", "s2c"),
     "transport": ("tcp", "udp"),
     "severity": ("note", "warning", "error"),
@@ -67,7 +67,7 @@ _OPTIONAL = {
 """Columns that may be NULL."""
 
 
-def unreadable(connection: sqlite3.Connection, tables: Tables) -> str | None:
+def schema_defect(connection: sqlite3.Connection, tables: Tables) -> str | None:
     """Return a clause that says why plain SELECTs cannot read a session database; None if they can.
 
     Each of our tables must be an ordinary one with at least our columns and no computed ones. A SELECT runs
@@ -77,7 +77,12 @@ def unreadable(connection: sqlite3.Connection, tables: Tables) -> str | None:
         rows = connection.execute(
             "SELECT lower(type), rootpage, lower(sql) FROM sqlite_master WHERE lower(name) = ?", (table,)
         ).fetchall()
-        if len(rows) != 1 or rows[0][0] != "table" or not rows[0][1] or not _IS_TABLE.match(rows[0][2] or ""):
+        if (
+            len(rows) != 1
+            or rows[0][0] != "table"
+            or not rows[0][1]
+            or not _CREATE_TABLE.match(rows[0][2] or "")
+        ):
             return f"its {table} is not a table"
         found = {row[1]: row[6] for row in connection.execute(f"PRAGMA table_xinfo({table})")}
         lacking = columns.keys() - found
@@ -88,7 +93,7 @@ def unreadable(connection: sqlite3.Connection, tables: Tables) -> str | None:
     return None
 
 
-def strange_objects(connection: sqlite3.Connection, reference: sqlite3.Connection) -> str | None:
+def schema_difference(connection: sqlite3.Connection, reference: sqlite3.Connection) -> str | None:
     """Return a clause that says how a schema differs from our own, `reference`; None if it does not.
 
     Indexes may be missing, as they are made at the end of a recording. Every row of the schema is compared
@@ -110,15 +115,15 @@ def strange_objects(connection: sqlite3.Connection, reference: sqlite3.Connectio
 def _objects(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
     """Return type, name, table and normalized SQL of all objects in a schema."""
     rows = connection.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
-    return {(kind, name, table, _in_one_spelling(sql)) for kind, name, table, sql in rows}
+    return {(kind, name, table, _normalized_sql(sql)) for kind, name, table, sql in rows}
 
 
-def _in_one_spelling(sql: str) -> str:
+def _normalized_sql(sql: str) -> str:
     """Normalize a statement's quotes and spaces: older sqlite-utils wrote names in brackets."""
     return " ".join(_BRACKETED.sub(r'"\1"', sql).split())
 
 
-def damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
+def find_damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
     """Return a clause about the first value that Kiebitz never writes; None if there is none.
 
     Reads all rows of each table. Raises sqlite3.Error.
@@ -126,17 +131,17 @@ def damage(connection: sqlite3.Connection, tables: Tables) -> str | None:
     connection.create_function("kiebitz_is_address", 1, _is_address, deterministic=True)
     connection.create_function("kiebitz_is_name", 1, _is_name, deterministic=True)
     for table, columns in tables.items():
-        if (again := _first_again(connection, table)) is not None:
+        if (again := _first_unordered_row(connection, table)) is not None:
             return f"row {again} of {table} is repeated"
         for column, kind in columns.items():
-            query = f"SELECT rowid FROM {table} WHERE {_is_strange(table, column, kind)} LIMIT 1"
+            query = f"SELECT rowid FROM {table} WHERE {_invalid_condition(table, column, kind)} LIMIT 1"
             row = connection.execute(query).fetchone()
             if row is not None:
                 return f"{column} in row {row[0]} of {table} has a value that Kiebitz never writes"
     return None
 
 
-def _first_again(connection: sqlite3.Connection, table: str) -> int | None:
+def _first_unordered_row(connection: sqlite3.Connection, table: str) -> int | None:
     """Return the first row whose successor has no greater id, as in a page cycle; None if there is none."""
     last: int | None = None
     for (number,) in connection.execute(f"SELECT rowid FROM {table} NOT INDEXED"):
@@ -154,14 +159,14 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _is_strange(table: str, column: str, kind: type) -> str:
+def _invalid_condition(table: str, column: str, kind: type) -> str:
     """Return an SQL condition that is true of values that a column cannot have; all names are our own."""
     value = f'"{column}"'
     conditions = [f"typeof({value}) <> '{_TYPES[kind]}'"]
     if kind is int and column not in _SIGNED:
-        conditions.append(f"{value} NOT BETWEEN 0 AND {_MOST}")
+        conditions.append(f"{value} NOT BETWEEN 0 AND {_MAX_NUMBER}")
     if column in _JSON and kind is str:
-        conditions.append(f"{value} GLOB '*{'[0-9]' * _MOST_DIGITS}*'")
+        conditions.append(f"{value} GLOB '*{'[0-9]' * _MAX_DIGITS}*'")
         # json_type raises for invalid JSON.
         conditions.append(
             f"CASE json_valid({value}) WHEN 1 THEN json_type({value}) <> '{_JSON[column]}' ELSE 1 END"
@@ -169,8 +174,8 @@ def _is_strange(table: str, column: str, kind: type) -> str:
     for named, function in ((_ADDRESSES, "kiebitz_is_address"), (_NAMES, "kiebitz_is_name")):
         if column in named:
             conditions.append(f"NOT {function}({value})")
-    if column in _WORDS:
-        words = ", ".join(f"'{word}'" for word in _WORDS[column])
+    if column in _ALLOWED_WORDS:
+        words = ", ".join(f"'{word}'" for word in _ALLOWED_WORDS[column])
         conditions.append(f"{value} NOT IN ({words})")
     if column == "table_id":
         conditions.append(f"{value} NOT IN (SELECT id FROM tables)")

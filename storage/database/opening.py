@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from kiebitz.storage.database.integrity import strange_objects, unreadable
+from kiebitz.storage.database.integrity import schema_defect, schema_difference
 from kiebitz.storage.database.path_checks import (
     check_to_read,
     check_to_write,
     has_wal,
     make,
-    unfinished,
+    rollback_error,
 )
 from kiebitz.storage.database.schema import (
     FIRST_VERSION,
@@ -34,61 +34,61 @@ from kiebitz.storage.database.schema import (
     StorageError,
     create_indexes,
     create_tables,
+    execute_schema,
     format_of,
-    make_all,
     sentence,
 )
 
-LOCK_PATIENCE_S = 5.0
+LOCK_TIMEOUT_S = 5.0
 """Timeout in seconds for a database that another program is writing to."""
 
-_OPENING_PATIENCE_S = 1.0
-_BEGINNING_PATIENCE_S = 0.1
-_LOOK_EVERY_S = 0.02
+_OPENING_TIMEOUT_S = 1.0
+_JOURNAL_TIMEOUT_S = 0.1
+_RETRY_INTERVAL_S = 0.02
 
-_SETTLE_MS = 200
+_CHECKPOINT_TIMEOUT_MS = 200
 """Timeout in milliseconds for readers when a recording ends."""
 
-_NO_DATABASE = "this is not a database, and only those can be recorded into: use another file with -w"
+_NOT_A_DATABASE = "this is not a database, and only those can be recorded into: use another file with -w"
 
-_LONGEST_VALUE = 64 << 20
+_MAX_VALUE_BYTES = 64 << 20
 """Maximum size of a value in bytes. A frame has at most 1 MiB; its JSON may be several times as long."""
 
-_LOOK_EVERY = 1 << 20
+_STEP_INTERVAL = 1 << 20
 """Steps of SQLite's virtual machine, some milliseconds, between two checks of the limit."""
 
-_LEAST_STEPS = 50_000_000
+_MIN_STEPS = 50_000_000
 _STEPS_PER_BYTE = 1000
 """Maximum steps of a statement. Our own take less than one per byte, or some hundred without an index."""
 
 
-class Bounded(sqlite3.Connection):
+class LimitedConnection(sqlite3.Connection):
     """A connection whose statements are limited, so that corrupt pages cannot cause endless loops.
 
     A statement that takes more steps than a file of its size can need is interrupted: it raises
-    OperationalError, and `has_run_out` becomes True. Ctrl-C interrupts a statement, too.
+    OperationalError, and `limit_reached` becomes True. Ctrl-C interrupts a statement, too.
     """
 
-    has_run_out = False
+    limit_reached = False
     """True once the limit was reached on any connection of this process."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._paths: tuple[str, ...] = ()
-        self._left = 0
+        self._steps_left = 0
         self.file: tuple[int, int] | None = None
         """Device and inode."""
 
-    def bound(self, path: str) -> None:
+    def limit_steps(self, path: str) -> None:
         """Limit all further statements by the size of the file at `path`."""
         self._paths = (path, f"{path}-wal")
         found = os.stat(path)
         self.file = (found.st_dev, found.st_ino)
-        self.set_progress_handler(self._step, _LOOK_EVERY)
-        _OPEN.add(self)
+        self.set_progress_handler(self._step, _STEP_INTERVAL)
+        _open_connections.add(self)
 
     def close(self) -> None:
-        _OPEN.discard(self)
+        _open_connections.discard(self)
         super().close()
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
@@ -96,17 +96,17 @@ class Bounded(sqlite3.Connection):
         for path in self._paths:
             with suppress(OSError):
                 size += os.stat(path).st_size
-        self._left = _LEAST_STEPS + size * _STEPS_PER_BYTE
+        self._steps_left = _MIN_STEPS + size * _STEPS_PER_BYTE
         return super().execute(sql, parameters)
 
     def _step(self) -> bool:
-        self._left -= _LOOK_EVERY
-        if self._left < 0:
-            Bounded.has_run_out = True
-        return self._left < 0
+        self._steps_left -= _STEP_INTERVAL
+        if self._steps_left < 0:
+            LimitedConnection.limit_reached = True
+        return self._steps_left < 0
 
 
-_OPEN: WeakSet[Bounded] = WeakSet()
+_open_connections: WeakSet[LimitedConnection] = WeakSet()
 
 
 def is_open(path: str) -> bool:
@@ -116,14 +116,14 @@ def is_open(path: str) -> bool:
     and a read could see half of another program's write.
     """
     found = os.stat(path)
-    return any(connection.file == (found.st_dev, found.st_ino) for connection in _OPEN)
+    return any(connection.file == (found.st_dev, found.st_ino) for connection in _open_connections)
 
 
 def open_existing(path: str) -> sqlite3.Connection:
     """Open a session database to read it. Raises StorageError."""
-    with _told(path):
+    with _as_storage_error(path):
         check_to_read(path)
-        with _open_if_well(_connected_to_read(path)) as connection:
+        with _close_on_error(_connect_for_reading(path)) as connection:
             _check_version(connection, path)
             _check_readable(connection, path)
     return connection
@@ -138,14 +138,14 @@ def open_for_writing(path: str) -> sqlite3.Connection:
         in_memory = sqlite3.connect(path)
         create_tables(in_memory)
         return in_memory
-    with _told(path, _NO_DATABASE):
+    with _as_storage_error(path, _NOT_A_DATABASE):
         if not check_to_write(path):
             make(path)
-        with _open_if_well(_connected(path, "mode=rw")) as connection:
+        with _close_on_error(_connect(path, "mode=rw")) as connection:
             # The process that made the file may have been killed before it made the tables.
             is_new = _is_empty(connection)
             if not is_new:
-                _check_ours(connection, path)
+                _check_own_schema(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             if is_new:
@@ -155,11 +155,11 @@ def open_for_writing(path: str) -> sqlite3.Connection:
 
 def open_to_change(path: str) -> sqlite3.Connection:
     """Open a database of ours to change its contents; nothing is written yet. Raises StorageError."""
-    with _told(path):
+    with _as_storage_error(path):
         if not check_to_write(path):
             raise StorageError(f"{path}: there is no such file")
-        with _open_if_well(_connected(path, "mode=rw")) as connection:
-            _check_ours(connection, path)
+        with _close_on_error(_connect(path, "mode=rw")) as connection:
+            _check_own_schema(connection, path)
     return connection
 
 
@@ -168,29 +168,29 @@ def recover(path: str) -> bool:
 
     Call it before a command reads a database that it will change. Raises StorageError.
     """
-    with _told(path):
+    with _as_storage_error(path):
         if not check_to_write(path):
             return False
-        with closing(_connected(path, "mode=rw")) as connection:
+        with closing(_connect(path, "mode=rw")) as connection:
             if _is_empty(connection):
                 return False
-            _check_ours(connection, path)
+            _check_own_schema(connection, path)
     return True
 
 
-def settle(connection: sqlite3.Connection) -> None:
+def merge_wal(connection: sqlite3.Connection) -> None:
     """Move the write-ahead log into the database file and remove the log, if no other connection prevents it.
 
     If it is being read meanwhile, as much as possible is moved, and the log stays.
     """
     with suppress(sqlite3.Error):
-        connection.execute(f"PRAGMA busy_timeout = {_SETTLE_MS}")
+        connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_TIMEOUT_MS}")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
 @contextmanager
-def _told(path: str, no_database: str | None = None) -> Iterator[None]:
+def _as_storage_error(path: str, no_database: str | None = None) -> Iterator[None]:
     """Convert errors into a StorageError about the database at `path`; `no_database` if it is none."""
     try:
         yield
@@ -201,7 +201,7 @@ def _told(path: str, no_database: str | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def _open_if_well(connection: Bounded) -> Iterator[Bounded]:
+def _close_on_error(connection: LimitedConnection) -> Iterator[LimitedConnection]:
     """Yield a connection to a block that checks it; close it if the block fails."""
     try:
         yield connection
@@ -210,16 +210,16 @@ def _open_if_well(connection: Bounded) -> Iterator[Bounded]:
         raise
 
 
-def _connected(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> Bounded:
+def _connect(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> LimitedConnection:
     address = f"{Path(path).absolute().as_uri()}?{how}"
-    connection = sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE_S, factory=Bounded)
-    with _open_if_well(connection):
-        connection.bound(path)
-        _distrust(connection)
+    connection = sqlite3.connect(address, uri=True, timeout=LOCK_TIMEOUT_S, factory=LimitedConnection)
+    with _close_on_error(connection):
+        connection.limit_steps(path)
+        _harden(connection)
     return connection
 
 
-def _connected_to_read(path: str) -> Bounded:
+def _connect_for_reading(path: str) -> LimitedConnection:
     """Return a connection that has read something.
 
     SQLite reads a database with a log only where it can have the log's files, so not in a read-only folder.
@@ -228,16 +228,16 @@ def _connected_to_read(path: str) -> Bounded:
     """
     begun = time.monotonic()
     while True:
-        connection = _connected(path, "mode=ro")
+        connection = _connect(path, "mode=ro")
         try:
             connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.OperationalError as error:
             connection.close()
             if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
                 # SQLite takes the journal of a transaction that is just beginning for an abandoned one.
-                if time.monotonic() > begun + _BEGINNING_PATIENCE_S:
-                    raise unfinished(path) from error
-                time.sleep(_LOOK_EVERY_S)
+                if time.monotonic() > begun + _JOURNAL_TIMEOUT_S:
+                    raise rollback_error(path) from error
+                time.sleep(_RETRY_INTERVAL_S)
                 continue
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 raise
@@ -247,11 +247,11 @@ def _connected_to_read(path: str) -> Bounded:
                         f"{path}: part of it is in {path}-wal, which cannot be read in a read-only folder: "
                         "copy both into a folder of your own"
                     ) from error
-                return _connected(path, "immutable=1")
+                return _connect(path, "immutable=1")
             # A recorder is starting or ending, and its log appears or disappears.
-            if time.monotonic() > begun + _OPENING_PATIENCE_S:
+            if time.monotonic() > begun + _OPENING_TIMEOUT_S:
                 raise
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_RETRY_INTERVAL_S)
         except BaseException:
             connection.close()
             raise
@@ -259,12 +259,12 @@ def _connected_to_read(path: str) -> Bounded:
             return connection
 
 
-def _distrust(connection: sqlite3.Connection) -> None:
+def _harden(connection: sqlite3.Connection) -> None:
     """Disable everything in a file's schema that could run, and check its pages. Raises sqlite3.Error."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.set_authorizer(_authorize)
     if sys.version_info >= (3, 12):
@@ -280,7 +280,7 @@ def _authorize(
     return sqlite3.SQLITE_OK if source is None else sqlite3.SQLITE_DENY
 
 
-def _names(connection: sqlite3.Connection) -> set[str]:
+def _object_names(connection: sqlite3.Connection) -> set[str]:
     """Return the names of a schema's objects in lower case. Raises sqlite3.Error."""
     found: Sequence[tuple[str]] = connection.execute("SELECT lower(name) FROM sqlite_master").fetchall()
     return {name for (name,) in found}
@@ -288,7 +288,7 @@ def _names(connection: sqlite3.Connection) -> set[str]:
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
     """Return True if a database is empty or has only a header. Raises sqlite3.Error."""
-    return format_of(connection) == 0 and not _names(connection)
+    return format_of(connection) == 0 and not _object_names(connection)
 
 
 def _check_version(connection: sqlite3.Connection, path: str) -> None:
@@ -304,25 +304,25 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
         raise StorageError(
             f"{path}: written before the first release (format {version}): record or import its session again"
         )
-    if version < FIRST_VERSION or not _names(connection) >= TABLES.keys():
+    if version < FIRST_VERSION or not _object_names(connection) >= TABLES.keys():
         raise StorageError(f"{path}: a database, but not a session database of Kiebitz")
 
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
-    strange = unreadable(connection, TABLES)
+    strange = schema_defect(connection, TABLES)
     if strange is not None:
         raise StorageError(f"{path}: not a database made by Kiebitz: {strange}")
 
 
-def _check_ours(connection: sqlite3.Connection, path: str) -> None:
+def _check_own_schema(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless the schema has only our tables, indexes and views."""
     _check_version(connection, path)
     _check_readable(connection, path)
     reference = sqlite3.connect(MEMORY)
-    make_all(reference)
+    execute_schema(reference)
     create_indexes(reference)
-    strange = strange_objects(connection, reference)
+    strange = schema_difference(connection, reference)
     reference.close()
     if strange is not None:
         raise StorageError(

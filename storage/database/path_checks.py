@@ -32,19 +32,19 @@ _JOURNAL_SIZES = struct.Struct(">8x8xIII")
 _SUPER_JOURNAL_NAME = struct.Struct(">I4x8s")
 """The end of a journal that names a super-journal: length of the name, and the magic bytes."""
 
-_LONGEST_NAME = 4096
+_MAX_NAME_BYTES = 4096
 """Maximum bytes of a super-journal's name that are shown."""
 
-_UNJOURNALED = 1 << 16
+_MAX_PAGE_BYTES = 1 << 16
 """Maximum size of a page in bytes: the page with SQLite's locks is in no journal."""
 
-_AT_ONCE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SAFE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """Flags that neither follow a link nor wait for a pipe."""
 
 
 def open_folder(path: str, within: int | None = None) -> int:
     """Open a folder that is not a link, below the folder `within` if given. Raises OSError."""
-    return os.open(path, _AT_ONCE | os.O_DIRECTORY, dir_fd=within)
+    return os.open(path, _SAFE_FLAGS | os.O_DIRECTORY, dir_fd=within)
 
 
 def open_file(path: str, within: int | None = None) -> int:
@@ -52,16 +52,16 @@ def open_file(path: str, within: int | None = None) -> int:
 
     Raises OSError.
     """
-    descriptor = os.open(path, _AT_ONCE, dir_fd=within)
+    descriptor = os.open(path, _SAFE_FLAGS, dir_fd=within)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "this is not a regular file")
     return descriptor
 
 
-def why_not_ours(found: os.stat_result) -> str | None:
+def foreign_reason(found: os.stat_result) -> str | None:
     """Return a clause with the reason why other users control a file or folder; None if they do not."""
-    if not _is_ours(found):
+    if not _is_own(found):
         return "this belongs to another user"
     if found.st_mode & _OTHERS_MAY_WRITE:
         return "other users may write to it: remove that right with chmod go-w"
@@ -71,18 +71,19 @@ def why_not_ours(found: os.stat_result) -> str | None:
 def check_to_read(path: str) -> None:
     """Raise StorageError unless a database may be opened read-only here; OSError if there is none.
 
-    A connection with `mode=ro` rolls nothing back, and deletes nothing: see `unfinished`.
+    A connection with `mode=ro` rolls nothing back, and deletes nothing: see `rollback_error`.
     """
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
         raise StorageError(f"{path}: this is a folder, a pipe or a device, not a database")
-    for beside, beside_found in _beside(path):
-        if not stat.S_ISREG(beside_found.st_mode):
-            raise StorageError(f"{beside}: this is not a file, and SQLite would use it: remove it")
-        if beside.endswith("-journal") and beside_found.st_uid != found.st_uid:
+    for companion, companion_found in _companion_files(path):
+        if not stat.S_ISREG(companion_found.st_mode):
+            raise StorageError(f"{companion}: this is not a file, and SQLite would use it: remove it")
+        if companion.endswith("-journal") and companion_found.st_uid != found.st_uid:
             # SQLite run by root gives it to the owner of the database, even to read that.
             raise StorageError(
-                f"{beside}: SQLite would use this, and it does not belong to the database's owner: {_ADVICE}"
+                f"{companion}: SQLite would use this, and it does not belong to the database's owner: "
+                f"{_ADVICE}"
             )
 
 
@@ -100,20 +101,20 @@ def check_to_write(path: str) -> bool:
                 f"{path}: this is a link to {os.readlink(path)}, which does not exist: remove the link, or "
                 "name another file"
             ) from None
-        _check_beside(path, 0)
+        _check_companions(path, 0)
         return False
     if not stat.S_ISREG(found.st_mode):
         raise StorageError(f"{path}: this is a folder, a pipe or a device: name a file")
-    if os.path.islink(path) and not _is_ours(os.lstat(path)):
+    if os.path.islink(path) and not _is_own(os.lstat(path)):
         raise StorageError(f"{path}: this is another user's link: name another file")
-    if not _is_ours(found):
+    if not _is_own(found):
         raise StorageError(f"{path}: this file belongs to another user: name another one")
     if found.st_mode & _OTHERS_MAY_WRITE:
         raise StorageError(
             f"{path}: other users may write to it: remove that right with chmod go-w, or name another file"
         )
     # SQLite follows a link to the database, and has its own files beside the target.
-    _check_beside(path, found.st_size)
+    _check_companions(path, found.st_size)
     return True
 
 
@@ -134,19 +135,19 @@ def has_wal(path: str) -> bool:
         return False
 
 
-def unfinished(path: str) -> StorageError:
+def rollback_error(path: str) -> StorageError:
     """Return the error for a database that was opened for reading and has a journal to roll back."""
     journal = _journal(path)
     reason = f"{path}: a program was killed while it wrote to this database"
     command = f"kiebitz redissect {shlex.quote(path)}"
     try:
         database = os.stat(path)
-        if not _is_ours(database):
+        if not _is_own(database):
             return StorageError(
                 f"{reason}, which must be undone first: its owner does so with {command}; or copy the "
                 "database and its journal into a folder of your own, and do so there"
             )
-        strange = _strangeness(journal, os.lstat(journal), database.st_size)
+        strange = _companion_defect(journal, os.lstat(journal), database.st_size)
     except OSError as error:
         return StorageError(f"{reason}, and its journal cannot be read: {journal}: {error.strerror}")
     if strange is not None:
@@ -154,39 +155,39 @@ def unfinished(path: str) -> StorageError:
     return StorageError(f"{reason}, which must be undone first by {command}, or another command that writes")
 
 
-def _check_beside(path: str, size: int) -> None:
+def _check_companions(path: str, size: int) -> None:
     """Raise StorageError unless SQLite may use all files beside a database of `size` bytes; OSError."""
-    for beside, found in _beside(path):
-        strange = _strangeness(beside, found, size)
+    for companion, found in _companion_files(path):
+        strange = _companion_defect(companion, found, size)
         if strange is not None:
-            raise StorageError(f"{beside}: {strange}")
+            raise StorageError(f"{companion}: {strange}")
 
 
-def _beside(path: str) -> Iterator[tuple[str, os.stat_result]]:
+def _companion_files(path: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield SQLite's own files for a database, without following links."""
     for suffix in ("-wal", "-shm", "-journal"):
-        beside = f"{os.path.realpath(path)}{suffix}"
+        companion = f"{os.path.realpath(path)}{suffix}"
         try:
-            yield beside, os.lstat(beside)
+            yield companion, os.lstat(companion)
         except FileNotFoundError:
             continue
 
 
-def _strangeness(beside: str, found: os.stat_result, size: int) -> str | None:
+def _companion_defect(companion: str, found: os.stat_result, size: int) -> str | None:
     """Return why a file beside a database cannot be from a killed Kiebitz, with advice; else None.
 
     `size` is the database's, in bytes. Raises OSError.
     """
-    if not stat.S_ISREG(found.st_mode) or not _is_ours(found):
+    if not stat.S_ISREG(found.st_mode) or not _is_own(found):
         return f"SQLite would use this, and it does not belong to you: {_ADVICE}"
     if found.st_mode & _OTHERS_MAY_WRITE:
         return f"SQLite would use this, and other users may write to it: {_ADVICE}"
     if found.st_nlink > 1:
         return f"SQLite would use this, and it has another hard link: {_ADVICE}"
-    if not beside.endswith("-journal"):
+    if not companion.endswith("-journal"):
         return None
     try:
-        named, is_journal = _read_journal(beside, size)
+        named, is_journal = _read_journal(companion, size)
     except FileNotFoundError:
         # Its writer has just ended.
         return None
@@ -212,7 +213,7 @@ def _read_journal(path: str, size: int) -> tuple[str | None, bool]:
             file.seek(-_SUPER_JOURNAL_NAME.size, os.SEEK_END)
             length, magic = _SUPER_JOURNAL_NAME.unpack(file.read(_SUPER_JOURNAL_NAME.size))
             if magic == _JOURNAL_MAGIC:
-                shown = min(length, _LONGEST_NAME, journal_size - _SUPER_JOURNAL_NAME.size)
+                shown = min(length, _MAX_NAME_BYTES, journal_size - _SUPER_JOURNAL_NAME.size)
                 file.seek(-_SUPER_JOURNAL_NAME.size - shown, os.SEEK_END)
                 return os.fsdecode(file.read(shown)), True
     if not head.startswith(_JOURNAL_MAGIC[: len(head)]):
@@ -221,12 +222,12 @@ def _read_journal(path: str, size: int) -> tuple[str | None, bool]:
         # SQLite ignores a journal without a whole header.
         return None, True
     pages, _, page_bytes = _JOURNAL_SIZES.unpack(head)
-    return None, pages * page_bytes <= size + journal_size + _UNJOURNALED
+    return None, pages * page_bytes <= size + journal_size + _MAX_PAGE_BYTES
 
 
 def _journal(path: str) -> str:
     return f"{os.path.realpath(path)}-journal"
 
 
-def _is_ours(found: os.stat_result) -> bool:
+def _is_own(found: os.stat_result) -> bool:
     return is_own_user(found.st_uid)

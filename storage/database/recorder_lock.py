@@ -8,7 +8,7 @@ import time
 
 from kiebitz.storage.database.schema import MEMORY, StorageError
 
-_LOOK_S = 0.05
+_RETRY_S = 0.05
 """Longer than a `RecorderWatch` holds its lock."""
 
 
@@ -25,7 +25,7 @@ def lock(path: str) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         # A RecorderWatch may hold its lock for this moment.
-        time.sleep(_LOOK_S)
+        time.sleep(_RETRY_S)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -165,7 +165,7 @@ INDEXES: dict[str, list[tuple[str, ...]]] = {
 
 
 _OF_ITS_STREAMS = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
-OF_SESSION = {
+SESSION_CONDITIONS = {
     "snapshots": "table_id IN (SELECT id FROM tables WHERE session_id = ?)",
     "diagnostics": _OF_ITS_STREAMS,
     "messages": _OF_ITS_STREAMS,
@@ -197,7 +197,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     """Create all tables and views in an empty database, in one transaction. Raises sqlite3.Error."""
     with connection:
         connection.execute("BEGIN")
-        make_all(connection)
+        execute_schema(connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
@@ -207,7 +207,7 @@ def format_of(connection: sqlite3.Connection) -> int:
     return version
 
 
-def make_all(connection: sqlite3.Connection) -> None:
+def execute_schema(connection: sqlite3.Connection) -> None:
     """Create all tables and views in the current transaction. Raises sqlite3.Error."""
     with open(SCHEMA, encoding="utf-8") as file:
         for statement in file.read().split(";\n"):
@@ -269,7 +269,7 @@ def _file_size_limit(error: Exception) -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-OF_MESSAGE = (
+ALTERATION_OF_MESSAGE = (
     "a.id = (SELECT n.id FROM alterations AS n WHERE n.stream_id = m.stream_id AND n.direction = m.direction"
     " AND n.offset <= m.offset AND n.length > 0 ORDER BY n.offset DESC LIMIT 1)"
     " AND m.offset < a.offset + a.length"

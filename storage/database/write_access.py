@@ -13,7 +13,7 @@ from kiebitz.storage.database.schema import StorageError, sentence
 
 
 @contextmanager
-def changing(path: str) -> Iterator[sqlite3.Connection]:
+def exclusive_connection(path: str) -> Iterator[sqlite3.Connection]:
     """Provide a connection to the database at `path` that may change it. Raises StorageError."""
     connection = open_to_change(path)
     held = None

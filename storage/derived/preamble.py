@@ -15,10 +15,10 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, to_json
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 
-def way_in(timeline: Timeline, streams: Collection[int], first: int) -> list[int]:
+def preamble_messages(timeline: Timeline, streams: Collection[int], first: int) -> list[int]:
     """Return the ids of the preamble's messages before message `first` on these streams.
 
     Errors without an event are left out, as they do not concern the part.
@@ -29,10 +29,10 @@ def way_in(timeline: Timeline, streams: Collection[int], first: int) -> list[int
         " (SELECT 1 FROM diagnostics WHERE message_id = m.id AND severity = 'error')) ORDER BY id",
         (first, UNREADABLE, to_json(sorted(streams))),
     )
-    return [number for (number,) in increasing(rows)]
+    return [number for (number,) in check_ascending(rows)]
 
 
-def late_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[int]:
+def orphaned_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[int]:
     """Return those messages of `kept`, up to `last`, that answer a message that is not kept.
 
     They belong to no game or event, and refer to an identifier that the server introduced on the same stream
@@ -41,7 +41,7 @@ def late_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[in
     named: dict[tuple[int, str, Any], bool] = {}
     """True if the message in which the server introduced an identifier is kept, by stream, kind and value."""
     late: set[int] = set()
-    for number, stream, direction, is_free, names in _naming(timeline, last):
+    for number, stream, direction, is_free, names in _messages_with_identifiers(timeline, last):
         keys = [(stream, title, value) for title, value in names]
         if direction == "s2c":
             for key in keys:
@@ -51,7 +51,9 @@ def late_answers(timeline: Timeline, kept: Collection[int], last: int) -> set[in
     return late
 
 
-def _naming(timeline: Timeline, last: int) -> Iterator[tuple[int, int, str, bool, list[tuple[str, Any]]]]:
+def _messages_with_identifiers(
+    timeline: Timeline, last: int
+) -> Iterator[tuple[int, int, str, bool, list[tuple[str, Any]]]]:
     """Yield the messages up to `last` that contain per-stream identifiers, in order.
 
     Each as id, stream, direction, True if it has neither game nor event, and its identifiers.
@@ -63,9 +65,9 @@ def _naming(timeline: Timeline, last: int) -> Iterator[tuple[int, int, str, bool
         (last, timeline.session.id),
     )
     known: dict[str, tuple[Dissector, frozenset[str]] | None] = {}
-    for number, stream, direction, name, fields, protocol, is_free in increasing(rows):
+    for number, stream, direction, name, fields, protocol, is_free in check_ascending(rows):
         if protocol not in known:
-            known[protocol] = _with_names(protocol)
+            known[protocol] = _identifying_messages(protocol)
         dissector, naming = known[protocol] or (None, frozenset())
         if dissector is None or name not in naming:
             continue
@@ -82,7 +84,7 @@ def _naming(timeline: Timeline, last: int) -> Iterator[tuple[int, int, str, bool
         yield number, stream, direction, bool(is_free), names
 
 
-def _with_names(protocol: str) -> tuple[Dissector, frozenset[str]] | None:
+def _identifying_messages(protocol: str) -> tuple[Dissector, frozenset[str]] | None:
     """Return a protocol and its messages that contain per-stream identifiers; None if it has none."""
     dissector = dissector_of(protocol)
     if dissector is None:

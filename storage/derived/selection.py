@@ -17,11 +17,11 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.session_numbering import Numbered
-from kiebitz.storage.database.schema import OF_SESSION
-from kiebitz.storage.derived.preamble import late_answers, way_in
+from kiebitz.storage.database.schema import SESSION_CONDITIONS
+from kiebitz.storage.derived.preamble import orphaned_answers, preamble_messages
 from kiebitz.storage.read.conditions import sql_condition
-from kiebitz.storage.read.seek import Moment, find_game, first_event, last_event
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.seek import Position, find_game, first_event, last_event
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -33,12 +33,12 @@ class SelectionError(KiebitzError):
     """A selection without any messages or events."""
 
 
-class Part(NamedTuple):
+class PartRequest(NamedTuple):
     """A requested part; `game` is a number; criteria that are None do not narrow it."""
 
     game: int | None = None
-    begin: Moment | None = None
-    end: Moment | None = None
+    begin: Position | None = None
+    end: Position | None = None
     wanted: Filter | None = None
 
 
@@ -69,14 +69,14 @@ class RowIds:
 class Selection(msgspec.Struct, frozen=True):
     """The rows of a part: its messages and events, with their streams and games.
 
-    `way_in` is the preamble: earlier messages that introduce the players. `between` has the times (ns) of the
+    `preamble` are: earlier messages that introduce the players. `between` has the times (ns) of the
     part's first and last message, None if a filter chose them. `is_a_game` is True if the part is exactly one
     whole game.
     """
 
     messages: RowIds
     events: RowIds
-    way_in: RowIds
+    preamble: RowIds
     streams: frozenset[int]
     games: frozenset[int]
     between: tuple[int, int] | None
@@ -100,12 +100,12 @@ class Selection(msgspec.Struct, frozen=True):
             self,
             messages=RowIds(ids("messages", self.messages)),
             events=RowIds(ids("events", self.events)),
-            way_in=RowIds(ids("messages", self.way_in)),
+            preamble=RowIds(ids("messages", self.preamble)),
             streams=frozenset(ids("streams", self.streams)),
             games=frozenset(ids("games", self.games)),
         )
 
-    def has_beside(self, stream: int, ts_ns: int) -> bool:
+    def includes_time(self, stream: int, ts_ns: int) -> bool:
         """Return True if a row without a message belongs to the part, by its stream and time."""
         if self.between is None or stream not in self.streams:
             return False
@@ -113,11 +113,11 @@ class Selection(msgspec.Struct, frozen=True):
         return first <= ts_ns <= last
 
 
-def select(timeline: Timeline, part: Part) -> Selection:
+def select(timeline: Timeline, part: PartRequest) -> Selection:
     """Return the rows of a part. Raises SelectionError if there are none, and MomentError."""
     game = find_game(timeline, part.game) if part.game is not None else None
-    stretch = _stretch(timeline, part)
-    is_a_game = game is not None and part == Part(game=part.game)
+    stretch = _range_of(timeline, part)
+    is_a_game = game is not None and part == PartRequest(game=part.game)
     # Only the id of each message is kept, as a session may have millions of them.
     messages = array("q")
     events: dict[int, int | None] = {}
@@ -138,10 +138,10 @@ def select(timeline: Timeline, part: Part) -> Selection:
     games.update(events.values())
     before: Iterable[int] = ()
     if messages and (game is not None or part.begin is not None):
-        before = way_in(timeline, streams, messages[0])
+        before = preamble_messages(timeline, streams, messages[0])
     kept: Iterable[int] = messages
     if part.wanted is None and messages:
-        late = late_answers(timeline, RowIds([*before, *messages]), messages[-1])
+        late = orphaned_answers(timeline, RowIds([*before, *messages]), messages[-1])
         kept = (number for number in messages if number not in late)
         before = [number for number in before if number not in late]
     return Selection(
@@ -159,20 +159,20 @@ def _counts(timeline: Timeline) -> tuple[int, ...]:
     """Return the numbers of messages, events and games of a session."""
     return tuple(
         timeline.connection.execute(
-            f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (timeline.session.id,)
+            f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (timeline.session.id,)
         ).fetchone()[0]
         for table in ("messages", "events", "games")
     )
 
 
-class _Stretch(NamedTuple):
+class _Range(NamedTuple):
     """A range of event ids, and a range of times (ns) for rows without an event."""
 
     events: tuple[int, int]
     times: tuple[int, int]
 
 
-class _Chosen(NamedTuple):
+class _SelectedMessage(NamedTuple):
     """The columns of a selected message."""
 
     id: int
@@ -182,7 +182,7 @@ class _Chosen(NamedTuple):
     event_id: int | None
 
 
-def _stretch(timeline: Timeline, part: Part) -> _Stretch | None:
+def _range_of(timeline: Timeline, part: PartRequest) -> _Range | None:
     """Return the range between a part's two positions; None if it has none. Raises MomentError."""
     if part.begin is None and part.end is None:
         return None
@@ -194,10 +194,10 @@ def _stretch(timeline: Timeline, part: Part) -> _Stretch | None:
     if part.end is not None:
         last = last_event(timeline, part.end)
         end_ns = _time_of(timeline, part.end)
-    return _Stretch((first, last), (begin_ns, end_ns))
+    return _Range((first, last), (begin_ns, end_ns))
 
 
-def _time_of(timeline: Timeline, moment: Moment) -> int:
+def _time_of(timeline: Timeline, moment: Position) -> int:
     if moment.event is not None:
         event_id = timeline.numbers.row_id("events", moment.event)
         return next(timeline.events("e.id = ?", [event_id])).ts_ns
@@ -205,8 +205,8 @@ def _time_of(timeline: Timeline, moment: Moment) -> int:
 
 
 def _messages(
-    timeline: Timeline, game: Game | None, stretch: _Stretch | None, wanted: Filter | None
-) -> Iterator[_Chosen]:
+    timeline: Timeline, game: Game | None, stretch: _Range | None, wanted: Filter | None
+) -> Iterator[_SelectedMessage]:
     condition, known = sql_condition(timeline, wanted, "messages")
     parameters: list[str | int | float] = [timeline.session.id, *known]
     if game is not None:
@@ -226,10 +226,10 @@ def _messages(
         f" WHERE +m.stream_id IN (SELECT id FROM streams WHERE session_id = ?) AND {condition} ORDER BY m.id",
         parameters,
     )
-    return map(_Chosen._make, increasing(rows))
+    return map(_SelectedMessage._make, check_ascending(rows))
 
 
-def _events(timeline: Timeline, game: Game | None, stretch: _Stretch | None) -> dict[int, int | None]:
+def _events(timeline: Timeline, game: Game | None, stretch: _Range | None) -> dict[int, int | None]:
     condition, parameters = "1", list[int]()
     if game is not None:
         condition, parameters = "e.game_id = ?", [game.id]

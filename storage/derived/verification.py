@@ -9,13 +9,13 @@ import sqlite3
 from collections.abc import Iterator
 
 from kiebitz.dissectors.model import Ids
-from kiebitz.storage.database.schema import OF_SESSION, TABLES
-from kiebitz.storage.derived.derived_session import as_recorded
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, TABLES
+from kiebitz.storage.derived.derived_session import recorded_protocols
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.inspection import InspectionHere
+from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import BATCH
-from kiebitz.storage.recording.rows import Row, no_rows
+from kiebitz.storage.recording.rows import Row, empty_rows
 
 _IN_ORDER = ("tables", "messages", "events", "snapshots")
 """The tables whose rows are written once, each in the order of its ids."""
@@ -26,18 +26,18 @@ on the version.
 """
 
 
-def unfounded(connection: sqlite3.Connection) -> str | None:
+def find_unfounded_row(connection: sqlite3.Connection) -> str | None:
     """Return a clause about the first row that does not follow from its session's bytes, or None.
 
     Skips sessions that began in another database, and those that have not ended: their bytes may yield more
     than is stored yet. Raises StorageError and sqlite3.Error.
     """
     whole = (one for one in sessions(connection) if not one.continues and one.ended_ns is not None)
-    found = (_Rereading(Timeline(connection, session)).unfounded() for session in whole)
+    found = (_Verification(Timeline(connection, session)).find_unfounded_row() for session in whole)
     return next((clause for clause in found if clause is not None), None)
 
 
-class _Rereading:
+class _Verification:
     """A comparison of one session's stored rows with those made again from its bytes."""
 
     def __init__(self, timeline: Timeline) -> None:
@@ -45,14 +45,17 @@ class _Rereading:
         of_session = (timeline.session.id,)
         before: list[int] = [
             timeline.connection.execute(
-                f"SELECT coalesce(min(id), 1) - 1 FROM {table} WHERE {OF_SESSION[table]}", of_session
+                f"SELECT coalesce(min(id), 1) - 1 FROM {table} WHERE {SESSION_CONDITIONS[table]}", of_session
             ).fetchone()[0]
             for table in ("tables", "games", "messages", "events")
         ]
-        self._inspection = InspectionHere(timeline.session.id, Ids(*before), as_recorded(self._recorded))
+        self._inspection = LocalInspection(
+            timeline.session.id, Ids(*before), recorded_protocols(self._recorded)
+        )
         self._stored: dict[str, Iterator[Row]] = {
             table: timeline.connection.execute(
-                f"SELECT {', '.join(_COLUMNS[table])} FROM {table} WHERE {OF_SESSION[table]} ORDER BY rowid",
+                f"SELECT {', '.join(_COLUMNS[table])} FROM {table}"
+                f" WHERE {SESSION_CONDITIONS[table]} ORDER BY rowid",
                 of_session,
             )
             for table in _IN_ORDER
@@ -60,22 +63,22 @@ class _Rereading:
         self._games: dict[int, Row] = {}
         self._timeline = timeline
 
-    def unfounded(self) -> str | None:
+    def find_unfounded_row(self) -> str | None:
         """Return a clause about the first row that does not follow; None if there is none."""
         for number, item in enumerate(self._recorded.items(), 1):
             self._inspection.feed(item)
-            if number % BATCH == 0 and (found := self._compared()) is not None:
+            if number % BATCH == 0 and (found := self._compare_batch()) is not None:
                 return found
         self._inspection.finish()
-        found = self._compared()
+        found = self._compare_batch()
         for table, rows in self._stored.items():
             if found is None and next(rows, None) is not None:
                 found = f"{table} has more rows than follow from the bytes"
-        return found or self._of_games()
+        return found or self._compare_games()
 
-    def _compared(self) -> str | None:
+    def _compare_batch(self) -> str | None:
         """Compare the rows found since the last call with as many stored rows."""
-        found = no_rows()
+        found = empty_rows()
         self._inspection.gather(found)
         self._games |= {row[0]: row for row in found["games"]}
         for table, rows in self._stored.items():
@@ -87,8 +90,8 @@ class _Rereading:
                     return f"row {other[0]} of {table} does not follow from the bytes"
         return None
 
-    def _of_games(self) -> str | None:
-        query = f"SELECT * FROM games WHERE {OF_SESSION['games']} ORDER BY id"
+    def _compare_games(self) -> str | None:
+        query = f"SELECT * FROM games WHERE {SESSION_CONDITIONS['games']} ORDER BY id"
         rows = self._timeline.connection.execute(query, (self._timeline.session.id,))
         stored = {row[0]: row for row in rows}
         differing = sorted(

@@ -16,7 +16,7 @@ from kiebitz.dissectors.diff.order import Order
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.diff.conversations import compare_conversations
 from kiebitz.storage.diff.events import TableComparison
-from kiebitz.storage.diff.loader import Side, TableSide
+from kiebitz.storage.diff.loader import SessionSide, TableSide
 from kiebitz.storage.diff.messages import compare_messages
 from kiebitz.storage.diff.result import Difference, TablePair
 from kiebitz.storage.read.timeline import Timeline
@@ -31,7 +31,7 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
     Raises sqlite3.Error.
     """
     with a.as_of_now(), b.as_of_now():
-        first, second = Side(a, wanted), Side(b, wanted)
+        first, second = SessionSide(a, wanted), SessionSide(b, wanted)
         # Alignment sometimes has to choose. So that the choice does not depend on the order of the arguments,
         # the
         # contents decide which session is the first here.
@@ -40,7 +40,7 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
         return _compare(second, first, wanted).mirrored()
 
 
-def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
+def _compare(a: SessionSide, b: SessionSide, wanted: Filter | None) -> Difference:
     found = Difference([], [], 0, [], [], [])
     same = 0
     order = Order(a.first_messages, b.first_messages)
@@ -49,7 +49,7 @@ def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
         mine = a.tables[i] if i is not None else None
         other = b.tables[j] if j is not None else None
         if mine is None or other is None:
-            found.tables.append(_alone(mine, other))
+            found.tables.append(_unmatched_table(mine, other))
             continue
         comparison = TableComparison(mine, other, order, number, len(found.games))
         table = comparison.findings(a.games, b.games)
@@ -64,7 +64,7 @@ def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
     return msgspec.structs.replace(found, same=same)
 
 
-def _alone(a: TableSide | None, b: TableSide | None) -> TablePair:
+def _unmatched_table(a: TableSide | None, b: TableSide | None) -> TablePair:
     """Return the pair for a table that only one side has."""
     return TablePair(
         a.row if a is not None else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kiebitz.dissectors.diff.players import Match
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.loader import Side, TableSide
+from kiebitz.storage.diff.loader import SessionSide, TableSide
 from kiebitz.storage.diff.matching import shared_numbers
 from kiebitz.storage.diff.result import Conversations
 
@@ -18,7 +18,7 @@ _Streams = dict[int, list[int]]
 
 
 def compare_conversations(
-    a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int
+    a: SessionSide, table_a: TableSide, b: SessionSide, table_b: TableSide, match: Match, number: int
 ) -> list[Conversations]:
     """Return the conversations that one side has more of; `number` is the index of the pair of tables."""
     mine, nobodys = _by_player(a, table_a)
@@ -42,7 +42,7 @@ def compare_conversations(
     return sorted(found, key=lambda one: (one.player is None, one.player, one.a, one.b))
 
 
-def _by_player(side: Side, table: TableSide) -> tuple[_Streams, list[int]]:
+def _by_player(side: SessionSide, table: TableSide) -> tuple[_Streams, list[int]]:
     """Return the streams to a table's server by acting player, and those without one."""
     streams = side.timeline.connection.execute(
         "SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ? ORDER BY id",

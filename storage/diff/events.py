@@ -17,10 +17,10 @@ from kiebitz.dissectors.diff.pairing import Level, Paired, pair_up
 from kiebitz.dissectors.diff.players import Match
 from kiebitz.dissectors.model import Game
 from kiebitz.storage.diff.loader import OUTSIDE_GAMES, TableSide
-from kiebitz.storage.diff.matching import matched, player_pairs, shared_numbers, stays
-from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
+from kiebitz.storage.diff.matching import match_players, player_pairs, players_of_stays, shared_numbers
+from kiebitz.storage.diff.result import DifferenceKind, EventDifference, GamePair, TablePair
 
-_MOST_CROSSED = 32
+_MAX_CROSSED = 32
 """If an event moved across more events than this, the order on each stream is not examined."""
 
 
@@ -46,8 +46,8 @@ class TableComparison:
         self._order = order
         self._number = number
         self._first_game = first_game
-        self._matching, self._match, keys_a, keys_b = matched(a, b)
-        self._who_a, self._who_b = stays(a, b, self._match)
+        self._matching, self._match, keys_a, keys_b = match_players(a, b)
+        self._who_a, self._who_b = players_of_stays(a, b, self._match)
         self._events_a = [keys_a[reading] for reading in a.readings]
         self._events_b = [keys_b[reading] for reading in b.readings]
         self._alike = [self._level(_kind_and_actor), self._level(_kind)]
@@ -63,17 +63,17 @@ class TableComparison:
         self._same += len(gone)
         strands_a = self._a.strands({i for i, _ in gone})
         strands_b = self._b.strands({j for _, j in gone})
-        self._put_beside(None, strands_a.pop(OUTSIDE_GAMES, []), strands_b.pop(OUTSIDE_GAMES, []))
-        matched = match_games(
+        self._align(None, strands_a.pop(OUTSIDE_GAMES, []), strands_b.pop(OUTSIDE_GAMES, []))
+        pairs = match_games(
             [[self._events_a[i] for i in strand] for strand in strands_a.values()],
             [[self._events_b[j] for j in strand] for strand in strands_b.values()],
         )
         numbers_a, numbers_b = list(strands_a), list(strands_b)
-        for i, j in matched:
+        for i, j in pairs:
             number_a, number_b = numbers_a[i], numbers_b[j]
             strand_a, strand_b = strands_a.pop(number_a), strands_b.pop(number_b)
             game = self._add_game(games_a[number_a], games_b[number_b], strand_a, strand_b)
-            self._put_beside(game, strand_a, strand_b)
+            self._align(game, strand_a, strand_b)
             self._spans.append(((strand_a[0], strand_a[-1]), (strand_b[0], strand_b[-1])))
         for number in in_another_order(self._spans):
             (i, _), (j, _) = self._spans[number]
@@ -121,11 +121,11 @@ class TableComparison:
             before = ends_b[known - 1][1] if known else -1
             self._found.append(self._difference("only b", game, None, strand[0], (before, strand[0] - 1)))
 
-    def _level(self, say: Callable[[Reading, Sequence[int]], Hashable]) -> Level:
-        """Return coarser keys of all events, as made by `say`."""
+    def _level(self, key_of: Callable[[Reading, Sequence[int]], Hashable]) -> Level:
+        """Return coarser keys of all events, as made by `key_of`."""
         numbers: dict[Hashable, int] = {}
         by_reading = [
-            [numbers.setdefault(say(reading, who), len(numbers)) for reading in side.reader.readings]
+            [numbers.setdefault(key_of(reading, who), len(numbers)) for reading in side.reader.readings]
             for side, who in ((self._a, self._who_a), (self._b, self._who_b))
         ]
         return (
@@ -133,7 +133,7 @@ class TableComparison:
             [by_reading[1][reading] for reading in self._b.readings],
         )
 
-    def _put_beside(self, game: int | None, strand_a: list[int], strand_b: list[int]) -> None:
+    def _align(self, game: int | None, strand_a: list[int], strand_b: list[int]) -> None:
         """Compare the events of one game, or those outside games, given by their indexes at the table."""
         paired = pair_up(
             [self._events_a[i] for i in strand_a],
@@ -144,13 +144,13 @@ class TableComparison:
             ],
         )
         same = [(strand_a[x], strand_b[y]) for x, y in paired.same]
-        odd = self._other_names(same)
+        odd = self._differing_identifiers(same)
         changed = [(strand_a[x], strand_b[y]) for x, y in paired.changed]
-        found: list[tuple[Sort, int | None, int | None, tuple[str, ...]]] = []
+        found: list[tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]] = []
         found += [("name", i, j, odd[self._readings(i, j)]) for i, j in same if self._readings(i, j) in odd]
         self._same += len(same) - len(found)
         for x, y in paired.moved:
-            if self._is_kept(strand_a, strand_b, (x, y), paired):
+            if self._is_order_kept(strand_a, strand_b, (x, y), paired):
                 self._same += 1
             else:
                 found.append(("order", strand_a[x], strand_b[y], ()))
@@ -169,10 +169,12 @@ class TableComparison:
             last = same[before - 1] if before else start
             self._found.append(self._difference(sort, game, i, j, last, fields))
 
-    def _is_kept(self, strand_a: Sequence[int], strand_b: Sequence[int], moved: Pair, paired: Paired) -> bool:
+    def _is_order_kept(
+        self, strand_a: Sequence[int], strand_b: Sequence[int], moved: Pair, paired: Paired
+    ) -> bool:
         """Return True if a moved event still arrived in the same order on every stream."""
         crossed = paired.crossed(moved)
-        if len(crossed) > _MOST_CROSSED:
+        if len(crossed) > _MAX_CROSSED:
             return False
         event, *others = ((self._a.ids[strand_a[x]], self._b.ids[strand_b[y]]) for x, y in (moved, *crossed))
         return self._order.is_kept(event, others)
@@ -188,7 +190,7 @@ class TableComparison:
 
     def _difference(
         self,
-        sort: Sort,
+        sort: DifferenceKind,
         game: int | None,
         i: int | None,
         j: int | None,
@@ -226,7 +228,7 @@ class TableComparison:
         fields = [name for name in {**values, **others} if values.get(name) != others.get(name)]
         return tuple(name for name in fields if name != "actor") or tuple(fields)
 
-    def _other_names(self, same: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
+    def _differing_identifiers(self, same: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
         """Return the pairs, equal but for identifiers, that refer to different things or rename differently.
 
         They are given by the numbers of their readings, each with the fields concerned.

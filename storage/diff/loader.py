@@ -43,7 +43,7 @@ class TableSide(msgspec.Struct, eq=False):
             return self.ranks[place]
         return self.ranks[-1] + 1 if self.ranks else 0
 
-    def taking_part(self) -> set[int]:
+    def participants(self) -> set[int]:
         """Return the players that occur in its events."""
         readings, player_of = self.reader.readings, self.reader.cast.player_of
         parts = (part for number in set(self.readings) for part in readings[number].parts)
@@ -66,15 +66,15 @@ class TableSide(msgspec.Struct, eq=False):
         return found
 
 
-class Side:
+class SessionSide:
     """A session's tables and games, with a digest of the compared data of its events."""
 
     def __init__(self, timeline: Timeline, wanted: Filter | None) -> None:
         self.timeline = timeline
         self.tables = [TableSide(row, Reader(_grammar(row.protocol))) for row in timeline.tables()]
         self.games: dict[int, Game] = {game.id: game for game in timeline.games()}
-        self.digest = self._read(None if wanted is None else self._met(wanted))
-        _settle(self.tables)
+        self.digest = self._read(None if wanted is None else self._passing_events(wanted))
+        _share_names(self.tables)
 
     def first_messages(self, event_id: int) -> dict[int, int]:
         """Return the first message of an event on each stream, by stream."""
@@ -83,7 +83,7 @@ class Side:
         )
         return dict(rows.fetchall())
 
-    def _met(self, wanted: Filter) -> set[int]:
+    def _passing_events(self, wanted: Filter) -> set[int]:
         """Return the ids of the events that pass a filter."""
         events = self.timeline.stored_events(*sql_condition(self.timeline, wanted, "events"))
         return {event.id for event in events}
@@ -119,7 +119,7 @@ def _grammar(protocol: str) -> Grammar | None:
     return dissector.grammar if dissector is not None else None
 
 
-def _settle(tables: Sequence[TableSide]) -> None:
+def _share_names(tables: Sequence[TableSide]) -> None:
     """Name players who are only a number at one table, if another table of the protocol has their name."""
     named: dict[str, dict[str, str]] = {}
     for table in tables:

@@ -12,7 +12,7 @@ from kiebitz.dissectors.diff.players import Match, by_name, by_seat
 from kiebitz.storage.diff.loader import TableSide
 from kiebitz.storage.diff.result import Matching, PlayerPair
 
-_CLEARLY = 20
+_SEAT_ADVANTAGE = 20
 """Players are matched by seat only if that makes more than one event in this many equal."""
 
 
@@ -28,23 +28,23 @@ def shared_numbers(match: Match, others: int) -> list[int]:
     return shared
 
 
-def matched(a: TableSide, b: TableSide) -> tuple[Matching, Match, list[int], list[int]]:
+def match_players(a: TableSide, b: TableSide) -> tuple[Matching, Match, list[int], list[int]]:
     """Return how the players are matched, and the resulting keys of both sides' readings."""
     mine, others = a.reader.cast.players, b.reader.cast.players
     keys: dict[Hashable, int] = {}
     named, seated = by_name(mine, others), by_seat(mine, others)
-    who_a, who_b = stays(a, b, named)
+    who_a, who_b = players_of_stays(a, b, named)
     keys_a, keys_b = _numbered(keys, a, who_a), _numbered(keys, b, who_b)
     if seated != named:
-        keys_by_seat = _numbered(keys, b, stays(a, b, seated)[1])
+        keys_by_seat = _numbered(keys, b, players_of_stays(a, b, seated)[1])
         equal = _equal_in_place(a, keys_a, b, keys_b)
         equal_by_seat = _equal_in_place(a, keys_a, b, keys_by_seat)
-        if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _CLEARLY:
+        if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _SEAT_ADVANTAGE:
             return "seat", seated, keys_a, keys_by_seat
     return "name", named, keys_a, keys_b
 
 
-def stays(a: TableSide, b: TableSide, match: Match) -> tuple[list[int], list[int]]:
+def players_of_stays(a: TableSide, b: TableSide, match: Match) -> tuple[list[int], list[int]]:
     """Return for each stay on either side the shared number of its player."""
     shared = shared_numbers(match, len(b.reader.cast.players))
     return [*a.reader.cast.player_of], [shared[player] for player in b.reader.cast.player_of]
@@ -71,10 +71,10 @@ def player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
         if other is not None
     ]
     pairs += [
-        PlayerPair(mine[number].name, None) for number in sorted(a.taking_part()) if match[number] is None
+        PlayerPair(mine[number].name, None) for number in sorted(a.participants()) if match[number] is None
     ]
     known = set(match)
     pairs += [
-        PlayerPair(None, others[number].name) for number in sorted(b.taking_part()) if number not in known
+        PlayerPair(None, others[number].name) for number in sorted(b.participants()) if number not in known
     ]
     return pairs

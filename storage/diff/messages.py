@@ -19,22 +19,22 @@ from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.loader import Side, TableSide
+from kiebitz.storage.diff.loader import SessionSide, TableSide
 from kiebitz.storage.diff.matching import shared_numbers
-from kiebitz.storage.diff.result import MessageDifference, Sort
+from kiebitz.storage.diff.result import DifferenceKind, MessageDifference
 from kiebitz.storage.read.conditions import sql_condition
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 
-class _Told(msgspec.Struct, eq=False):
+class _EqualMessages(msgspec.Struct, eq=False):
     """Equal messages: the ids of those in the first session and of those in the second."""
 
     a: list[int]
     b: list[int]
 
-    def settle(self, events_a: int, events_b: int) -> None:
+    def offset_surplus(self, events_a: int, events_b: int) -> None:
         """Offset a surplus on one side by the other side's surplus of equal messages with an event."""
         if events_b > events_a:
             del self.a[max(len(self.b), len(self.a) - (events_b - events_a)) :]
@@ -43,7 +43,13 @@ class _Told(msgspec.Struct, eq=False):
 
 
 def compare_messages(
-    a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int, wanted: Filter | None
+    a: SessionSide,
+    table_a: TableSide,
+    b: SessionSide,
+    table_b: TableSide,
+    match: Match,
+    number: int,
+    wanted: Filter | None,
 ) -> list[MessageDifference]:
     """Return the differences by direction, name and field; `number` is the index of the pair of tables."""
     cast_a, cast_b = table_a.reader.cast, table_b.reader.cast
@@ -51,28 +57,28 @@ def compare_messages(
         _MessageReader(table_a, cast_a, range(len(cast_a.players))),
         _MessageReader(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
     )
-    told: dict[tuple[Direction, str], dict[str, _Told]] = {}
+    told: dict[tuple[Direction, str], dict[str, _EqualMessages]] = {}
     both = ((a, table_a, readers[0]), (b, table_b, readers[1]))
     for place, (side, table, reader) in enumerate(both):
         for message_id, direction, name, fields in _messages(side, table, wanted, "m.event_id IS NULL"):
             said = reader.read(direction, name, fields)
             if said is not None:
-                same = told.setdefault((direction, name), {}).setdefault(said, _Told([], []))
+                same = told.setdefault((direction, name), {}).setdefault(said, _EqualMessages([], []))
                 (same.b if place else same.a).append(message_id)
     found: list[MessageDifference] = []
     for direction in DIRECTIONS:
         for name in sorted(name for way, name in told if way == direction):
             texts = told[direction, name]
             if any(len(same.a) != len(same.b) for same in texts.values()):
-                counts = [_told_events(*one, wanted, direction, name) for one in both]
+                counts = [_count_with_event(*one, wanted, direction, name) for one in both]
                 for said, same in texts.items():
-                    same.settle(counts[0][said], counts[1][said])
+                    same.offset_surplus(counts[0][said], counts[1][said])
             found += _differences(number, direction, name, texts)
     return found
 
 
-def _told_events(
-    side: Side,
+def _count_with_event(
+    side: SessionSide,
     table: TableSide,
     reader: _MessageReader,
     wanted: Filter | None,
@@ -86,7 +92,7 @@ def _told_events(
 
 
 def _differences(
-    table: int, direction: Direction, name: str, told: dict[str, _Told]
+    table: int, direction: Direction, name: str, told: dict[str, _EqualMessages]
 ) -> Iterator[MessageDifference]:
     """Yield the surplus of either side; one of each side together count as a changed message."""
     surplus_a: list[tuple[int, str]] = []
@@ -97,7 +103,7 @@ def _differences(
         surplus_b += [(message_id, said) for message_id in same.b[both:]]
     surplus_a.sort()
     surplus_b.sort()
-    groups: dict[tuple[Sort, tuple[str, ...]], list[tuple[int | None, int | None]]] = {}
+    groups: dict[tuple[DifferenceKind, tuple[str, ...]], list[tuple[int | None, int | None]]] = {}
     both = min(len(surplus_a), len(surplus_b))
     for (mine, said), (other, said_b) in zip(surplus_a[:both], surplus_b[:both], strict=True):
         groups.setdefault(("changed", _fields(said, said_b)), []).append((mine, other))
@@ -119,7 +125,7 @@ def _fields(said: str, said_b: str) -> tuple[str, ...]:
 
 
 def _messages(
-    side: Side, table: TableSide, wanted: Filter | None, which: str, *values: str
+    side: SessionSide, table: TableSide, wanted: Filter | None, which: str, *values: str
 ) -> Iterator[tuple[int, Direction, str, str]]:
     """Return the messages at a table's server that meet a condition, with values for its parameters."""
     met, parameters = sql_condition(side.timeline, wanted, "messages")

@@ -13,7 +13,7 @@ import msgspec
 from kiebitz.dissectors.diff.states import Called
 from kiebitz.dissectors.model import Direction, Game, TableInfo
 
-Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]
+DifferenceKind = Literal["changed", "only a", "only b", "order", "name", "game order"]
 """How two events differ: in fields, missing on one side, in another order, or in what an identifier refers
 to.
 
@@ -22,7 +22,7 @@ to.
 
 Matching = Literal["name", "seat"]
 
-_OTHER_SORT: dict[Sort, Sort] = {"only a": "only b", "only b": "only a"}
+_MIRRORED_KIND: dict[DifferenceKind, DifferenceKind] = {"only a": "only b", "only b": "only a"}
 
 
 class PlayerPair(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class TablePair(msgspec.Struct, frozen=True):
     called: tuple[Called, Called] = ({}, {})
 
     @property
-    def is_alone(self) -> bool:
+    def is_unmatched(self) -> bool:
         """True if only one session has this table."""
         return self.a is None or self.b is None
 
@@ -67,7 +67,7 @@ class GamePair(msgspec.Struct, frozen=True):
     events: tuple[int, int]
 
     @property
-    def is_alone(self) -> bool:
+    def is_unmatched(self) -> bool:
         """True if only one session has this game."""
         return self.a is None or self.b is None
 
@@ -84,7 +84,7 @@ class EventDifference(msgspec.Struct, frozen=True, gc=False):
     events of both sessions before it.
     """
 
-    sort: Sort
+    sort: DifferenceKind
     table: int
     game: int | None
     kind: str
@@ -96,7 +96,7 @@ class EventDifference(msgspec.Struct, frozen=True, gc=False):
 
     def mirrored(self) -> EventDifference:
         return EventDifference(
-            _OTHER_SORT.get(self.sort, self.sort),
+            _MIRRORED_KIND.get(self.sort, self.sort),
             self.table,
             self.game,
             self.kind,
@@ -117,14 +117,14 @@ class MessageDifference(msgspec.Struct, frozen=True):
     table: int
     direction: Direction
     name: str
-    sort: Sort
+    sort: DifferenceKind
     fields: tuple[str, ...]
     count: int
     a: int | None
     b: int | None
 
     def mirrored(self) -> MessageDifference:
-        sort = _OTHER_SORT.get(self.sort, self.sort)
+        sort = _MIRRORED_KIND.get(self.sort, self.sort)
         return MessageDifference(
             self.table, self.direction, self.name, sort, self.fields, self.count, self.b, self.a
         )
@@ -156,7 +156,7 @@ class Difference(msgspec.Struct, frozen=True):
     def equal(self) -> bool:
         """True if the two sessions have no difference."""
         pairs: list[TablePair | GamePair] = [*self.tables, *self.games]
-        alone = any(pair.is_alone for pair in pairs)
+        alone = any(pair.is_unmatched for pair in pairs)
         return not (alone or self.events or self.messages or self.conversations or self.strangers)
 
     @property

@@ -19,19 +19,19 @@ from kiebitz.dissectors.grammar.grammar import to_json
 
 Scalar = Literal["truth", "whole", "number", "text"]
 
-_MOST_KEYS = 200
+_MAX_KEYS = 200
 """Maximum number of an object's keys; with more it becomes JSON text."""
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
-_WHOLE = range(-(1 << 63), 1 << 63)
+_INT64 = range(-(1 << 63), 1 << 63)
 """The integers that fit into 64 bits."""
 
 Path = tuple[str, ...]
 """The keys that lead to a value from the outside; an empty one leads into a list."""
 
 
-class Place(NamedTuple):
+class GrammarHints(NamedTuple):
     """The grammar's knowledge of the values in one place.
 
     `has_open_keys` returns True if the keys of an object at a path are names. `mixed` has the paths whose
@@ -69,32 +69,32 @@ class Shape(msgspec.Struct):
         seen = {"value": self.scalar, "list": self.part, "object": self.members}
         return [form for form, inner in seen.items() if inner is not None]
 
-    def take(self, value: Any, place: Place, path: Path = ()) -> None:
+    def take(self, value: Any, hints: GrammarHints, path: Path = ()) -> None:
         """Extend the type so that it includes a value."""
         if value is None or self.is_json:
             return
-        self.is_mixed = self.is_mixed or ".".join(filter(None, path)) in place.mixed
-        if isinstance(value, dict | list) and len(path) >= _DEEPEST:
+        self.is_mixed = self.is_mixed or ".".join(filter(None, path)) in hints.mixed
+        if isinstance(value, dict | list) and len(path) >= _MAX_DEPTH:
             self.is_json = True
         elif isinstance(value, dict):
-            self._take_object(value, place, path)
+            self._take_object(value, hints, path)
         elif isinstance(value, list):
             self.part = self.part or Shape()
             for part in value:
                 # Lists in lists count as deeper, too.
-                self.part.take(part, place, (*path, ""))
+                self.part.take(part, hints, (*path, ""))
         else:
             self.scalar = _common(self.scalar, _scalar(value))
 
-    def _take_object(self, value: dict[str, Any], place: Place, path: Path) -> None:
+    def _take_object(self, value: dict[str, Any], hints: GrammarHints, path: Path) -> None:
         if not value:
             return
         if self.members is None:
-            self.members, self.is_map = {}, place.has_open_keys(path, value)
+            self.members, self.is_map = {}, hints.has_open_keys(path, value)
         for key, inner in value.items():
             name = "" if self.is_map else key
-            self.members.setdefault(name, Shape()).take(inner, place, (*path, key))
-        if len(self.members) > _MOST_KEYS:
+            self.members.setdefault(name, Shape()).take(inner, hints, (*path, key))
+        if len(self.members) > _MAX_KEYS:
             self.is_json = True
 
     def fit(self, value: Any) -> Any:
@@ -126,7 +126,7 @@ class Shape(msgspec.Struct):
 def _scalar(value: Any) -> Scalar:
     if isinstance(value, bool):
         return "truth"
-    if isinstance(value, int) and value in _WHOLE:
+    if isinstance(value, int) and value in _INT64:
         return "whole"
     return "number" if isinstance(value, float) else "text"
 

@@ -66,7 +66,7 @@ _LABELS = {
 }
 """Table -> the column that labels links to its rows."""
 
-_NO_TABLES_FOR_PEOPLE = ("snapshots", "chunks", "alterations")
+_HIDDEN_TABLES = ("snapshots", "chunks", "alterations")
 
 QUERIES = (
     Query(
@@ -134,7 +134,7 @@ def metadata(timeline: Timeline) -> dict[str, Any]:
                 "queries": {query.name: _query(query) for query in queries},
                 "tables": {
                     **{table: {"label_column": column} for table, column in _LABELS.items()},
-                    **{table: {"hidden": True} for table in _NO_TABLES_FOR_PEOPLE},
+                    **{table: {"hidden": True} for table in _HIDDEN_TABLES},
                     **_views(),
                 },
             }

@@ -17,7 +17,7 @@ from kiebitz.dissectors.escaping import cell, json_text, printable_json
 from kiebitz.dissectors.extras import require_extra
 from kiebitz.storage.derived.selection import Selection
 from kiebitz.storage.export.rows import MessageRow, message_rows
-from kiebitz.storage.read.alterations import message_ids
+from kiebitz.storage.read.alterations import altered_message_ids
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.times import iso_time
@@ -54,7 +54,7 @@ def write_jsonl(timeline: Timeline, file: BinaryIO, selection: Selection | None 
     hexadecimal.
     """
     streams = [_records(timeline, kind, rank) for rank, kind in enumerate(_RECORDS)]
-    altered = message_ids(timeline)
+    altered = altered_message_ids(timeline)
     for _, _, _, record in heapq.merge(*streams, key=lambda entry: entry[:3]):
         if selection is None or _is_in(selection, record, altered):
             file.write(json_text(record).encode() + b"\n")
@@ -101,9 +101,9 @@ def write_pcapng(timeline: Timeline, file: BinaryIO, selection: Selection | None
     from kiebitz.storage.export import pcapng
 
     if selection is not None:
-        from kiebitz.storage.derived.derived_session import part_of
+        from kiebitz.storage.derived.derived_session import extract_part
 
-        timeline = part_of(timeline, selection)
+        timeline = extract_part(timeline, selection)
     pcapng.write(timeline, file)
 
 
@@ -154,4 +154,4 @@ def _is_in(selection: Selection, record: dict[str, Any], altered: Mapping[int, i
             about = record["message_id"]
     if about is not None:
         return about in selection.messages
-    return selection.has_beside(record["stream_id"], record["ts_ns"])
+    return selection.includes_time(record["stream_id"], record["ts_ns"])

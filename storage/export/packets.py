@@ -12,7 +12,7 @@ FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 """Flags of a TCP segment (RFC 9293, 3.1)."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Ends = tuple[tuple[Address, int], tuple[Address, int]]
+Endpoints = tuple[tuple[Address, int], tuple[Address, int]]
 """Address and port of the source, then of the destination."""
 
 _TCP, _UDP = 6, 17
@@ -27,7 +27,7 @@ def endpoint(text: str) -> tuple[Address, int]:
     return ipaddress.ip_address(host.strip("[]").partition("%")[0]), int(port)
 
 
-def udp_packet(ends: Ends, number: int, data: bytes, missing: int) -> bytes:
+def udp_packet(ends: Endpoints, number: int, data: bytes, missing: int) -> bytes:
     """Return a packet with a datagram (RFC 768) whose last `missing` bytes were not captured.
 
     In IPv4, `number` determines its identification, so that equal datagrams do not look like copies of a
@@ -39,20 +39,20 @@ def udp_packet(ends: Ends, number: int, data: bytes, missing: int) -> bytes:
     if missing:
         # Without a checksum (RFC 768).
         return _packet(ends, _UDP, start + b"\0\0" + data, missing, identification)
-    return _packet(ends, _UDP, _with_sum(ends, _UDP, start, data, none=0xFFFF), 0, identification)
+    return _packet(ends, _UDP, _with_checksum(ends, _UDP, start, data, none=0xFFFF), 0, identification)
 
 
-def tcp_packet(ends: Ends, seq: int, ack: int, flags: int, data: bytes = b"", missing: int = 0) -> bytes:
+def tcp_packet(ends: Endpoints, seq: int, ack: int, flags: int, data: bytes = b"", missing: int = 0) -> bytes:
     """Return a packet with a segment (RFC 9293, 3.1) whose last `missing` bytes were not captured."""
     (_, source), (_, destination) = ends
     numbers = seq % (1 << 32), ack % (1 << 32) if flags & ACK else 0
     start = struct.pack("!HHIIBBH", source, destination, *numbers, 5 << 4, flags, _WINDOW)
     if missing:
         return _packet(ends, _TCP, start + bytes(4) + data, missing)
-    return _packet(ends, _TCP, _with_sum(ends, _TCP, start, b"\0\0" + data, none=0), 0)
+    return _packet(ends, _TCP, _with_checksum(ends, _TCP, start, b"\0\0" + data, none=0), 0)
 
 
-def _packet(ends: Ends, protocol: int, content: bytes, missing: int, identification: int = 0) -> bytes:
+def _packet(ends: Endpoints, protocol: int, content: bytes, missing: int, identification: int = 0) -> bytes:
     version, addresses = _addresses(ends)
     length = len(content) + missing
     if version == 4:
@@ -64,7 +64,7 @@ def _packet(ends: Ends, protocol: int, content: bytes, missing: int, identificat
     return struct.pack("!IHBB", 6 << 28, length, protocol, _HOP_LIMIT) + addresses + content
 
 
-def _with_sum(ends: Ends, protocol: int, start: bytes, rest: bytes, none: int) -> bytes:
+def _with_checksum(ends: Endpoints, protocol: int, start: bytes, rest: bytes, none: int) -> bytes:
     """Return a header and its content with the checksum in between; a checksum of 0 is written as `none`."""
     _, addresses = _addresses(ends)
     length = len(start) + 2 + len(rest)
@@ -72,7 +72,7 @@ def _with_sum(ends: Ends, protocol: int, start: bytes, rest: bytes, none: int) -
     return start + struct.pack("!H", total or none) + rest
 
 
-def _addresses(ends: Ends) -> tuple[int, bytes]:
+def _addresses(ends: Endpoints) -> tuple[int, bytes]:
     """Return the IP version and both addresses in it."""
     (source, _), (destination, _) = ends
     if source.version != destination.version:

@@ -19,7 +19,7 @@ from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.derived.selection import Selection
-from kiebitz.storage.export.column_inference import Path, Place, Shape
+from kiebitz.storage.export.column_inference import GrammarHints, Path, Shape
 from kiebitz.storage.export.rows import MessageRow, message_rows
 from kiebitz.storage.read.timeline import Timeline
 
@@ -38,7 +38,7 @@ _SCALARS = {"truth": pa.bool_(), "whole": pa.int64(), "number": pa.float64(), "t
 
 def write(timeline: Timeline, file: BinaryIO, selection: Selection | None = None) -> None:
     """Write a row for each message of the session, or of a part of it."""
-    shapes = _Shapes()
+    shapes = _ColumnTypes()
     for row in message_rows(timeline, selection):
         shapes.take(row)
     columns = shapes.columns()
@@ -50,7 +50,7 @@ def write(timeline: Timeline, file: BinaryIO, selection: Selection | None = None
             writer.write_table(pa.table(arrays, schema=schema))
 
 
-class _Shapes:
+class _ColumnTypes:
     """The inferred types of a session's messages and events."""
 
     def __init__(self) -> None:
@@ -59,9 +59,9 @@ class _Shapes:
 
     def take(self, row: MessageRow) -> None:
         """Extend the types by a message and its event."""
-        self._shape("fields", row.name).take(json.loads(row.fields), _place_in_message(row))
+        self._shape("fields", row.name).take(json.loads(row.fields), _message_hints(row))
         if row.kind is not None and row.data is not None:
-            self._shape("data", row.kind).take(json.loads(row.data), _place_in_event(row.protocol))
+            self._shape("data", row.kind).take(json.loads(row.data), _event_hints(row.protocol))
 
     def columns(self) -> dict[str, Any]:
         """Return the columns with their types, without columns that are always empty."""
@@ -126,7 +126,7 @@ def _struct(members: dict[str, Shape]) -> Any:
     return pa.struct(types) if types else None
 
 
-def _place_in_message(row: MessageRow) -> Place:
+def _message_hints(row: MessageRow) -> GrammarHints:
     """Return the grammar's knowledge of a message: keys are names in fields whose type says so."""
     dissector = dissector_of(row.protocol)
 
@@ -143,13 +143,15 @@ def _place_in_message(row: MessageRow) -> Place:
             return isinstance(renamed, dict) and renamed.keys() != value.keys()
         return False
 
-    return Place(has_open_keys, dissector.grammar.variable_shape if dissector is not None else ())
+    return GrammarHints(has_open_keys, dissector.grammar.variable_shape if dissector is not None else ())
 
 
-def _place_in_event(protocol: str) -> Place:
+def _event_hints(protocol: str) -> GrammarHints:
     """Return the grammar's knowledge of events: keys are names below those that it lists."""
     dissector = dissector_of(protocol)
     if dissector is None:
-        return Place(lambda path, value: False, ())
+        return GrammarHints(lambda path, value: False, ())
     handles = dissector.grammar.data_identifiers
-    return Place(lambda path, value: bool(path) and path[-1] in handles, dissector.grammar.variable_shape)
+    return GrammarHints(
+        lambda path, value: bool(path) and path[-1] in handles, dissector.grammar.variable_shape
+    )

@@ -18,21 +18,31 @@ from scapy.utils import RawPcapNgWriter
 
 from kiebitz.dissectors.escaping import field_words, printable
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction, Stream
-from kiebitz.storage.export.packets import ACK, FIN, PSH, RST, SYN, Ends, endpoint, tcp_packet, udp_packet
-from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration, alterations, deed
+from kiebitz.storage.export.packets import (
+    ACK,
+    FIN,
+    PSH,
+    RST,
+    SYN,
+    Endpoints,
+    endpoint,
+    tcp_packet,
+    udp_packet,
+)
+from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration, alteration_text, alterations
 from kiebitz.storage.read.event_text import sentence
 from kiebitz.storage.read.message_queries import streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, datagrams
 from kiebitz.storage.read.timeline import SessionRow, Timeline
 
 _LINKTYPE_RAW = 101
-_COMMENT_BYTES = 4000
+_MAX_COMMENT_BYTES = 4000
 """Comments are truncated to this; the format allows 65,535 bytes."""
 
-_MOST_COMMENTS = 1000
+_MAX_COMMENTS = 1000
 """Maximum comments of a packet: 65,000 bytes may contain thousands of messages."""
 
-_SEGMENT_BYTES = 65_000
+_MAX_SEGMENT_BYTES = 65_000
 """Bytes that fit into an IP packet with its headers."""
 
 _SECTION_HEADER = b"\n\r\r\n"
@@ -71,16 +81,16 @@ class _Writer(RawPcapNgWriter):  # type: ignore[misc]  # scapy has no types, so 
 
     def put(self, packet: bytes, ts_ns: int, sent: int, comments: list[str]) -> None:
         """Write a packet whose original length is `sent` bytes."""
-        if len(comments) > _MOST_COMMENTS:
-            more = f"and {len(comments) - _MOST_COMMENTS + 1:,} more comments"
-            comments = [*comments[: _MOST_COMMENTS - 1], more]
+        if len(comments) > _MAX_COMMENTS:
+            more = f"and {len(comments) - _MAX_COMMENTS + 1:,} more comments"
+            comments = [*comments[: _MAX_COMMENTS - 1], more]
         cut = [_comment(comment) for comment in comments]
         self._write_packet(packet, _LINKTYPE_RAW, sec=ts_ns, usec=0, wirelen=sent, comments=cut)
 
 
 def _comment(text: str) -> bytes:
     """Encode a comment as one printable line of limited length."""
-    return printable(text).encode()[:_COMMENT_BYTES].decode(errors="ignore").encode()
+    return printable(text).encode()[:_MAX_COMMENT_BYTES].decode(errors="ignore").encode()
 
 
 def _option(code: int, value: bytes) -> bytes:
@@ -111,7 +121,7 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
     comments = _Comments(timeline)
     writer = _Writer(file, timeline.session)
     writer.write_header(None)
-    turns = _Turns(connections, comments)
+    turns = _ConnectionEvents(connections, comments)
     for row, missing in datagrams(timeline):
         for ts_ns, packet, said in turns.before(row):
             writer.put(packet, ts_ns, len(packet), said)
@@ -119,9 +129,9 @@ def write(timeline: Timeline, file: BinaryIO) -> None:
         if connection is not None:
             for piece in _segments(row):
                 lost = 0 if piece.data is not None else piece.length or 0
-                packet = connection.sends(piece, lost)
+                packet = connection.send(piece, lost)
                 writer.put(packet, row.ts_ns, len(packet) + lost, comments.of(piece))
-                packet = connection.receives(piece)
+                packet = connection.acknowledge(piece)
                 writer.put(packet, row.ts_ns, len(packet), [])
         elif row.data is not None:
             client, server = ends[row.stream_id]
@@ -145,8 +155,8 @@ def _open_before(timeline: Timeline) -> set[int]:
 def _segments(row: ChunkRow) -> Iterator[ChunkRow]:
     """Split a stream's bytes, or a gap, into parts that fit into packets."""
     length = len(row.data) if row.data is not None else row.length or 0
-    for start in range(0, length, _SEGMENT_BYTES):
-        size = min(_SEGMENT_BYTES, length - start)
+    for start in range(0, length, _MAX_SEGMENT_BYTES):
+        size = min(_MAX_SEGMENT_BYTES, length - start)
         data = row.data[start : start + size] if row.data is not None else None
         yield msgspec.structs.replace(row, offset=row.offset + start, length=size, data=data)
 
@@ -157,14 +167,14 @@ class _Connection:
     Its SYNs have their own sequence numbers, as another stream may have used the same ports.
     """
 
-    def __init__(self, row: Stream, ends: Ends, begun: list[Direction]) -> None:
+    def __init__(self, row: Stream, ends: Endpoints, begun: list[Direction]) -> None:
         self.row = row
-        self._ends: dict[Direction, Ends] = {"c2s": ends, "s2c": (ends[1], ends[0])}
+        self._ends: dict[Direction, Endpoints] = {"c2s": ends, "s2c": (ends[1], ends[0])}
         self._begun = begun
         self._isn = row.id * 1_000_000
         self._next: dict[Direction, int] = {"c2s": self._isn + 1, "s2c": self._isn + 1}
 
-    def opening(self) -> Iterator[bytes]:
+    def handshake(self) -> Iterator[bytes]:
         """Yield the handshake (RFC 9293, 3.5), as far as it was captured."""
         if "c2s" in self._begun:
             yield tcp_packet(self._ends["c2s"], self._isn, 0, SYN)
@@ -172,7 +182,7 @@ class _Connection:
                 yield tcp_packet(self._ends["s2c"], self._isn, self._isn + 1, SYN | ACK)
                 yield self._segment("c2s", ACK)
 
-    def sends(self, segment: ChunkRow, missing: int) -> bytes:
+    def send(self, segment: ChunkRow, missing: int) -> bytes:
         """Return a segment with bytes, or only the headers if they are missing."""
         way = segment.direction
         data = segment.data or b""
@@ -180,11 +190,11 @@ class _Connection:
         self._next[way] += len(data) + missing
         return packet
 
-    def receives(self, segment: ChunkRow) -> bytes:
+    def acknowledge(self, segment: ChunkRow) -> bytes:
         """Return the acknowledgement of a segment."""
         return self._segment(OPPOSITE[segment.direction], ACK)
 
-    def ending(self) -> Iterator[bytes]:
+    def teardown(self) -> Iterator[bytes]:
         """Yield the packets that end the stream, if its close reason has any."""
         if self.row.close_reason == "closed":
             yield self._segment("c2s", FIN | ACK)
@@ -201,7 +211,7 @@ class _Connection:
         return tcp_packet(self._ends[way], self._next[way], self._next[OPPOSITE[way]], flags, data, missing)
 
 
-class _Turns:
+class _ConnectionEvents:
     """The starts and ends of connections, in order between the rows of bytes."""
 
     def __init__(self, connections: dict[int, _Connection], comments: _Comments) -> None:
@@ -230,7 +240,7 @@ class _Turns:
             if kind == 1:
                 yield from self._open(number)
             else:
-                for packet in self._connections[number].ending():
+                for packet in self._connections[number].teardown():
                     yield ts_ns, packet, []
         if row is not None:
             yield from self._open(row.stream_id)
@@ -239,13 +249,13 @@ class _Turns:
         ts_ns = self._unopened.pop(number, None)
         if ts_ns is not None:
             said = self._comments.of_opening(number)
-            for packet in self._connections[number].opening():
+            for packet in self._connections[number].handshake():
                 yield ts_ns, packet, said
                 said = []
 
 
-def _deed(row: StoredAlteration) -> str:
-    return f"Kiebitz: {deed(row, field_words(row.fields) if row.fields else '')}"
+def _alteration_text(row: StoredAlteration) -> str:
+    return f"Kiebitz: {alteration_text(row, field_words(row.fields) if row.fields else '')}"
 
 
 class _Comments:
@@ -274,14 +284,14 @@ class _Comments:
         self._kept_back = deque(row for row in alterations(timeline, "a.length = 0"))
         self._of_chunk: defaultdict[int, list[int]] = defaultdict(list)
         self._of_opening: defaultdict[int, list[int]] = defaultdict(list)
-        self._place_by_time(session)
+        self._assign_by_time(session)
 
     def of(self, row: ChunkRow) -> list[str]:
         """Return a comment for each message that begins in these bytes, and for each diagnostic there."""
         kept_back: list[str] = []
         while self._kept_back and self._kept_back[0].chunk_id < row.id:
             dropped = self._kept_back.popleft()
-            kept_back.append(f"before this, on stream {dropped.stream.id}: {_deed(dropped)}")
+            kept_back.append(f"before this, on stream {dropped.stream.id}: {_alteration_text(dropped)}")
         return kept_back + self._of_bytes(row)
 
     def _of_bytes(self, row: ChunkRow) -> list[str]:
@@ -306,7 +316,7 @@ class _Comments:
         """Return the diagnostics of a connection without bytes."""
         return self._each(self._of_opening.pop(stream_id, []))
 
-    def _place_by_time(self, session: tuple[int]) -> None:
+    def _assign_by_time(self, session: tuple[int]) -> None:
         """Assign each diagnostic without bytes to a packet."""
         waiting: defaultdict[tuple[int, str], deque[tuple[int, int]]] = defaultdict(deque)
         for number, stream_id, direction, ts_ns in self._connection.execute(
@@ -340,7 +350,11 @@ class _Comments:
             # The sentence comes first, as fields may be long.
             said = f"{sentence(protocol, kind, json.loads(data))} · {said}"
         altered = self._altered.of(number)
-        return [said, *([_deed(altered)] if altered is not None else []), *self._flaws("message_id", number)]
+        return [
+            said,
+            *([_alteration_text(altered)] if altered is not None else []),
+            *self._flaws("message_id", number),
+        ]
 
     def _each(self, numbers: list[int]) -> list[str]:
         return [text for number in numbers for text in self._flaws("id", number)]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from kiebitz.dissectors.filters.rows import Owner, Target
-from kiebitz.storage.database.schema import OF_MESSAGE
+from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -26,13 +26,13 @@ class Dialect(msgspec.Struct, frozen=True):
         called: The name of a stream's client (alias s).
     """
 
-    ways: Mapping[Target, Mapping[Owner, str]]
+    joins: Mapping[Target, Mapping[Owner, str]]
     started: Mapping[Target, str]
     contains: str
-    called: str
+    client_name: str
 
 
-class _Step(NamedTuple):
+class _Join(NamedTuple):
     """A join from a record (alias `origin`) to those whose `key` is its `reference`."""
 
     table: str
@@ -42,21 +42,21 @@ class _Step(NamedTuple):
     reference: str
 
 
-_To = Callable[[_Step], str]
+_To = Callable[[_Join], str]
 
-_SESSION_OF_STREAM = _Step("sessions", "x", "id", "s", "session_id")
-_MESSAGES_OF_EVENT = _Step("messages", "m", "event_id", "e", "id")
-_MESSAGE_OF_DIAGNOSTIC = _Step("messages", "m", "id", "d", "message_id")
+_SESSION_OF_STREAM = _Join("sessions", "x", "id", "s", "session_id")
+_MESSAGES_OF_EVENT = _Join("messages", "m", "event_id", "e", "id")
+_MESSAGE_OF_DIAGNOSTIC = _Join("messages", "m", "id", "d", "message_id")
 
 
-def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
+def _joins(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
     """Return the joins from each kind of row; `alteration` is that from a message to its alteration."""
-    stream = to(_Step("streams", "s", "id", "m", "stream_id"))
+    stream = to(_Join("streams", "s", "id", "m", "stream_id"))
     session = stream.format(to(_SESSION_OF_STREAM))
-    event = to(_Step("events", "e", "id", "m", "event_id"))
-    diagnostics = to(_Step("diagnostics", "d", "message_id", "m", "id"))
+    event = to(_Join("events", "e", "id", "m", "event_id"))
+    diagnostics = to(_Join("diagnostics", "d", "message_id", "m", "id"))
     messages, message = to(_MESSAGES_OF_EVENT), to(_MESSAGE_OF_DIAGNOSTIC)
-    own_stream = to(_Step("streams", "s", "id", "d", "stream_id"))
+    own_stream = to(_Join("streams", "s", "id", "d", "stream_id"))
     return {
         "messages": {
             "message": "{}",
@@ -72,8 +72,8 @@ def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
             "diagnostic": messages.format(diagnostics),
             "alteration": messages.format(alteration),
             "stream": messages.format(stream),
-            "table": to(_Step("tables", "t", "id", "e", "table_id")),
-            "session": to(_Step("sessions", "x", "id", "e", "session_id")),
+            "table": to(_Join("tables", "t", "id", "e", "table_id")),
+            "session": to(_Join("sessions", "x", "id", "e", "session_id")),
         },
         "diagnostics": {
             "diagnostic": "{}",
@@ -86,7 +86,7 @@ def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
     }
 
 
-def _in_database(step: _Step) -> str:
+def _in_database(step: _Join) -> str:
     table, alias, key, origin, reference = step
     if table == "streams":
         # There are few streams: SQLite finds them once, not for each row.
@@ -94,7 +94,7 @@ def _in_database(step: _Step) -> str:
     return f"EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{key} = {origin}.{reference} AND {{}})"
 
 
-def _in_capture(step: _Step) -> str:
+def _in_capture(step: _Join) -> str:
     table, alias, key, origin, reference = step
     return (
         f"EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{key} = {origin}.{reference}"
@@ -109,7 +109,7 @@ _STARTED_OF_STREAM = (
 _STARTED_OF_CAPTURE = "(SELECT x.started_ns FROM sessions AS x WHERE x.capture = {}.capture)"
 
 SQLITE = Dialect(
-    _ways(_in_database, f"EXISTS (SELECT 1 FROM alterations AS a WHERE {OF_MESSAGE} AND {{}})"),
+    _joins(_in_database, f"EXISTS (SELECT 1 FROM alterations AS a WHERE {ALTERATION_OF_MESSAGE} AND {{}})"),
     {
         "messages": _STARTED_OF_STREAM.format("m"),
         "events": "(SELECT x.started_ns FROM sessions AS x WHERE x.id = e.session_id)",
@@ -121,7 +121,7 @@ SQLITE = Dialect(
 
 DUCKDB = Dialect(
     # A corpus has no alterations.
-    _ways(_in_capture, "EXISTS (SELECT 1 FROM (SELECT '' AS action WHERE FALSE) AS a WHERE {})"),
+    _joins(_in_capture, "EXISTS (SELECT 1 FROM (SELECT '' AS action WHERE FALSE) AS a WHERE {})"),
     {
         "messages": _STARTED_OF_CAPTURE.format("m"),
         "events": _STARTED_OF_CAPTURE.format("e"),

@@ -45,7 +45,7 @@ def to_sql(
     """Return a filter as a condition for WHERE, with its parameters in order.
 
     `numbers` are those of the rows' session. The row's table must have the alias m (messages), e (events) or
-    d (diagnostics). The connection needs the functions of `register_functions`; `reason_of` finds their
+    d (diagnostics). The connection needs the functions of `register_functions`; `original_error` finds their
     exceptions. NULL counts as false, so do not negate the whole.
     """
     condition, parameters = _condition(of_rows(wanted.meaning, target, numbers), target, dialect)
@@ -55,7 +55,7 @@ def to_sql(
 def _condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
     """Return a condition on one row of a target, not yet in parentheses, and its parameters in order."""
     if isinstance(meaning, Condition):
-        sql, parameters = _single(meaning, target, dialect)
+        sql, parameters = _condition_of(meaning, target, dialect)
         return (sql if meaning.wanted else f"({sql}) IS NOT TRUE"), parameters
     word, kept_together = (" AND ", (AllOf, AnyOf)) if isinstance(meaning, AllOf) else (" OR ", (AnyOf,))
     parts: list[str] = []
@@ -76,39 +76,39 @@ def register_functions(
     """Register the functions that the conditions call. Raises sqlite3.Error.
 
     `name_of` returns the name of a stream's client. SQLite reports an exception of such a function
-    (FilterError) as an OperationalError: see `reason_of`.
+    (FilterError) as an OperationalError: see `original_error`.
     """
     for name, function in FUNCTIONS.items():
-        connection.create_function(name, 2, _keeping_reasons(function), deterministic=True)
-    connection.create_function("kiebitz_name", 1, _keeping_reasons(name_of), deterministic=True)
+        connection.create_function(name, 2, _remember_error(function), deterministic=True)
+    connection.create_function("kiebitz_name", 1, _remember_error(name_of), deterministic=True)
 
 
 _RAISED = "user-defined function raised exception"
 """SQLite's message for any exception in a Python function."""
 
 
-class _Reasons(threading.local):
+class _LastError(threading.local):
     """The last exception of a function in this thread, as SQLite does not pass it on."""
 
     last: BaseException | None = None
 
 
-_reasons = _Reasons()
+_last_error = _LastError()
 
 
-def reason_of(error: Exception) -> BaseException:
+def original_error(error: Exception) -> BaseException:
     """Return the exception of a registered function that caused `error` (FilterError, Ctrl-C), or `error`."""
-    if _reasons.last is not None and isinstance(error, sqlite3.OperationalError) and str(error) == _RAISED:
-        return _reasons.last
+    if _last_error.last is not None and isinstance(error, sqlite3.OperationalError) and str(error) == _RAISED:
+        return _last_error.last
     return error
 
 
-def _keeping_reasons(function: Callable[..., Any]) -> Callable[..., Any]:
+def _remember_error(function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*values: Any) -> Any:
         try:
             return function(*values)
         except BaseException as error:
-            _reasons.last = error
+            _last_error.last = error
             raise
 
     return called
@@ -118,20 +118,22 @@ def _depth(meaning: Meaning) -> int:
     return 0 if isinstance(meaning, Condition) else 1 + max(map(_depth, meaning.terms))
 
 
-def _single(single: Condition, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
+def _condition_of(single: Condition, target: Target, dialect: Dialect) -> tuple[str, Parameters]:
     subject, test = single.subject, single.test
     if isinstance(subject, Column):
-        ways = [
+        conditions = [
             _in_column(subject, test, where, target, dialect) for where in locations(subject.name, target)
         ]
-        if len(ways) == 1:
-            return ways[0]
-        return f"({' OR '.join(sql for sql, _ in ways)})", [one for _, several in ways for one in several]
+        if len(conditions) == 1:
+            return conditions[0]
+        return f"({' OR '.join(sql for sql, _ in conditions)})", [
+            one for _, several in conditions for one in several
+        ]
     if isinstance(subject, AnyField):
         where = JSON[target]
         sql, parameters = _inside(f"{_ALIASES[where.owner]}.{where.column}", test, subject.path, dialect)
-        return dialect.ways[target][where.owner].format(sql), parameters
-    sql = "m.name = ? AND " + dialect.ways["messages"]["stream"].format("s.protocol = ?")
+        return dialect.joins[target][where.owner].format(sql), parameters
+    sql = "m.name = ? AND " + dialect.joins["messages"]["stream"].format("s.protocol = ?")
     # No catalog for stored rows contains a state.
     assert not isinstance(subject, StateField)
     message_parameters: Parameters = [subject.message, subject.protocol]
@@ -139,7 +141,7 @@ def _single(single: Condition, target: Target, dialect: Dialect) -> tuple[str, P
         inside, parameters = _inside("m.fields", test, subject.path, dialect)
         sql += f" AND {inside}"
         message_parameters += parameters
-    return dialect.ways[target]["message"].format(f"({sql})"), message_parameters
+    return dialect.joins[target]["message"].format(f"({sql})"), message_parameters
 
 
 def _in_column(
@@ -147,16 +149,18 @@ def _in_column(
 ) -> tuple[str, Parameters]:
     if where.reading == "texts":
         value = f"{_ALIASES[where.owner]}.{where.column}"
-        return dialect.ways[target][where.owner].format(f"kiebitz_texts({value}, ?)"), [_question(test)]
+        return dialect.joins[target][where.owner].format(f"kiebitz_texts({value}, ?)"), [
+            _encode_question(test)
+        ]
     sql, parameters = _compared(_value(column, where, target, dialect), test, dialect)
-    return dialect.ways[target][where.owner].format(sql), parameters
+    return dialect.joins[target][where.owner].format(sql), parameters
 
 
 def _inside(value: str, test: Test, path: tuple[Step, ...], dialect: Dialect) -> tuple[str, Parameters]:
     """Return a condition on a JSON object; most lack the name, which the engine tests faster than Python."""
     name = next(step for step in path if isinstance(step, str))
     has = dialect.contains.format(value)
-    return f"({has} AND kiebitz_field({value}, ?))", [to_json(name), _question(test, path)]
+    return f"({has} AND kiebitz_field({value}, ?))", [to_json(name), _encode_question(test, path)]
 
 
 def _value(column: Column, where: ValueLocation, target: Target, dialect: Dialect) -> str:
@@ -173,20 +177,20 @@ def _compared(value: str, test: Test, dialect: Dialect) -> tuple[str, Parameters
     if test.question == "contains":
         return dialect.contains.format(value), parameters
     if test.question == "matches":
-        return f"kiebitz_matches({value}, ?)", [_question(test)]
+        return f"kiebitz_matches({value}, ?)", [_encode_question(test)]
     if test.question == "in" and len(parameters) != 1:
         # DuckDB does not accept an empty list.
         return (f"{value} IN ({', '.join('?' * len(parameters))})" if parameters else "FALSE"), parameters
     return f"{value} {'=' if test.question == 'in' else test.question} ?", parameters
 
 
-def _question(test: Test, path: tuple[Step, ...] | None = None) -> str:
-    """Encode a test of a JSON value, or of a scalar without a path, as one parameter for `_asked`."""
+def _encode_question(test: Test, path: tuple[Step, ...] | None = None) -> str:
+    """Encode a test of a JSON value, or without a path of a scalar, as a parameter for `_decode_question`."""
     return json.dumps([path, test.question, test.values, test.passage])
 
 
 @functools.lru_cache(maxsize=1000)
-def _asked(question: str) -> Callable[[object], bool]:
+def _decode_question(question: str) -> Callable[[object], bool]:
     path, kind, values, passage = json.loads(question)
     test = Test(kind, tuple(values), None if passage is None else Passage(*passage))
     return holds(test) if path is None else holds_inside(test, tuple(path))
@@ -200,7 +204,7 @@ def _field_holds(fields: str | None, question: str) -> bool:
     except RecursionError:
         # No field of a game is nested so deeply; one such message must not end the whole query.
         return False
-    return _asked(question)(decoded)
+    return _decode_question(question)(decoded)
 
 
 def _texts_hold(data: str | None, question: str) -> bool:
@@ -210,13 +214,13 @@ def _texts_hold(data: str | None, question: str) -> bool:
         decoded = msgspec.json.decode(data)
     except RecursionError:
         return False
-    return any(map(_asked(question), texts_in(decoded)))
+    return any(map(_decode_question(question), texts_in(decoded)))
 
 
 # Names repeat: with the cache, most rows of a million need no Python code.
 @functools.lru_cache(maxsize=1000)
 def _matches(text: str | None, question: str) -> bool:
-    return text is not None and _asked(question)(text)
+    return text is not None and _decode_question(question)(text)
 
 
 FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {

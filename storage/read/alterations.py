@@ -13,10 +13,10 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Action, Altered, Message, Stream
-from kiebitz.storage.database.schema import OF_MESSAGE
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 
-IN_WORDS: dict[Action, str] = {
+ACTION_WORDS: dict[Action, str] = {
     "drop": "dropped",
     "change": "changed",
     "insert": "inserted",
@@ -66,16 +66,16 @@ def alterations(
         f" WHERE a.id > ? AND +a.{_OF_SESSION} AND ({condition}) ORDER BY a.id",
         [after, timeline.session.id, *parameters],
     )
-    return (_alteration(timeline, *row) for _, *row in increasing(rows))
+    return (_alteration(timeline, *row) for _, *row in check_ascending(rows))
 
 
 def _alteration(timeline: Timeline, stream: int, *rest: Any) -> StoredAlteration:
     return StoredAlteration(timeline.stream(stream), *rest)
 
 
-def deed(row: StoredAlteration, said: str) -> str:
+def alteration_text(row: StoredAlteration, said: str) -> str:
     """Return a description of an alteration: action, rule, and original message; `said` are its fields."""
-    done = f"{IN_WORDS[row.action]} by {row.rule}"
+    done = f"{ACTION_WORDS[row.action]} by {row.rule}"
     if row.original is None:
         return done
     return f"{done}; as it was sent: {row.name or UNREADABLE} {said}".rstrip()
@@ -89,13 +89,13 @@ def count_alterations(timeline: Timeline) -> int:
     return found
 
 
-def message_ids(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
+def altered_message_ids(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
     """Return the first forwarded message of each alteration above an id that has one."""
     if not count_alterations(timeline):
         return {}
     return dict(
         timeline.connection.execute(
-            f"SELECT a.id, min(m.id) FROM messages AS m JOIN alterations AS a ON {OF_MESSAGE}"
+            f"SELECT a.id, min(m.id) FROM messages AS m JOIN alterations AS a ON {ALTERATION_OF_MESSAGE}"
             f" WHERE a.id > ? AND m.{_OF_SESSION} GROUP BY a.id",
             (after, timeline.session.id),
         ).fetchall()
@@ -131,14 +131,14 @@ class AlteredMessages:
         if not self._has_some:
             return None
         row: tuple[Any, ...] | None = self._timeline.connection.execute(
-            f"SELECT {columns} FROM messages AS m JOIN alterations AS a ON {OF_MESSAGE}"
+            f"SELECT {columns} FROM messages AS m JOIN alterations AS a ON {ALTERATION_OF_MESSAGE}"
             f" WHERE {of} = ? ORDER BY m.id LIMIT 1",
             (number,),
         ).fetchone()
         return row
 
 
-def as_message(altered: Altered) -> Message:
+def original_message(altered: Altered) -> Message:
     """Return the original message, without an id, to apply a filter to it."""
     fields_json = altered.fields_json or "{}"
     return Message(

@@ -33,7 +33,7 @@ def field_catalog(spoken: Collection[str] | None = None) -> FieldCatalog:
     return FieldCatalog(messages, events)
 
 
-def compile_wanted(text: str | None) -> Filter | None:
+def compile_optional_filter(text: str | None) -> Filter | None:
     """Compile an expression of the filter language; None stays None. Raises FilterError."""
     if text is None:
         return None
@@ -55,7 +55,7 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
     return to_sql(wanted, target, timeline.numbers)
 
 
-def names_at_end(text: str) -> tuple[str, list[str]]:
+def complete_filter(text: str) -> tuple[str, list[str]]:
     """Split off the name at the end of a filter; return the text before it and its completions."""
     from kiebitz.dissectors.filters import complete
 

@@ -11,13 +11,13 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.read.timeline import Timeline
 
-_LOOKED_AT = 200
+_MAX_ROWS = 200
 """Number of messages, and of events, with such a name to search."""
 
-_BEST = 2
+_MAX_HINTS = 2
 
 
-def spoken(timeline: Timeline) -> list[str]:
+def session_protocols(timeline: Timeline) -> list[str]:
     """Return the protocols of a session."""
     rows = timeline.connection.execute(
         "SELECT DISTINCT protocol FROM streams WHERE session_id = ? AND protocol IS NOT NULL",
@@ -26,7 +26,7 @@ def spoken(timeline: Timeline) -> list[str]:
     return sorted(protocol for (protocol,) in rows)
 
 
-def paths_to(timeline: Timeline, name: str) -> list[str]:
+def find_paths(timeline: Timeline, name: str) -> list[str]:
     """Return paths below fields that end in a name, as filters write them, as in `resources.Holz`.
 
     Paths in events come first, then those in messages; of each the most frequent ones.
@@ -37,14 +37,14 @@ def paths_to(timeline: Timeline, name: str) -> list[str]:
     streams = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
     found: list[str] = []
     for query in (
-        f"SELECT data FROM events WHERE session_id = ? AND instr(data, ?) LIMIT {_LOOKED_AT}",
-        f"SELECT fields FROM messages WHERE {streams} AND instr(fields, ?) LIMIT {_LOOKED_AT}",
+        f"SELECT data FROM events WHERE session_id = ? AND instr(data, ?) LIMIT {_MAX_ROWS}",
+        f"SELECT fields FROM messages WHERE {streams} AND instr(fields, ?) LIMIT {_MAX_ROWS}",
     ):
         count: Counter[str] = Counter()
         for (text,) in timeline.connection.execute(query, (number, to_json(name) + ":")):
             paths = _paths(msgspec.json.decode(text), name)
             count.update(".".join(map(written, path)) for path in paths if len(path) > 1)
-        found += [path for path, _ in count.most_common(_BEST) if path not in found]
+        found += [path for path, _ in count.most_common(_MAX_HINTS) if path not in found]
     return found
 
 

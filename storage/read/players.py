@@ -11,7 +11,7 @@ import msgspec
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.timeline import Timeline, increasing
+from kiebitz.storage.read.timeline import Timeline, check_ascending
 from kiebitz.storage.read.visibility import Visibility
 
 
@@ -40,7 +40,7 @@ def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
         f" WHERE name IN ({marks}) AND direction = 'c2s' AND +id > ? ORDER BY id",
         [*introductions, after],
     )
-    for _, stream, name, fields in increasing(rows):
+    for _, stream, name, fields in check_ascending(rows):
         dissector = dissectors.get(protocols.get(stream, ""))
         if dissector is not None:
             called = dissector.identity.introduced(name, "c2s", msgspec.json.decode(fields))
@@ -77,7 +77,7 @@ def name_of_stream(timeline: Timeline) -> Callable[[int], str | None]:
     return name
 
 
-_LISTED = 8
+_MAX_LISTED = 8
 """Maximum names listed in a sentence."""
 
 
@@ -103,8 +103,8 @@ def no_such_player(player: str, known: Collection[str]) -> StorageError:
     if near:
         hint = did_you_mean(*near)
     elif actors:
-        more = "" if len(actors) <= _LISTED else f" and {len(actors) - _LISTED} more"
-        hint = f"its players are {', '.join(actors[:_LISTED])}{more}"
+        more = "" if len(actors) <= _MAX_LISTED else f" and {len(actors) - _MAX_LISTED} more"
+        hint = f"its players are {', '.join(actors[:_MAX_LISTED])}{more}"
     else:
         hint = "no player acts in it"
     return StorageError(f"there is no player {player} in this session; {hint}")

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.model import Direction
-from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION
+from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS
 from kiebitz.storage.read.message_queries import StoredDiagnostic
-from kiebitz.storage.read.timeline import Timeline, increasing, sessions
+from kiebitz.storage.read.timeline import Timeline, check_ascending, sessions
 
 
 class ChunkRow(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ def chunks(connection: sqlite3.Connection, stream_id: int) -> Iterator[ChunkRow]
         " WHERE stream_id = ? ORDER BY id",
         (stream_id,),
     )
-    return (ChunkRow(*row) for row in increasing(rows))
+    return (ChunkRow(*row) for row in check_ascending(rows))
 
 
 def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
@@ -54,13 +54,13 @@ def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
     # The plus keeps SQLite from using the index by stream and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT id, stream_id, direction, ts_ns, offset, length, data FROM chunks AS c"
-        f" WHERE +c.{OF_SESSION['chunks']} ORDER BY id",
+        f" WHERE +c.{SESSION_CONDITIONS['chunks']} ORDER BY id",
         (timeline.session.id,),
     )
     held: ChunkRow | None = None
-    for row in (ChunkRow(*row) for row in increasing(rows)):
+    for row in (ChunkRow(*row) for row in check_ascending(rows)):
         if held is not None:
-            if row.stream_id in udp and _cut_off(held, row):
+            if row.stream_id in udp and _is_truncation(held, row):
                 yield held, row.length or 0
                 held = None
                 continue
@@ -70,7 +70,7 @@ def datagrams(timeline: Timeline) -> Iterator[tuple[ChunkRow, int]]:
         yield held, 0
 
 
-def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
+def _is_truncation(chunk: ChunkRow, gap: ChunkRow) -> bool:
     """Return True if a gap is the rest of the datagram that was recorded right before it."""
     return (
         gap.data is None
@@ -81,7 +81,7 @@ def _cut_off(chunk: ChunkRow, gap: ChunkRow) -> bool:
     )
 
 
-def earlier_copy(connection: sqlite3.Connection, session_id: int) -> int | None:
+def find_duplicate_session(connection: sqlite3.Connection, session_id: int) -> int | None:
     """Return the first earlier session with the same traffic; None if there is none. Raises sqlite3.Error."""
     rows = {row.id: row for row in sessions(connection)}
     this = rows[session_id]
@@ -106,7 +106,7 @@ def _traffic(timeline: Timeline) -> Iterator[tuple[Any, ...]]:
     )
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class ByteRange(msgspec.Struct, frozen=True):
     """Contiguous bytes of one direction, or a gap among them.
 
     In a gap `data` is None, and `length`, too, if it is unknown.
@@ -117,7 +117,7 @@ class Stretch(msgspec.Struct, frozen=True):
     data: bytes | None
 
 
-class Bytes:
+class RecordedBytes:
     """Finds the bytes of diagnostics.
 
     It caches offsets and times of a stream's chunks: 24 bytes for each.
@@ -145,7 +145,7 @@ class Bytes:
             return offsets[last], self._data(ids[last])
         return None
 
-    def between(self, stream_id: int, direction: Direction, start: int, end: int) -> list[Stretch]:
+    def between(self, stream_id: int, direction: Direction, start: int, end: int) -> list[ByteRange]:
         """Return the bytes of a direction from offset `start` to `end`, with whole gaps."""
         ids, offsets, _ = self._chunks(stream_id, direction)
         # The last chunk before `start` may reach beyond it. Gaps are recorded between their neighbouring
@@ -185,9 +185,9 @@ class Bytes:
         return data
 
 
-def sent_between(
+def bytes_between(
     connection: sqlite3.Connection, stream_id: int, direction: Direction, start: int, end: int
-) -> list[Stretch]:
+) -> list[ByteRange]:
     """Return the bytes of a direction from offset `start` to `end`, for a single look-up.
 
     It caches nothing, and in a stream of a million chunks it reads about twenty.
@@ -212,10 +212,10 @@ def sent_between(
         " WHERE stream_id = ? AND id >= ? AND direction = ? ORDER BY id",
         (stream_id, low, direction),
     )
-    return _stretches(_upto(end, rows), start, end)
+    return _stretches(_until(end, rows), start, end)
 
 
-def _upto(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+def _until(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """Yield the chunks that begin before an offset, up to the one that reaches it."""
     for row in rows:
         if row[0] >= end:
@@ -225,9 +225,9 @@ def _upto(end: int, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]
             return
 
 
-def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[Stretch]:
+def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[ByteRange]:
     """Join chunks, given as offset, length and bytes, and cut them to two offsets; gaps stay whole."""
-    found: list[Stretch] = []
+    found: list[ByteRange] = []
     pieces: list[bytes] = []
     begin = start
     for offset, length, data in rows:
@@ -235,7 +235,7 @@ def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[St
             if start <= offset < end or offset < start < offset + (length or 0):
                 found += _joined(begin, pieces)
                 pieces = []
-                found.append(Stretch(offset, length, None))
+                found.append(ByteRange(offset, length, None))
             continue
         piece = data[max(0, start - offset) : end - offset]
         if piece:
@@ -245,6 +245,6 @@ def _stretches(rows: Iterable[tuple[Any, ...]], start: int, end: int) -> list[St
     return found + _joined(begin, pieces)
 
 
-def _joined(offset: int, pieces: list[bytes]) -> list[Stretch]:
+def _joined(offset: int, pieces: list[bytes]) -> list[ByteRange]:
     data = b"".join(pieces)
-    return [Stretch(offset, len(data), data)] if data else []
+    return [ByteRange(offset, len(data), data)] if data else []

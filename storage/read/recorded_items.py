@@ -24,11 +24,11 @@ from kiebitz.storage.read.timeline import Timeline
 _FOLLOWS = ", ".join(map(repr, DERIVED_CODES))
 _IS_FAULT = f"(d.code = '{DIVERGENCE}' OR d.grp = 'network' AND d.code NOT IN ({_FOLLOWS}))"
 
-Spoken = tuple[str, str, str]
+ServerProtocol = tuple[str, str, str]
 """Transport and address of a server, and its protocol."""
 
 
-_BEYOND_ALL_ROWS = 1 << 63
+_MAX_ROW = 1 << 63
 
 
 class _End(NamedTuple):
@@ -58,12 +58,12 @@ class _Alterations:
 class RecordedItems:
     """The source's items of a session; create it before the session's diagnostics are deleted.
 
-    `spoken` are its servers with a known protocol, `chunks` is its number of rows of bytes and gaps.
+    `server_protocols` has its servers with a known protocol, `chunks` the number of rows of bytes and gaps.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.spoken = spoken(timeline)
+        self.server_protocols = server_protocols(timeline)
         self.chunks: int = self._rows(
             "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?"
         ).fetchone()[0]
@@ -98,14 +98,14 @@ class RecordedItems:
         alterations = _Alterations(self.timeline)
         for row, missing in datagrams(self.timeline):
             yield from self._between(alterations.upto(row.id), row.id)
-            yield from self._before(row.ts_ns)
+            yield from self._due_before(row.ts_ns)
             stream = self._streams[row.stream_id]
             if row.data is None:
                 yield Gap(stream, row.direction, row.ts_ns, row.offset, row.length)
             else:
                 yield Chunk(stream, row.direction, row.ts_ns, row.offset, row.data, missing)
-        yield from self._between(alterations.upto(_BEYOND_ALL_ROWS), _BEYOND_ALL_ROWS)
-        yield from self._before(None)
+        yield from self._between(alterations.upto(_MAX_ROW), _MAX_ROW)
+        yield from self._due_before(None)
 
     def renumber(self, ids: Iterator[int]) -> None:
         """Give the streams other ids, before any items are read."""
@@ -120,7 +120,7 @@ class RecordedItems:
         """Yield the alterations before a row of bytes, with the items due before each."""
         for row in alterations:
             self._ended_by(row.chunk_id)
-            yield from self._before(row.ts_ns)
+            yield from self._due_before(row.ts_ns)
             yield row.item(self._streams[row.stream.id])
         self._ended_by(row_id - 1)
 
@@ -129,7 +129,7 @@ class RecordedItems:
         while self._ends and self._ends[0][0] <= row_id:
             heappush(self._due, self._ends.popleft()[1])
 
-    def _before(self, ts_ns: int | None) -> Iterator[Item]:
+    def _due_before(self, ts_ns: int | None) -> Iterator[Item]:
         """Yield the faults and due ends before a time; all, if that is None."""
         while self._faults and (ts_ns is None or self._faults[0].ts_ns < ts_ns):
             yield self._faults.popleft()
@@ -141,7 +141,7 @@ class RecordedItems:
         return self.timeline.connection.execute(query, (self.timeline.session.id,))
 
 
-def items_from_the_beginning(timeline: Timeline) -> RecordedItems:
+def complete_items(timeline: Timeline) -> RecordedItems:
     """Return the source's items of a session. Raises StorageError if it began in another database."""
     if timeline.session.continues:
         raise StorageError(
@@ -151,7 +151,7 @@ def items_from_the_beginning(timeline: Timeline) -> RecordedItems:
     return RecordedItems(timeline)
 
 
-def spoken(timeline: Timeline) -> set[Spoken]:
+def server_protocols(timeline: Timeline) -> set[ServerProtocol]:
     """Return the servers of a session whose protocol is known."""
     rows = timeline.connection.execute(
         "SELECT DISTINCT transport, server, protocol FROM streams"

@@ -13,7 +13,7 @@ from kiebitz.dissectors.replay.script import (
     StreamOpening,
     StreamRole,
 )
-from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.read.recorded_bytes import RecordedBytes
 from kiebitz.storage.read.timeline import Timeline
 
 
@@ -51,7 +51,7 @@ def _is_before(mark: StreamOpening | StreamClosing, line: RecordedLine, last: di
 
 def _lines(timeline: Timeline, roles: dict[int, StreamRole]) -> Iterator[RecordedLine]:
     """Yield the messages in the order in which they were complete."""
-    recorded = Bytes(timeline.connection)
+    recorded = RecordedBytes(timeline.connection)
     rows = timeline.connection.execute(
         "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.offset, m.length, m.event_id"
         " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id WHERE s.session_id = ? ORDER BY m.id",

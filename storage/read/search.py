@@ -18,28 +18,28 @@ from kiebitz.storage.read.timeline import Timeline
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_PIECE_S = 0.005
+_STEP_S = 0.005
 """Target duration of a step in seconds."""
 
-_FIRST = 500
-_LONGEST = 100_000
+_INITIAL_ROWS = 500
+_MAX_ROWS = 100_000
 """Rows that a step examines: initial and maximum number."""
 
 Streams = Collection[int] | TableInfo | None
 """The streams to search: these, those of a table's server, or all of the session."""
 
-Look = Callable[[int, int], Sequence[int]]
+Lookup = Callable[[int, int], Sequence[int]]
 """Function that returns the matching ids above the first argument and up to the second."""
 
 
 class Search:
     """An incremental search; all rows up to id `reached` have been examined."""
 
-    def __init__(self, look: Look, reached: int) -> None:
+    def __init__(self, lookup: Lookup, reached: int) -> None:
         self._found = array("q")
         self.reached = reached
-        self._look = look
-        self._piece = _FIRST
+        self._lookup = lookup
+        self._step_rows = _INITIAL_ROWS
 
     @property
     def found(self) -> Sequence[int]:
@@ -53,21 +53,21 @@ class Search:
         """
         end = time.monotonic() + seconds
         while self.reached < last:
-            upto = min(self.reached + self._piece, last)
+            upto = min(self.reached + self._step_rows, last)
             begun = time.monotonic()
-            self._found.extend(self._look(self.reached, upto))
+            self._found.extend(self._lookup(self.reached, upto))
             self.reached = upto
             now = time.monotonic()
-            if now - begun < _PIECE_S / 2:
-                self._piece = min(2 * self._piece, _LONGEST)
-            elif now - begun > _PIECE_S:
-                self._piece = max(self._piece // 2, 1)
+            if now - begun < _STEP_S / 2:
+                self._step_rows = min(2 * self._step_rows, _MAX_ROWS)
+            elif now - begun > _STEP_S:
+                self._step_rows = max(self._step_rows // 2, 1)
             if now >= end:
                 break
         return self.reached < last
 
 
-class All(Search):
+class MatchAll(Search):
     """A search that matches every row without reading any: the ids of a single session are contiguous."""
 
     def __init__(self, first: int) -> None:
@@ -83,7 +83,7 @@ class All(Search):
         return False
 
 
-def events_of(
+def search_events(
     timeline: Timeline,
     table_id: int,
     wanted: Filter | None,
@@ -98,21 +98,21 @@ def events_of(
     if between is not None:
         condition, parameters = f"e.id BETWEEN ? AND ? AND {condition}", [*between, *parameters]
 
-    def look(after: int, upto: int) -> Sequence[int]:
+    def lookup(after: int, upto: int) -> Sequence[int]:
         if may_see is None:
             return timeline.seqs(table_id, after, upto, condition, parameters)
         events = timeline.events_between(table_id, after, upto, condition, parameters)
         return [event.seq for event in events if may_see(event)]
 
-    return Search(look, timeline.first_seq(table_id))
+    return Search(lookup, timeline.first_seq(table_id))
 
 
-def messages_on(timeline: Timeline, streams: Streams, wanted: Filter | None) -> Search:
+def search_messages(timeline: Timeline, streams: Streams, wanted: Filter | None) -> Search:
     """Search the session's messages by id."""
     return _on_streams(timeline, "messages", "m", streams, *sql_condition(timeline, wanted, "messages"))
 
 
-def diagnostics_on(
+def search_diagnostics(
     timeline: Timeline, streams: Streams, wanted: Filter | None, groups: Sequence[Group] = get_args(Group)
 ) -> Search:
     """Search the session's diagnostics of these groups by id."""
@@ -141,7 +141,7 @@ def _on_streams(
         f" AND +{alias}.stream_id IN ({of}) AND ({condition}) ORDER BY {alias}.id"
     )
 
-    def look(after: int, upto: int) -> Sequence[int]:
+    def lookup(after: int, upto: int) -> Sequence[int]:
         rows = timeline.connection.execute(query, [after, upto, *known, *parameters])
         return [number for (number,) in rows]
 
@@ -149,5 +149,5 @@ def _on_streams(
     # Earlier sessions' rows are skipped in steps, as none of them matches.
     first = timeline.connection.execute(f"SELECT coalesce(min(id), 1) FROM {table}").fetchone()[0]
     if streams is None and condition == "1" and is_alone:
-        return All(first)
-    return Search(look, first - 1)
+        return MatchAll(first)
+    return Search(lookup, first - 1)

@@ -23,15 +23,15 @@ from kiebitz.storage.read.visibility import Visibility
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
 _EVENT = re.compile(r"#(\d{1,18})", re.ASCII)
 
-UNDERSTOOD = "12.5s (seconds since the session's start), #7 (just after event 7) or end"
+POSITION_NOTATIONS = "12.5s (seconds since the session's start), #7 (just after event 7) or end"
 """The notations of a position, for help and errors."""
 
 
-class MomentError(KiebitzError):
+class PositionError(KiebitzError):
     """An invalid position, or a game or position that the session lacks; the message says what it has."""
 
 
-class Moment(msgspec.Struct, frozen=True):
+class Position(msgspec.Struct, frozen=True):
     """A requested position: after an event, or at a time (nanoseconds since the session's start).
 
     The event is given by its number in the session. With neither it is the end.
@@ -41,10 +41,10 @@ class Moment(msgspec.Struct, frozen=True):
     elapsed_ns: int | None = None
 
 
-END = Moment()
+END = Position()
 
 
-class TableMoment(msgspec.Struct, eq=False):
+class TablePosition(msgspec.Struct, eq=False):
     """A table after its event number `seq`; `event` is that event, None before the first.
 
     `state` is the table's; if one game was requested, its `games` contains only that.
@@ -56,19 +56,19 @@ class TableMoment(msgspec.Struct, eq=False):
     state: State
 
 
-def parse_moment(text: str) -> Moment:
+def parse_position(text: str) -> Position:
     """Parse a position. Raises MomentError, which lists the notations."""
     written = text.strip()
     if written == "end":
         return END
     if (seconds := _SECONDS.fullmatch(written)) is not None:
-        return Moment(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
+        return Position(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
     if (event := _EVENT.fullmatch(written)) is not None:
-        return Moment(event=int(event[1]))
-    raise MomentError(f"{text!r} is not a position: write {UNDERSTOOD}")
+        return Position(event=int(event[1]))
+    raise PositionError(f"{text!r} is not a position: write {POSITION_NOTATIONS}")
 
 
-def last_event(timeline: Timeline, moment: Moment) -> int:
+def last_event(timeline: Timeline, moment: Position) -> int:
     """Return the id of the session's last event not after a position; 0 if there is none.
 
     Raises MomentError for an event that the session does not have.
@@ -80,7 +80,7 @@ def last_event(timeline: Timeline, moment: Moment) -> int:
     return timeline.last_event()
 
 
-def first_event(timeline: Timeline, moment: Moment) -> int:
+def first_event(timeline: Timeline, moment: Position) -> int:
     """Return the id of the session's first event not before a position; one past the last if there is none.
 
     Raises MomentError for an event that the session does not have.
@@ -92,15 +92,15 @@ def first_event(timeline: Timeline, moment: Moment) -> int:
     return timeline.last_event() + 1
 
 
-def tables_at(timeline: Timeline, moment: Moment) -> list[TableMoment]:
+def tables_at(timeline: Timeline, moment: Position) -> list[TablePosition]:
     """Return every table at a position. Raises MomentError for an event that the session does not have."""
     event_id = last_event(timeline, moment)
     return [
-        _table_moment(timeline, table, timeline.seq_upto(table.id, event_id)) for table in timeline.tables()
+        _table_position(timeline, table, timeline.seq_upto(table.id, event_id)) for table in timeline.tables()
     ]
 
 
-def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
+def game_at(timeline: Timeline, number: int, moment: Position) -> TablePosition:
     """Return a game's table at a position, or at the game's last event if it is over by then.
 
     Raises MomentError if the session has no such game, or if it has not begun by then.
@@ -115,36 +115,38 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
     elif span is not None:
         first_seq, last_seq = span[0].seq, span[1].seq
     else:
-        raise MomentError(f"nothing of game {number} was recorded")
+        raise PositionError(f"nothing of game {number} was recorded")
     seq = min(timeline.seq_upto(table.id, last_event(timeline, moment)), last_seq)
     if seq < first_seq:
         assert span is not None
         first, last = span
-        raise MomentError(
+        raise PositionError(
             f"game {number} has not begun by then: it runs from {_elapsed(timeline, first)} to "
             f"{_elapsed(timeline, last)}"
         )
-    found = _table_moment(timeline, table, seq)
+    found = _table_position(timeline, table, seq)
     part = _part(found.state, game)
-    if part is None and (left := timeline.left_state(game.id, table.id, first_seq, seq)) is not None:
+    if part is None and (left := timeline.seq_of_removal(game.id, table.id, first_seq, seq)) is not None:
         part = _part(timeline.state_at(table.id, left - 1), game)
     return msgspec.structs.replace(found, state=_with_game(found.state, game, part))
 
 
-def seen_state(hearers: Visibility, player: str, table_id: int, seq: int, game: int | None = None) -> State:
+def seen_state(
+    visibility: Visibility, player: str, table_id: int, seq: int, game: int | None = None
+) -> State:
     """Return a table's state after its event `seq` as a player sees it.
 
     If the row of a `game` is given, the state contains only that game, in its last state if it is over.
     """
-    state = hearers.state(player, table_id, seq)
+    state = visibility.state(player, table_id, seq)
     if game is None:
         return state
     part = state.get("games", {}).get(str(game))
     if part is None:
-        timeline = hearers.timeline
-        left = timeline.left_state(game, table_id, timeline.first_seq(table_id), seq)
+        timeline = visibility.timeline
+        left = timeline.seq_of_removal(game, table_id, timeline.first_seq(table_id), seq)
         if left is not None:
-            part = hearers.state(player, table_id, left - 1).get("games", {}).get(str(game))
+            part = visibility.state(player, table_id, left - 1).get("games", {}).get(str(game))
     return {**state, "games": {str(game): part} if part is not None else {}}
 
 
@@ -211,7 +213,7 @@ def find_game(timeline: Timeline, number: int) -> Game:
     if game is None:
         known = [numbers.number("games", game.id) for game in timeline.games()]
         having = f"games {known[0]} to {known[-1]}" if known else "no games"
-        raise MomentError(f"there is no game {number} in this session: it has {having}")
+        raise PositionError(f"there is no game {number} in this session: it has {having}")
     return game
 
 
@@ -224,13 +226,13 @@ def _event_id(timeline: Timeline, number: int) -> int:
         if first is not None:
             last = numbers.number("events", timeline.last_event())
             having = f"its events are #{numbers.number('events', first.id)} to #{last}"
-        raise MomentError(f"there is no event #{number} in this session: {having}")
+        raise PositionError(f"there is no event #{number} in this session: {having}")
     return event_id
 
 
-def _table_moment(timeline: Timeline, table: TableInfo, seq: int) -> TableMoment:
+def _table_position(timeline: Timeline, table: TableInfo, seq: int) -> TablePosition:
     event = next(iter(timeline.recent(table.id, seq, 1)), None)
-    return TableMoment(table, seq, event, timeline.state_at(table.id, seq))
+    return TablePosition(table, seq, event, timeline.state_at(table.id, seq))
 
 
 def _part(state: State, game: Game) -> Any:

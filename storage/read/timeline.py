@@ -96,7 +96,7 @@ class Timeline:
         rows = self.connection.execute(
             "SELECT id, protocol, server FROM tables WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [TableInfo(*row) for row in increasing(rows)]
+        return [TableInfo(*row) for row in check_ascending(rows)]
 
     def table(self, row_id: int) -> TableInfo:
         """Return a table by id; rereads all tables for an unknown id, as the session may grow."""
@@ -131,7 +131,7 @@ class Timeline:
         rows = self.connection.execute(
             f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? ORDER BY id", (self.session.id,)
         )
-        return [_game(row) for row in increasing(rows)]
+        return [_game(row) for row in check_ascending(rows)]
 
     def game(self, number: int) -> Game | None:
         """Return one game of the session, None if it has no such game."""
@@ -154,7 +154,7 @@ class Timeline:
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
             [self.session.id, *(parameters or ())],
         )
-        return map(_event, increasing(rows))
+        return map(_event, check_ascending(rows))
 
     def stored_events(self, condition: str = "1", parameters: Sequence[Any] = ()) -> Iterator[StoredEvent]:
         """Yield the same events as stored, which is cheaper."""
@@ -163,7 +163,7 @@ class Timeline:
             f" WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
             [self.session.id, *parameters],
         )
-        return map(StoredEvent._make, increasing(rows))
+        return map(StoredEvent._make, check_ascending(rows))
 
     def recent(self, table_id: int, seq: int, count: int) -> list[Event]:
         """Return the last `count` events of a table up to number `seq`, oldest first."""
@@ -277,7 +277,7 @@ class Timeline:
         # Both numbers grow together, so a table that has long been idle costs no more than a busy one.
         return first + bisect_right(range(first + 1, (last or 0) + 1), event_id, key=event_with)
 
-    def seq_of_flaw(self, table_id: int, event_id: int | None, ts_ns: int) -> int:
+    def seq_of_diagnostic(self, table_id: int, event_id: int | None, ts_ns: int) -> int:
         """Return the number of a diagnostic's event, or of the table's last event up to its time."""
         return self.seq_upto(table_id, event_id if event_id is not None else self.event_at(ts_ns))
 
@@ -305,7 +305,7 @@ class Timeline:
         ends = list(self.events("e.id IN (?, ?)", [first, last]))
         return ends[0], ends[-1]
 
-    def left_state(self, game_id: int, table_id: int, first_seq: int, last_seq: int) -> int | None:
+    def seq_of_removal(self, game_id: int, table_id: int, first_seq: int, last_seq: int) -> int | None:
         """Return the number of the event in a range that removed a game from the table's state, or None."""
         # The column contains compact JSON, and quotes inside a string are escaped.
         row = self.connection.execute(
@@ -322,7 +322,7 @@ def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
         "SELECT id, name, kind, source, started_ns, ended_ns, kiebitz_version, continues, note,"
         f" {_BEFORE} FROM sessions ORDER BY id"
     )
-    return [_session(row) for row in increasing(rows)]
+    return [_session(row) for row in check_ascending(rows)]
 
 
 _COUNTS = (
@@ -344,7 +344,7 @@ def counted_sessions(connection: sqlite3.Connection) -> list[CountedSession]:
     return [CountedSession(*msgspec.structs.astuple(row), *counts[row.id]) for row in sessions(connection)]
 
 
-def increasing(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+def check_ascending(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """Yield rows as long as their ids, the first column, increase.
 
     In a damaged file, pages that refer to one another may repeat rows almost endlessly: raises StorageError

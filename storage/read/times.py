@@ -17,7 +17,7 @@ def iso_time(ts_ns: int) -> str:
     return utc(ts_ns).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def between(started_ns: int | None, ended_ns: int | None) -> float | None:
+def seconds_between(started_ns: int | None, ended_ns: int | None) -> float | None:
     """Return the seconds between two times; None if there is no end, or a capture's clock was set back."""
     if started_ns is None or ended_ns is None or ended_ns < started_ns:
         return None

@@ -28,18 +28,18 @@ from kiebitz.storage.read.event_text import describe
 from kiebitz.storage.read.identities import RecordedIdentities
 from kiebitz.storage.read.timeline import Timeline
 
-_NEAR = 64
+_MAX_SEARCHED = 64
 """Maximum number of events to search for the one that an event follows from."""
 
 _SIDES: tuple[ImpliedBy, ...] = ("before", "after")
 
-_COPY_NS = 3_000_000_000
+_MAX_COPY_DELAY_NS = 3_000_000_000
 """Age (ns) beyond which no further message is expected to report an event to a player."""
 
 _CHECKPOINT_EVENTS = 200
 """Events between two stored states of a player's view."""
 
-_MOST_CHECKPOINTS = 256
+_MAX_CHECKPOINTS = 256
 """Maximum number of stored states of a view; beyond it every second one is dropped."""
 
 
@@ -65,7 +65,7 @@ class Visibility:
         """A number that grows whenever connections or names of players changed."""
         return self._known().version
 
-    def look_again(self, timeline: Timeline) -> None:
+    def update_timeline(self, timeline: Timeline) -> None:
         """Use `timeline`, the session in its present state, from now on."""
         self.timeline = self._identities.timeline = timeline
         self._upto = -1
@@ -165,15 +165,15 @@ class Visibility:
         """Describe an event, with its receiver if only one of several clients was informed."""
         protocol = self.timeline.table(event.table_id).protocol
         sentence = describe(protocol, event)
-        hearer = self._only_hearer(protocol, event)
-        return sentence if hearer is None else said_to(hearer, sentence)
+        receiver = self._only_receiver(protocol, event)
+        return sentence if receiver is None else said_to(receiver, sentence)
 
     def state(self, player: str, table_id: int, seq: int) -> State:
         """Return a table's state after its event `seq` as the player sees it."""
-        state: State = msgspec.json.decode(msgspec.json.encode(self.passing_state(player, table_id, seq)))
+        state: State = msgspec.json.decode(msgspec.json.encode(self.shared_state(player, table_id, seq)))
         return state
 
-    def passing_state(self, player: str, table_id: int, seq: int) -> State:
+    def shared_state(self, player: str, table_id: int, seq: int) -> State:
         """Return such a state without a copy, valid until the next call: for going through a table."""
         found = self.player(player)
         if found is None:
@@ -183,13 +183,13 @@ class Visibility:
         shape = [(claim.stream, tuple(claim.names)) for claim in found.claims]
         view = self._views.get(key)
         if view is None or view.shape != shape:
-            start, first = self._beginning(found, table_id)
+            start, first = self._initial_state(found, table_id)
             view = self._views[key] = _View(shape, first, start)
         whole = self.timeline.session.ended_ns is not None
-        final_ns = None if whole else time.time_ns() - _COPY_NS
+        final_ns = None if whole else time.time_ns() - _MAX_COPY_DELAY_NS
         return view.at(self, player, table_id, seq, final_ns)
 
-    def _beginning(self, player: Player, table_id: int) -> tuple[State, int]:
+    def _initial_state(self, player: Player, table_id: int) -> tuple[State, int]:
         """Return the state before this database, if the player was present then, and its event's number."""
         first = self.timeline.first_seq(table_id)
         if not first or not any(claim.table == table_id and not claim.names[0][0] for claim in player.claims):
@@ -205,7 +205,7 @@ class Visibility:
             raise StorageError(f"the view of {player} cannot be determined: {not_installed(protocol)}")
         return dissector
 
-    def _told(self, event_id: int) -> set[int]:
+    def _reporting_streams(self, event_id: int) -> set[int]:
         """Return the streams with a message that reports an event."""
         rows = self.timeline.connection.execute(
             "SELECT DISTINCT stream_id FROM messages WHERE event_id = ?", (event_id,)
@@ -214,38 +214,38 @@ class Visibility:
 
     def _knows(self, dissector: Dissector, event: Event, names: Set[str], streams: Set[int]) -> bool:
         """Return True if a player with these names and streams received an event, or one it follows from."""
-        told = self._told(event.id)
+        told = self._reporting_streams(event.id)
         if told & streams or (event.actor in names and not told):
             return True
         follows = dissector.identity.implied_by(event)
         if told and follows is None:
             return False
         if follows is None:
-            return self._is_beside_told(event, streams)
-        for near in islice(self.timeline.near(event, follows), _NEAR):
+            return self._accompanies_reported(event, streams)
+        for near in islice(self.timeline.near(event, follows), _MAX_SEARCHED):
             if near.game_id != event.game_id:
                 continue
-            told = self._told(near.id)
+            told = self._reporting_streams(near.id)
             if told & streams or (near.actor in names and not told):
                 return True
             if told and dissector.identity.implied_by(near) != follows:
                 return False
         return False
 
-    def _is_beside_told(self, event: Event, streams: Set[int]) -> bool:
+    def _accompanies_reported(self, event: Event, streams: Set[int]) -> bool:
         """Return True if an unreported event came from the same message as a reported one."""
         for side in _SIDES:
             for near in takewhile(lambda near: near.ts_ns == event.ts_ns, self.timeline.near(event, side)):
-                if self._told(near.id) & streams:
+                if self._reporting_streams(near.id) & streams:
                     return True
         return False
 
-    def _only_hearer(self, protocol: str, event: Event) -> str | None:
+    def _only_receiver(self, protocol: str, event: Event) -> str | None:
         """Return the only receiver of a server's message if there were several clients, else None."""
         dissector = dissector_of(protocol)
         if dissector is None or event.actor is not None or not dissector.grammar.events[event.kind].directed:
             return None
-        told = self._told(event.id)
+        told = self._reporting_streams(event.id)
         if len(told) != 1:
             return None
         (stream,) = told
@@ -275,7 +275,7 @@ class _View:
     def at(self, visibility: Visibility, player: str, table_id: int, seq: int, final_ns: int | None) -> State:
         """Return the state after event `seq`; an unseen event later than `final_ns` may still be reported."""
         if seq >= self._seq:
-            return self._go_on(visibility, player, table_id, seq, final_ns)
+            return self._advance(visibility, player, table_id, seq, final_ns)
         at, state = self._back
         place = bisect_right(self._checkpoints, seq, key=lambda checkpoint: checkpoint[0]) - 1
         first, stored = self._checkpoints[max(place, 0)]
@@ -283,11 +283,11 @@ class _View:
             at, state = first, msgspec.json.decode(stored)
         for event in visibility.timeline.events_between(table_id, at, seq):
             if visibility.seen(event, player) is not None:
-                _take(visibility, player, event, state)
+                _apply_event(visibility, player, event, state)
         self._back = seq, state
         return state
 
-    def _go_on(
+    def _advance(
         self, visibility: Visibility, player: str, table_id: int, seq: int, final_ns: int | None
     ) -> State:
         state, is_kept = self._state, True
@@ -297,21 +297,21 @@ class _View:
             if not is_kept and state is self._state:
                 state = msgspec.json.decode(msgspec.json.encode(state))
             if is_seen:
-                _take(visibility, player, event, state)
+                _apply_event(visibility, player, event, state)
             if is_kept:
                 self._seq = event.seq
                 if event.seq >= self._checkpoints[-1][0] + self._every:
-                    self._keep()
+                    self._add_checkpoint()
         return state
 
-    def _keep(self) -> None:
+    def _add_checkpoint(self) -> None:
         self._checkpoints.append((self._seq, msgspec.json.encode(self._state)))
-        if len(self._checkpoints) > _MOST_CHECKPOINTS:
+        if len(self._checkpoints) > _MAX_CHECKPOINTS:
             del self._checkpoints[1::2]
             self._every *= 2
 
 
-def _take(visibility: Visibility, player: str, event: Event, state: State) -> None:
+def _apply_event(visibility: Visibility, player: str, event: Event, state: State) -> None:
     """Apply the changes of an event that a player sees to the player's state."""
     apply(state, visibility.changes(event, player))
     apply(state, visibility.told(event, player))

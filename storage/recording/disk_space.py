@@ -15,18 +15,18 @@ from kiebitz.storage.database.schema import MEMORY, StorageError
 if TYPE_CHECKING:
     from kiebitz.storage.recording.recorder import Recorder
 
-SPARED_PART = 0.05
-SPARED_BYTES = 10**9
+RESERVE_FRACTION = 0.05
+RESERVE_BYTES = 10**9
 """The reserve: this fraction of the disk or this many bytes, whichever is smaller."""
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
-class DiskLow(StorageError):
+class DiskNearlyFullError(StorageError):
     """Only the disk's reserve is left."""
 
 
-class Room:
+class SpaceLimit:
     """The space that one recording may use: `max_bytes` (None: only the disk's) for all its files.
 
     `others` are its further files besides the open database, or folders of them.
@@ -46,13 +46,13 @@ class Room:
             self._max_bytes is not None and recorder.size + sum(map(_size, self._others)) >= self._max_bytes
         )
 
-    def why_full(self, recorder: Recorder) -> str | None:
+    def stop_reason(self, recorder: Recorder) -> str | None:
         """Return a clause that says why recording must stop; None if it need not."""
         if self.is_used_up(recorder):
             return self.says
         try:
-            spare(recorder.path)
-        except DiskLow as error:
+            check_reserve(recorder.path)
+        except DiskNearlyFullError as error:
             return str(error)
         return None
 
@@ -62,20 +62,20 @@ class Room:
         return f"--max-size {size_text(self._max_bytes or 0)} is reached: allow more, or use another database"
 
 
-def spare(path: str, waiting: str | None = None) -> None:
+def check_reserve(path: str, waiting: str | None = None) -> None:
     """Raise DiskLow if only the reserve is left on a database's disk.
 
     The folder `waiting` does not count, as its space becomes free once its contents are in the database.
     """
     free, spared = _free(path)
     if free < spared and free + (0 if waiting is None else _size(waiting)) < spared:
-        raise DiskLow(
+        raise DiskNearlyFullError(
             f"{path}: the disk is nearly full: {size_text(free)} are free, and {size_text(spared)} are "
             "reserved for other programs: free some space, or write to another disk with -w"
         )
 
 
-def may_wait_beside(path: str) -> bool:
+def has_journal_space(path: str) -> bool:
     """Return True if unrecorded data may be kept on a database's disk: down to half of the reserve."""
     free, spared = _free(path)
     return free >= spared / 2
@@ -99,8 +99,8 @@ def _free(path: str) -> tuple[int, int]:
     except OSError:
         # The writer will see the error.
         return 0, 0
-    part = int(disk.f_blocks * disk.f_frsize * SPARED_PART)
-    return disk.f_bavail * disk.f_frsize, min(part, SPARED_BYTES)
+    part = int(disk.f_blocks * disk.f_frsize * RESERVE_FRACTION)
+    return disk.f_bavail * disk.f_frsize, min(part, RESERVE_BYTES)
 
 
 def _size(path: str) -> int:

@@ -31,11 +31,11 @@ class Inspection(Protocol):
         """Release its resources."""
 
 
-Inspect = Callable[[int, Ids, DecodeAs], Inspection]
+InspectionFactory = Callable[[int, Ids, DecodeAs], Inspection]
 """Factory of an inspection from the session's id, the last used ids, and forced protocols."""
 
 
-class InspectionHere:
+class LocalInspection:
     """An inspection in this process, with findings available at once; `ids` are the last used ones."""
 
     def __init__(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> None:
@@ -55,7 +55,7 @@ class InspectionHere:
         """True if the findings include all items so far, so that nothing is pending."""
         return self._inspector.is_settled
 
-    def go_on_as(self, session_id: int) -> None:
+    def continue_as(self, session_id: int) -> None:
         """Assign all further rows to another session; requires that everything is settled and gathered."""
         self._session_id = session_id
 

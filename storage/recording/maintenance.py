@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection
 
-from kiebitz.storage.database.opening import settle
-from kiebitz.storage.database.schema import OF_SESSION, StorageError
-from kiebitz.storage.database.write_access import changing
+from kiebitz.storage.database.opening import merge_wal
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError
+from kiebitz.storage.database.write_access import exclusive_connection
 
 
 def update(path: str, number: int, values: dict[str, str | None]) -> None:
@@ -15,7 +15,7 @@ def update(path: str, number: int, values: dict[str, str | None]) -> None:
     from sqlite_utils import Database
     from sqlite_utils.db import Table
 
-    with changing(path) as connection:
+    with exclusive_connection(path) as connection:
         Table(Database(connection), "sessions").update(number, values)
 
 
@@ -24,8 +24,8 @@ def delete(path: str, numbers: Collection[int]) -> None:
 
     Afterwards nothing of them is left in the file, which is rewritten for that, or in files beside it.
     """
-    with changing(path) as connection:
-        settle(connection)
+    with exclusive_connection(path) as connection:
+        merge_wal(connection)
         if connection.execute("PRAGMA journal_mode").fetchone() != ("delete",):
             raise StorageError(
                 f"{path}: another program is reading it, and deleted data would stay in its log: close that"
@@ -34,7 +34,7 @@ def delete(path: str, numbers: Collection[int]) -> None:
         connection.execute("PRAGMA secure_delete = ON")
         with connection:
             for number in numbers:
-                for table, condition in OF_SESSION.items():
+                for table, condition in SESSION_CONDITIONS.items():
                     connection.execute(f"DELETE FROM {table} WHERE {condition}", (number,))
                 connection.execute("DELETE FROM sessions WHERE id = ?", (number,))
         # Earlier deletions and updates left bytes in the file, too. VACUUM attaches a database of its own.

@@ -20,12 +20,19 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Altered, Chunk, Direction, Findings, Gap, Ids, Item
 from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.storage.database.opening import open_for_writing, settle
+from kiebitz.storage.database.opening import merge_wal, open_for_writing
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import MEMORY, StorageError, create_indexes, sentence
 from kiebitz.storage.read.timeline import SessionRow, Timeline
-from kiebitz.storage.recording.inspection import Inspect, Inspection, InspectionHere
-from kiebitz.storage.recording.rows import INSERT_SESSION, SEVERITY, Row, insert, no_rows, session_row
+from kiebitz.storage.recording.inspection import Inspection, InspectionFactory, LocalInspection
+from kiebitz.storage.recording.rows import (
+    INSERT_SESSION,
+    SEVERITY_INDEX,
+    Row,
+    empty_rows,
+    insert,
+    session_row,
+)
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
@@ -39,7 +46,7 @@ BATCH = 5000
 _BATCH_BYTES = 4 << 20
 """The same in bytes of the items."""
 
-_INDEXES = 1.25
+_INDEX_FACTOR = 1.25
 """Ratio of a database's size with indexes to its size without."""
 
 
@@ -71,7 +78,7 @@ class Recorder:
         name: str | None = None,
         started_ns: int | None = None,
         decode_as: DecodeAs | None = None,
-        inspect: Inspect = InspectionHere,
+        inspect: InspectionFactory = LocalInspection,
         anonymizer: Anonymizer | None = None,
     ) -> None:
         connection = open_for_writing(path)
@@ -133,7 +140,7 @@ class Recorder:
         self._ids = Ids(before["tables"], before["games"], before["messages"], before["events"])
         self._unwritten = None
         """The session's row until it is written: an import that fails at once leaves none."""
-        self._rows = no_rows()
+        self._rows = empty_rows()
         self.counts: Counter[str] = Counter()
         """The session's numbers of streams, games, messages, events and diagnostics so far.
 
@@ -161,7 +168,7 @@ class Recorder:
         (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
         (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
         written = pages * page_bytes + self._pending_bytes
-        return int(written if self._indexed else written * _INDEXES)
+        return int(written if self._indexed else written * _INDEX_FACTOR)
 
     def record(self, items: Iterable[Item]) -> None:
         """Record the next items, in order."""
@@ -177,14 +184,14 @@ class Recorder:
             if isinstance(item, Chunk):
                 chunks.append(item)
                 if item.missing:
-                    self._take(chunks)
+                    self._append_chunks(chunks)
                     end = item.offset + len(item.data)
                     self._gap(Gap(item.stream, item.direction, item.ts_ns, end, item.missing))
             elif isinstance(item, Gap):
-                self._take(chunks)
+                self._append_chunks(chunks)
                 self._gap(item)
             elif isinstance(item, Altered):
-                self._take(chunks)
+                self._append_chunks(chunks)
                 self._altered(item)
             feed(item)
             if item.ts_ns > latest_ns:
@@ -192,10 +199,10 @@ class Recorder:
             if self.started_ns is None:
                 self.started_ns = min(item.ts_ns, item.stream.opened_ns)
             self._pending += 1
-        self._take(chunks)
+        self._append_chunks(chunks)
         self._latest_ns = latest_ns
 
-    def _take(self, chunks: list[Chunk]) -> None:
+    def _append_chunks(self, chunks: list[Chunk]) -> None:
         """Assign ids to chunks, append their rows, and clear the list."""
         lengths = [len(chunk.data) for chunk in chunks]
         first = self._chunk_id + 1
@@ -228,12 +235,12 @@ class Recorder:
             self._record(self._anonymizer.finish())
         self._inspection.finish()
         if self._inspection.is_busy:
-            self._use_the_time()
+            self._index_while_busy()
         self._finished = True
         self._ended_ns = max(self._latest_ns, self.started_ns or 0)
         return self.gather()
 
-    def _use_the_time(self) -> None:
+    def _index_while_busy(self) -> None:
         """Create the indexes while the last items are inspected elsewhere, then write their rows."""
         if not self._indexed:
             # Without space for them there may be enough for the rows, and they are tried again.
@@ -267,7 +274,7 @@ class Recorder:
             else:
                 self.counts[table] += len(rows)
             if table == "diagnostics":
-                self.counts.update(rows.columns[SEVERITY])
+                self.counts.update(rows.columns[SEVERITY_INDEX])
             rows.clear()
         self._pending = 0
         self._pending_bytes = 0
@@ -306,7 +313,7 @@ class Recorder:
 
     def _close_file(self) -> None:
         if self.path != MEMORY:
-            settle(self.connection)
+            merge_wal(self.connection)
             self.connection.close()
         if self._lock is not None:
             os.close(self._lock)

@@ -16,13 +16,13 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Stream, TableInfo
 from kiebitz.storage.database.opening import open_existing, open_to_change, recover
 from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import OF_SESSION, StorageError, sentence
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, sentence
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.inspection import InspectionHere
+from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import BATCH, last_ids
 from kiebitz.storage.recording.rotation import RotatingRecorder
-from kiebitz.storage.recording.rows import no_rows
+from kiebitz.storage.recording.rows import empty_rows
 
 
 class ResumedRecorder(RotatingRecorder):
@@ -56,7 +56,7 @@ class ResumedRecorder(RotatingRecorder):
             before = _last_ids_before(connection, number)
             self._begin(path, connection, held, number, session.started_ns, before)
             self.numbers = Timeline(connection, session).numbers
-            self._inspection = InspectionHere(number, self._ids, decode_as or {})
+            self._inspection = LocalInspection(number, self._ids, decode_as or {})
             if not self.is_over:
                 self._catch_up(paths[:-1], Timeline(connection, session))
         except BaseException as error:
@@ -88,12 +88,12 @@ class ResumedRecorder(RotatingRecorder):
         self._chunk_id = last["chunks"]
         for table in ("streams", "chunks", "alterations", "games", "messages", "events", "diagnostics"):
             (self.counts[table],) = self.connection.execute(
-                f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (self.session_id,)
+                f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (self.session_id,)
             ).fetchone()
         self.counts.update(
             dict(
                 self.connection.execute(
-                    f"SELECT severity, count(*) FROM diagnostics WHERE {OF_SESSION['diagnostics']}"
+                    f"SELECT severity, count(*) FROM diagnostics WHERE {SESSION_CONDITIONS['diagnostics']}"
                     " GROUP BY severity",
                     (self.session_id,),
                 ).fetchall()
@@ -116,15 +116,15 @@ class ResumedRecorder(RotatingRecorder):
             self._latest_ns = max(self._latest_ns, item.ts_ns)
             self.items += 1
             if self.items % BATCH == 0:
-                self.tables += self._inspection.gather(no_rows()).tables
-        self.tables += self._inspection.gather(no_rows()).tables
+                self.tables += self._inspection.gather(empty_rows()).tables
+        self.tables += self._inspection.gather(empty_rows()).tables
 
 
 def _last_ids_before(connection: sqlite3.Connection, number: int) -> dict[str, int]:
     """Return the last used ids before the last session, `number`, by table."""
     return {
         table: connection.execute(
-            f"SELECT coalesce(max(id), 0) FROM {table} WHERE NOT {OF_SESSION[table]}", (number,)
+            f"SELECT coalesce(max(id), 0) FROM {table} WHERE NOT {SESSION_CONDITIONS[table]}", (number,)
         ).fetchone()[0]
         for table in ("streams", "chunks", "tables", "games", "messages", "events")
     }

@@ -18,7 +18,7 @@ from kiebitz.storage.database.opening import open_for_writing
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import StorageError, create_indexes, sentence
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.inspection import InspectionHere
+from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.rows import INSERT_SESSION, INSERTS, session_row
 
@@ -26,7 +26,7 @@ from kiebitz.storage.recording.rows import INSERT_SESSION, INSERTS, session_row
 class RotatingRecorder(Recorder):
     """A recorder that can continue in another database; it inspects in this process to know when."""
 
-    _inspection: InspectionHere
+    _inspection: LocalInspection
 
     @property
     def is_empty(self) -> bool:
@@ -46,7 +46,7 @@ class RotatingRecorder(Recorder):
         """True if the findings include all items so far, so that nothing is pending."""
         return self._inspection.is_settled
 
-    def go_on_in(self, path: str) -> None:
+    def continue_in(self, path: str) -> None:
         """End the session, which must be fully written, and continue it in the new database at `path`.
 
         Raises StorageError, and then continues in the old database.
@@ -79,7 +79,7 @@ class RotatingRecorder(Recorder):
         self._close_file()
         self.path, self.connection, self._lock = path, new, held
         self.session_id += 1
-        self._inspection.go_on_as(self.session_id)
+        self._inspection.continue_as(self.session_id)
         self.started_ns = self._latest_ns
 
 

@@ -77,26 +77,26 @@ class Columns:
 Rows = dict[str, Columns]
 """Table -> rows to be written."""
 
-_TOGETHER = 20
+_BATCH_ROWS = 20
 """Rows per statement: beyond this SQLite gains little."""
 
-_INSERTS_TOGETHER = {
-    table: re.sub(r"VALUES (\([^)]*\))", lambda one: "VALUES " + ",".join([one[1]] * _TOGETHER), statement)
+_BATCH_INSERTS = {
+    table: re.sub(r"VALUES (\([^)]*\))", lambda one: "VALUES " + ",".join([one[1]] * _BATCH_ROWS), statement)
     for table, statement in INSERTS.items()
 }
 
-_MOST_SENTENCES = 1024
+_MAX_SENTENCES = 1024
 """Maximum number of cached sentences."""
 
-_LONGEST_DATA = 512
+_MAX_DATA_CHARS = 512
 """Maximum characters of an event's data whose sentence is cached."""
 
 INSERT_SESSION = "INSERT INTO sessions VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
-SEVERITY = 4
+SEVERITY_INDEX = 4
 """Index of the severity in a row of `diagnostics`."""
 
-DATA = 6
+DATA_INDEX = 6
 """Index of the bytes in a row of `chunks`."""
 
 
@@ -104,7 +104,7 @@ _WIDTHS = {table: statement.count("?") for table, statement in INSERTS.items()}
 """Table -> number of values in a row."""
 
 
-def no_rows() -> Rows:
+def empty_rows() -> Rows:
     """Return empty columns for every table."""
     return {table: Columns([[] for _ in range(width)]) for table, width in _WIDTHS.items()}
 
@@ -117,10 +117,10 @@ def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
         # sqlite3 searches an adapter for each bytes object, which takes half as long as the row; it accepts a
         # bytearray
         # directly.
-        columns[DATA] = [bytearray(data) if data else data for data in columns[DATA]]
+        columns[DATA_INDEX] = [bytearray(data) if data else data for data in columns[DATA_INDEX]]
     values = chain.from_iterable(zip(*columns, strict=True))
-    together = [islice(values, len(rows) // _TOGETHER * _TOGETHER * width)] * (_TOGETHER * width)
-    connection.executemany(_INSERTS_TOGETHER[table], zip(*together, strict=True))
+    together = [islice(values, len(rows) // _BATCH_ROWS * _BATCH_ROWS * width)] * (_BATCH_ROWS * width)
+    connection.executemany(_BATCH_INSERTS[table], zip(*together, strict=True))
     connection.executemany(INSERTS[table], zip(*[values] * width, strict=True))
 
 
@@ -149,7 +149,7 @@ def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Ro
     for stream in found.streams:
         rows["streams"].append(_stream(stream, session_id))
     # These follow, so that the latest name of a client remains.
-    for stream, name in _introduced(found.messages):
+    for stream, name in _client_names(found.messages):
         rows["streams"].append(_stream(stream, session_id, name))
     for table in found.tables:
         rows["tables"].append((table.id, session_id, table.protocol, table.server))
@@ -183,7 +183,7 @@ def _events(
 ) -> tuple[Iterable[Any], ...]:
     data = [to_json(event.data) for event in events]
     sentences = [
-        (_remembered if len(text) <= _LONGEST_DATA else _sentence)(
+        (_cached_sentence if len(text) <= _MAX_DATA_CHARS else _sentence)(
             protocols[event.table_id], event.kind, text
         )
         for event, text in zip(events, data, strict=True)
@@ -250,7 +250,7 @@ def _stream(stream: Stream, session_id: int, player: str | None = None) -> Row:
     )
 
 
-def _introduced(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
+def _client_names(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
     """Yield the streams whose clients send their name in these messages, with the name."""
     for message in messages:
         if message.direction != "c2s":
@@ -269,4 +269,4 @@ def _sentence(protocol: str, kind: str, data: str) -> str:
 
 
 # Many events of a game repeat.
-_remembered = lru_cache(_MOST_SENTENCES)(_sentence)
+_cached_sentence = lru_cache(_MAX_SENTENCES)(_sentence)

@@ -40,7 +40,7 @@ class RecordedRun(msgspec.Struct):
     ends: dict[tuple[int, Direction], int] = msgspec.field(default_factory=dict)
 
 
-class Collection:
+class CollectedSession:
     """A session collected from `source` into the database at `path`, with its `recorder` and `runs`.
 
     A session whose collector was killed is continued; otherwise a new one begins, called `name`. `position`
@@ -52,7 +52,7 @@ class Collection:
     def __init__(self, path: str, source: str, name: str, decode_as: DecodeAs) -> None:
         self._runs: dict[tuple[str, str], RecordedRun] = {}
         self.position: tuple[int, int] = (0, 0)
-        unfinished = self._look(path, source) if os.path.lexists(path) else None
+        unfinished = self._read_progress(path, source) if os.path.lexists(path) else None
         self.recorder: Recorder
         self.tables: list[TableInfo] = []
         if unfinished is None:
@@ -61,7 +61,7 @@ class Collection:
             recorder = ResumedRecorder((path,), unfinished, decode_as)
             self.recorder = recorder
             self.tables = recorder.tables
-            self._take_up({stream.id: stream for stream in recorder.open_streams})
+            self._restore_streams({stream.id: stream for stream in recorder.open_streams})
         self.is_new = unfinished is None
         self.stream_ids = count(self._last("streams") + 1)
         self._last_id = self._last("taps")
@@ -93,7 +93,7 @@ class Collection:
             self._ids[key] = self._last_id
         return self._ids[key]
 
-    def _look(self, path: str, source: str) -> int | None:
+    def _read_progress(self, path: str, source: str) -> int | None:
         """Read the recorded progress, and return the session to continue, if any. Raises StorageError."""
         if not recover(path):
             return None
@@ -117,7 +117,7 @@ class Collection:
                 self.position = max(self.position, tuple(position))
         return goes_on
 
-    def _take_up(self, open_streams: dict[int, Stream]) -> None:
+    def _restore_streams(self, open_streams: dict[int, Stream]) -> None:
         """Restore the open streams of the continued session. Raises sqlite3.Error."""
         by_id = {run.id: run for run in self._runs.values() if run.id is not None}
         connection = self.recorder.connection

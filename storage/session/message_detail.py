@@ -17,21 +17,21 @@ from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
-from kiebitz.storage.read.message_queries import diagnostics, groups_seen, marks, messages
+from kiebitz.storage.read.message_queries import diagnostics, messages, placeholders, visible_groups
 from kiebitz.storage.read.players import name_of_stream
-from kiebitz.storage.read.recorded_bytes import sent_between
+from kiebitz.storage.read.recorded_bytes import bytes_between
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Event, Message, event_record, message_record, project
 
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 """Maximum bytes of a message to read."""
 
-MOST_COPIES = 50
+MAX_COPIES = 50
 """Maximum number of a message's copies to list."""
 
 
-class RowInFull(msgspec.Struct, frozen=True):
+class GrammarDescription(msgspec.Struct, frozen=True):
     """The grammar's description of a message: its meaning, notation, and clause of the specification.
 
     `deviation` describes how it differs from the specification, if it does.
@@ -43,7 +43,7 @@ class RowInFull(msgspec.Struct, frozen=True):
     deviation: str | None
 
 
-class FlawInFull(msgspec.Struct, frozen=True):
+class DiagnosticDetail(msgspec.Struct, frozen=True):
     """A diagnostic of the message; `offset` counts from its first byte."""
 
     id: int
@@ -59,7 +59,7 @@ class FlawInFull(msgspec.Struct, frozen=True):
     suggestion: str | None
 
 
-class ChangeInFull(msgspec.Struct, frozen=True):
+class ChangeDetail(msgspec.Struct, frozen=True):
     """A change of the state: the new value at a path, None if it was removed, and the previous value.
 
     JSON has no `before` if there was no previous value.
@@ -70,7 +70,7 @@ class ChangeInFull(msgspec.Struct, frozen=True):
     before: Any = msgspec.UNSET
 
 
-class Copy(msgspec.Struct, frozen=True):
+class BroadcastCopy(msgspec.Struct, frozen=True):
     """A copy of the message on another connection, `seconds` later (negative: earlier)."""
 
     number: int
@@ -81,7 +81,7 @@ class Copy(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class AsSent(msgspec.Struct, frozen=True):
+class OriginalMessage(msgspec.Struct, frozen=True):
     """The original of a message that Kiebitz has altered, and the rule that altered it.
 
     All but the rule is None if there was no original. `left_out` bytes are missing from `data`. `time` is in
@@ -96,7 +96,7 @@ class AsSent(msgspec.Struct, frozen=True):
     left_out: int
 
 
-class MessageInFull(msgspec.Struct, frozen=True):
+class MessageDetail(msgspec.Struct, frozen=True):
     """One message with everything that a session knows about it.
 
     `protocol` is None if none was recognized, and `about` if the message matches no row of the grammar.
@@ -106,27 +106,27 @@ class MessageInFull(msgspec.Struct, frozen=True):
 
     message: Message
     protocol: str | None
-    about: RowInFull | None
+    about: GrammarDescription | None
     data: bytes
     left_out: int
     pieces: tuple[Piece, ...]
-    flaws: tuple[FlawInFull, ...]
+    flaws: tuple[DiagnosticDetail, ...]
     event: Event | None
-    changes: tuple[ChangeInFull, ...]
-    copies: tuple[Copy, ...]
+    changes: tuple[ChangeDetail, ...]
+    copies: tuple[BroadcastCopy, ...]
     copies_in_all: int
-    as_sent: AsSent | None
+    as_sent: OriginalMessage | None
 
 
-class InFull:
+class MessageDetails:
     """Looks up messages of one session in detail. It caches players."""
 
-    def __init__(self, timeline: Timeline, hearers: Visibility | None = None) -> None:
+    def __init__(self, timeline: Timeline, visibility: Visibility | None = None) -> None:
         self.timeline = timeline
-        self._hearers = hearers or Visibility(timeline)
+        self._visibility = visibility or Visibility(timeline)
         self._player = name_of_stream(timeline)
 
-    def message(self, message_id: int, as_player: str | None = None) -> MessageInFull | None:
+    def message(self, message_id: int, as_player: str | None = None) -> MessageDetail | None:
         """Return a message by its id; None if the session has no such message.
 
         With `as_player` the result contains only what that player could know: None for a message on another's
@@ -140,10 +140,10 @@ class InFull:
         dissector = dissector_of(protocol)
         if as_player is not None and protocol is not None and dissector is None:
             raise StorageError(f"the view of {as_player} cannot be determined: {not_installed(protocol)}")
-        if as_player is not None and row.stream.id not in self._hearers.streams_of(as_player):
+        if as_player is not None and row.stream.id not in self._visibility.streams_of(as_player):
             return None
         record = self._event(row.event_id)
-        seen = record if record is None or as_player is None else self._hearers.seen(record, as_player)
+        seen = record if record is None or as_player is None else self._visibility.seen(record, as_player)
         if seen is None:
             row = msgspec.structs.replace(row, event_id=None)
         data = self._data(row)
@@ -151,7 +151,7 @@ class InFull:
         altered = AlteredMessages(self.timeline).of(row.id) if as_player is None else None
         done = None if altered is None else altered.action
         copies, in_all = self._copies(row, as_player)
-        return MessageInFull(
+        return MessageDetail(
             message_record(self.timeline, row, self._player(row.stream.id), done),
             protocol,
             _about(dissector, row, data),
@@ -159,7 +159,7 @@ class InFull:
             max(row.length - len(data), 0),
             _pieces(dissector, row.direction, data),
             tuple(self._flaws(row, as_player)),
-            None if seen is None else self._told(seen, as_player),
+            None if seen is None else self._event_record(seen, as_player),
             () if record is None or seen is None else tuple(self._changes(record, as_player)),
             copies,
             in_all,
@@ -177,70 +177,70 @@ class InFull:
         after = messages(self.timeline, same, [stream], message.id)
         return [*islice(before, count)][::-1], [*islice(after, count)]
 
-    def _as_sent(self, row: StoredAlteration) -> AsSent:
+    def _as_sent(self, row: StoredAlteration) -> OriginalMessage:
         original = row.original
-        return AsSent(
+        return OriginalMessage(
             row.rule,
             None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),
             row.name,
             row.fields,
-            None if original is None else original[:MOST_BYTES],
-            max(len(original or b"") - MOST_BYTES, 0),
+            None if original is None else original[:MAX_BYTES],
+            max(len(original or b"") - MAX_BYTES, 0),
         )
 
     def _data(self, row: StoredMessage) -> bytes:
         """Return the message's first bytes, up to a gap."""
-        end = row.offset + min(row.length, MOST_BYTES)
+        end = row.offset + min(row.length, MAX_BYTES)
         connection = self.timeline.connection
-        for stretch in sent_between(connection, row.stream.id, row.direction, row.offset, end):
+        for stretch in bytes_between(connection, row.stream.id, row.direction, row.offset, end):
             if stretch.offset == row.offset and stretch.data is not None:
                 return stretch.data
         return b""
 
-    def _flaws(self, row: StoredMessage, as_player: str | None) -> Iterator[FlawInFull]:
+    def _flaws(self, row: StoredMessage, as_player: str | None) -> Iterator[DiagnosticDetail]:
         for flaw in diagnostics(self.timeline, "d.message_id = ?", [row.id]):
-            if flaw.group in groups_seen(as_player):
-                yield project(FlawInFull, flaw, offset=flaw.offset - row.offset)
+            if flaw.group in visible_groups(as_player):
+                yield project(DiagnosticDetail, flaw, offset=flaw.offset - row.offset)
 
     def _event(self, event_id: int | None) -> StoredEvent | None:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
 
-    def _told(self, event: StoredEvent, as_player: str | None) -> Event:
+    def _event_record(self, event: StoredEvent, as_player: str | None) -> Event:
         done = AlteredMessages(self.timeline).action_of_event(event.id) if as_player is None else None
-        return event_record(self.timeline, event, self._hearers.sentence(event), done)
+        return event_record(self.timeline, event, self._visibility.sentence(event), done)
 
-    def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeInFull]:
+    def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeDetail]:
         """Yield the changes of an event, as far as a player could know."""
         if not event.changes:
             return
         if as_player is None:
             changes, before = event.changes, self.timeline.state_at(event.table_id, event.seq - 1)
         else:
-            changes = self._hearers.changes(event, as_player)
-            before = self._hearers.state(as_player, event.table_id, event.seq - 1)
+            changes = self._visibility.changes(event, as_player)
+            before = self._visibility.state(as_player, event.table_id, event.seq - 1)
         for path, value in changes:
-            yield ChangeInFull(self.timeline.numbers.path(path), value, _at(before, path))
+            yield ChangeDetail(self.timeline.numbers.path(path), value, _value_at(before, path))
 
-    def _copies(self, row: StoredMessage, as_player: str | None) -> tuple[tuple[Copy, ...], int]:
+    def _copies(self, row: StoredMessage, as_player: str | None) -> tuple[tuple[BroadcastCopy, ...], int]:
         """Return the first copies of a message and the number of all; a player sees only its own."""
         if row.event_id is None:
             return (), 0
         same = "m.event_id = ? AND +m.name = ? AND +m.direction = ? AND m.id != ?"
         given: list[Any] = [row.event_id, row.name, row.direction, row.id]
         if as_player is not None:
-            streams = sorted(self._hearers.streams_of(as_player))
-            same += f" AND +m.stream_id IN ({marks(streams)})"
+            streams = sorted(self._visibility.streams_of(as_player))
+            same += f" AND +m.stream_id IN ({placeholders(streams)})"
             given += streams
         connection = self.timeline.connection
         (in_all,) = connection.execute(f"SELECT count(*) FROM messages AS m WHERE {same}", given).fetchone()
         found = connection.execute(
             "SELECT m.id, m.stream_id, s.client, m.ts_ns FROM messages AS m"
-            f" JOIN streams AS s ON s.id = m.stream_id WHERE {same} ORDER BY m.id LIMIT {MOST_COPIES}",
+            f" JOIN streams AS s ON s.id = m.stream_id WHERE {same} ORDER BY m.id LIMIT {MAX_COPIES}",
             given,
         )
         numbers = self.timeline.numbers
         copies = (
-            Copy(
+            BroadcastCopy(
                 numbers.number("messages", copy),
                 copy,
                 numbers.number("streams", stream),
@@ -258,7 +258,7 @@ def _pieces(dissector: Dissector | None, direction: Direction, data: bytes) -> t
     return whole(data, unreadable(), "") if dissector is None else dissector.codec.anatomy(data, direction)
 
 
-def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> RowInFull | None:
+def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> GrammarDescription | None:
     """Return the grammar's description of a message."""
     if dissector is None:
         return None
@@ -267,14 +267,16 @@ def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> RowI
     found = read if read is not None and read.name == row.name else _row_of(dissector, row)
     if found is None:
         return None
-    return RowInFull(found.description, dissector.codec.notation(found), found.clause, found.deviation)
+    return GrammarDescription(
+        found.description, dissector.codec.notation(found), found.clause, found.deviation
+    )
 
 
 def _row_of(dissector: Dissector, row: StoredMessage) -> MessageType | None:
     return dissector.grammar.row_of(row.name, row.direction, row.fields)
 
 
-def _at(state: Any, path: Sequence[str]) -> Any:
+def _value_at(state: Any, path: Sequence[str]) -> Any:
     """Return the value at a path of a state, UNSET if there is none."""
     for step in path:
         if not isinstance(state, dict) or step not in state:

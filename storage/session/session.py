@@ -25,19 +25,19 @@ from kiebitz.storage.read.alterations import (
     AlteredMessages,
     StoredAlteration,
     alterations,
-    as_message,
-    message_ids,
+    altered_message_ids,
+    original_message,
 )
-from kiebitz.storage.read.conditions import compile_wanted, sql_condition
+from kiebitz.storage.read.conditions import compile_optional_filter, sql_condition
 from kiebitz.storage.read.message_queries import StoredDiagnostic
 from kiebitz.storage.read.message_queries import diagnostics as stored_diagnostics
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.message_queries import streams as stored_streams
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.results import named_result
-from kiebitz.storage.read.seek import find_game, game_at, parse_moment, seen_state, tables_at
+from kiebitz.storage.read.seek import find_game, game_at, parse_position, seen_state, tables_at
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.read.times import between, utc
+from kiebitz.storage.read.times import seconds_between, utc
 from kiebitz.storage.read.visibility import Visibility
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class Session:
                 server=self.timeline.table(row.table_id).server,
                 started=self.timeline.seconds(row.started_ns),
                 ended=None if row.ended_ns is None else self.timeline.seconds(row.ended_ns),
-                seconds=between(row.started_ns, row.ended_ns),
+                seconds=seconds_between(row.started_ns, row.ended_ns),
                 named_result=named_result(self.timeline, row),
             )
             for row in self.timeline.games()
@@ -296,7 +296,7 @@ class Session:
         passes = compiled.predicate("messages", self.timeline.numbers) if compiled is not None else None
         player = name_of_stream(self.timeline)
         numbers = self.timeline.numbers
-        came = message_ids(self.timeline, after)
+        came = altered_message_ids(self.timeline, after)
         for row in alterations(self.timeline, after=after):
             if passes is not None and not passes(self._asked(row, player(row.stream.id))):
                 continue
@@ -317,20 +317,20 @@ class Session:
 
         names = {} if player is None else {row.stream.id: player}
         session = self.timeline.session.id
-        return Row(self.timeline.started_ns, [as_message(row)], session_id=session, names=names)
+        return Row(self.timeline.started_ns, [original_message(row)], session_id=session, names=names)
 
     def events(
         self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
     ) -> Iterator[Event]:
         """Yield the events numbered above `after` that pass a filter, in order."""
         condition, parameters = sql_condition(self.timeline, _compiled(wanted), "events")
-        hearers = Visibility(self.timeline)
+        visibility = Visibility(self.timeline)
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("events", after)
         for event in self.timeline.events(f"e.id > ? AND ({condition})", [above, *parameters]):
-            seen = event if as_player is None else hearers.seen(event, as_player)
+            seen = event if as_player is None else visibility.seen(event, as_player)
             if seen is not None:
-                sentence = hearers.sentence(seen)
+                sentence = visibility.sentence(seen)
                 # Players cannot know alterations.
                 done = altered.action_of_event(seen.id) if as_player is None else None
                 yield event_record(self.timeline, seen, sentence, done)
@@ -347,15 +347,15 @@ class Session:
         Raises MomentError for a position or a game that the session does not have.
         """
         numbers = self.timeline.numbers
-        moment = parse_moment(at)
+        moment = parse_position(at)
         found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
         if as_player is not None:
-            hearers = Visibility(self.timeline)
+            visibility = Visibility(self.timeline)
             game_row = numbers.row_id_if_any("games", game)
-            known = hearers.tables_of(as_player)
+            known = visibility.tables_of(as_player)
             found = [
                 msgspec.structs.replace(
-                    table, state=seen_state(hearers, as_player, table.table.id, table.seq, game_row)
+                    table, state=seen_state(visibility, as_player, table.table.id, table.seq, game_row)
                 )
                 for table in found
                 if table.table.id in known
@@ -383,11 +383,11 @@ class Session:
         `on_progress` is called now and then with the number of events read. Raises MomentError for a game
         that the session does not have.
         """
-        from kiebitz.storage.statistics.counting import counted
+        from kiebitz.storage.statistics.session_statistics import session_statistics
 
         with self.timeline.as_of_now():
             row = find_game(self.timeline, game) if game is not None else None
-            return counted(self.timeline, _compiled(wanted), row, on_progress)
+            return session_statistics(self.timeline, _compiled(wanted), row, on_progress)
 
     def follow(self, wanted: str | Filter | None = None) -> Iterator[Event]:
         """Yield the existing events, then new ones, until the session ends or its recorder disappears.
@@ -493,4 +493,4 @@ def diagnostic_numbers(timeline: Timeline, row: StoredDiagnostic) -> dict[str, A
 
 
 def _compiled(wanted: str | Filter | None) -> Filter | None:
-    return compile_wanted(wanted) if isinstance(wanted, str) else wanted
+    return compile_optional_filter(wanted) if isinstance(wanted, str) else wanted

@@ -13,8 +13,8 @@ from kiebitz.storage.read.timeline import Timeline
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
-_MOST_NAMES = 200
-_STRETCHES = 60
+_MAX_NAMES = 200
+_MAX_INTERVALS = 60
 """Number of intervals between the first and the last message; an interval is at least a second."""
 
 _SECOND_NS = 1_000_000_000
@@ -26,14 +26,14 @@ def messages_by_name(rows: Iterable[tuple[str, Direction, int]]) -> Counts | Non
     lines: dict[str, dict[str, int]] = {}
     left_out = 0
     for name, direction, count in rows:
-        if name not in lines and len(lines) >= _MOST_NAMES:
+        if name not in lines and len(lines) >= _MAX_NAMES:
             left_out += count
             continue
         lines.setdefault(name, dict.fromkeys(_DIRECTIONS.values(), 0))[_DIRECTIONS[direction]] = count
     return Counts("messages", "Messages", "message", lines, left_out) if lines else None
 
 
-class Said:
+class MessageCounts:
     """Counts of a session's messages that pass a filter, of one game if given."""
 
     def __init__(self, timeline: Timeline, wanted: Filter | None, game: Game | None) -> None:
@@ -63,7 +63,7 @@ class Said:
         ((first, last),) = self._ask("min(m.ts_ns), max(m.ts_ns)", table)
         if first is None:
             return
-        stretch = max(_SECOND_NS, -(-(last - first + 1) // _STRETCHES))
+        stretch = max(_SECOND_NS, -(-(last - first + 1) // _MAX_INTERVALS))
         counts = [0] * ((last - first) // stretch + 1)
         for place, count in self._ask("(m.ts_ns - ?) / ?, count(*)", table, "GROUP BY 1", first, stretch):
             counts[place] = count

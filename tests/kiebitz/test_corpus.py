@@ -26,10 +26,10 @@ from strength import GAMES, a_few
 from zstd_data import zstd_compressed
 
 from kiebitz.services.corpus import capture_task as adding
-from kiebitz.storage.corpus.layout import make, opened
-from kiebitz.storage.corpus.runs import Run, Wanted, missing, sweep_abandoned
+from kiebitz.storage.corpus.capture_writer import write_capture
+from kiebitz.storage.corpus.layout import make, open_corpus
+from kiebitz.storage.corpus.runs import RequestedCapture, Run, missing, sweep_abandoned
 from kiebitz.storage.corpus.tables import COLUMNS
-from kiebitz.storage.corpus.writing import write_capture
 from kiebitz.storage.database.schema import TABLES
 
 FILTERS = {
@@ -326,7 +326,7 @@ def test_the_same_capture_twice_is_nothing(tmp_path: Path) -> None:
     outcomes = add_here(tmp_path / "corpus", [capture, packed, zst, other])
     assert [outcome.is_new for outcome in outcomes] == [True, False, False, False]
     assert len({outcome.capture for outcome in outcomes}) == 1
-    assert missing(opened(str(tmp_path / "corpus"))) == []
+    assert missing(open_corpus(str(tmp_path / "corpus"))) == []
 
 
 def test_what_cannot_be_read_is_listed(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_what_cannot_be_read_is_listed(tmp_path: Path) -> None:
     captures = [broken, cut, empty, tmp_path / "pipe.pcap", tmp_path / "gone.pcap"]
     outcomes = add_here(tmp_path / "corpus", captures)
     assert [outcome.is_new for outcome in outcomes] == [False, True, False, False, False]
-    told = {one.source: one.reason for one in missing(opened(str(tmp_path / "corpus")))}
+    told = {one.source: one.reason for one in missing(open_corpus(str(tmp_path / "corpus")))}
     assert "is not a capture" in told["broken.pcap"]
     assert "is empty" in told["empty.pcap"]
     assert "is no file of a fixed content" in told["pipe.pcap"]
@@ -442,7 +442,7 @@ def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
     left = [*(tmp_path / "corpus" / ".staging").glob("*/*")]
     assert len(left) == 1
     with Run(corpus) as run:
-        run.asked([Wanted("/x/b.pcap", "b.pcap")])
+        run.asked([RequestedCapture("/x/b.pcap", "b.pcap")])
         corpus.stage(run.name, "cd")
         assert [one.reason for one in missing(corpus)] == [
             "a.pcap: the run ended before it was added: add it again",

@@ -20,7 +20,12 @@ from recording_relays import CAPTURE, Echo, assert_sound, recorded, relaying, ru
 from udp_relays import eventually
 
 from kiebitz.storage.recording import disk_space as room
-from kiebitz.storage.recording.disk_space import DiskLow, may_wait_beside, size_text, spare
+from kiebitz.storage.recording.disk_space import (
+    DiskNearlyFullError,
+    check_reserve,
+    has_journal_space,
+    size_text,
+)
 
 MOST = 10_000_000
 """What --max-size 10MB is."""
@@ -227,15 +232,15 @@ def test_a_part_of_a_small_disk_and_a_gigabyte_of_a_large_one(
     with small_disk(tmp_path / "disk", "4m") as disk:
         database = str(disk / "game.db")
         ballast = leave(disk, 300_000)
-        spare(database)
-        assert may_wait_beside(database)
+        check_reserve(database)
+        assert has_journal_space(database)
         ballast.unlink()
         leave(disk, 100_000)
-        with pytest.raises(DiskLow, match="and 210 kB are reserved"):
-            spare(database)
-        assert not may_wait_beside(database)
-        monkeypatch.setattr(room, "SPARED_BYTES", 80_000)
-        spare(database)
+        with pytest.raises(DiskNearlyFullError, match="and 210 kB are reserved"):
+            check_reserve(database)
+        assert not has_journal_space(database)
+        monkeypatch.setattr(room, "RESERVE_BYTES", 80_000)
+        check_reserve(database)
 
 
 def test_an_import_leaves_some_of_the_disk(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from strength import times
 
 from kiebitz.services.probing.previous_results import cases_with_verdict
 from kiebitz.storage.database import opening
-from kiebitz.storage.recording.tap_progress import Collection
+from kiebitz.storage.recording.tap_progress import CollectedSession
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -131,7 +131,7 @@ def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
     The cache is small, so that pages are written to the database before the transaction ends.
     """
     states: list[dict[str, bytes]] = []
-    distrust = opening._distrust
+    distrust = opening._harden
 
     def look(_connection: object) -> bool:
         found = files(database)
@@ -144,9 +144,9 @@ def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
         connection.execute("PRAGMA cache_size = 4")
 
     with monkeypatch.context() as patched:
-        patched.setattr(opening, "_LOOK_EVERY", 1000)
-        patched.setattr(opening, "_distrust", with_little_memory)
-        patched.setattr(opening.Bounded, "_step", look)
+        patched.setattr(opening, "_STEP_INTERVAL", 1000)
+        patched.setattr(opening, "_harden", with_little_memory)
+        patched.setattr(opening.LimitedConnection, "_step", look)
         yield states
 
 
@@ -341,7 +341,7 @@ def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> Non
 
 
 def _collects(database: str) -> None:
-    Collection(database, "nats://127.0.0.1:4222/x", "x", {}).recorder.close()
+    CollectedSession(database, "nats://127.0.0.1:4222/x", "x", {}).recorder.close()
 
 
 def _probes(database: str) -> None:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
-from kiebitz.storage.database.schema import OF_SESSION, TABLES
-from kiebitz.storage.read.message_queries import SHOWN, StoredDiagnostic, diagnostics_by_id, streams
-from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, TABLES
+from kiebitz.storage.read.message_queries import MAX_SHOWN_BYTES, StoredDiagnostic, diagnostics_by_id, streams
+from kiebitz.storage.read.recorded_bytes import RecordedBytes
 from kiebitz.storage.read.results import named_result
 from kiebitz.storage.session.session import Session
 
@@ -33,7 +33,7 @@ _Rows = Iterator[tuple[str | None, _Row]]
 """Rows, each with its protocol."""
 
 
-class Place(NamedTuple):
+class DiagnosticLocation(NamedTuple):
     """The location of a diagnostic: bytes, surrounding lines as JSON, and next readable position."""
 
     marked: bytes | None
@@ -42,7 +42,7 @@ class Place(NamedTuple):
     resumed_message: str | None
 
 
-class Source(NamedTuple):
+class CaptureInfo(NamedTuple):
     """Facts of a capture that are not in its session: packet count, size in bytes, and unreadable parts."""
 
     packets: int
@@ -51,12 +51,15 @@ class Source(NamedTuple):
 
 
 def write_capture(
-    session: Session, source: Source, place_of: Callable[[StoredDiagnostic], Place], folder: str
+    session: Session,
+    source: CaptureInfo,
+    place_of: Callable[[StoredDiagnostic], DiagnosticLocation],
+    folder: str,
 ) -> None:
     """Write the files of a session into a folder. Raises OSError."""
     timeline = session.timeline
     _, own = next(_stored(timeline, BY_CAPTURE))
-    with _Parts(BY_CAPTURE, folder) as parts:
+    with _PartitionWriter(BY_CAPTURE, folder) as parts:
         parts.add(None, (*own, *source))
     rows: dict[str, _Rows] = {
         "streams": _streams(timeline),
@@ -67,12 +70,12 @@ def write_capture(
         "diagnostics": _diagnostics(timeline, place_of),
     }
     for table, of_table in rows.items():
-        with _Parts(table, folder) as parts:
+        with _PartitionWriter(table, folder) as parts:
             for protocol, row in of_table:
                 parts.add(protocol, row)
 
 
-class _Parts:
+class _PartitionWriter:
     """A context manager that writes the files of one table, one for each protocol. Raises OSError."""
 
     def __init__(self, table: str, folder: str) -> None:
@@ -85,7 +88,7 @@ class _Parts:
         self._waiting: dict[str | None, list[_Row]] = {}
         self._writers: dict[str | None, ParquetWriter] = {}
 
-    def __enter__(self) -> _Parts:
+    def __enter__(self) -> _PartitionWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
@@ -140,7 +143,7 @@ def _stored(timeline: Timeline, table: str) -> _Rows:
     columns = ", ".join(f't."{column}"' for column in TABLES[table] if column != PROTOCOL)
     rows = timeline.connection.execute(
         f"SELECT {protocol}, {columns} FROM {table} AS t{parent}"
-        f" WHERE +t.{OF_SESSION.get(table, 'id = ?')} ORDER BY t.id",
+        f" WHERE +t.{SESSION_CONDITIONS.get(table, 'id = ?')} ORDER BY t.id",
         (timeline.session.id,),
     )
     for of_protocol, *row in rows:
@@ -175,17 +178,17 @@ def _messages(timeline: Timeline) -> _Rows:
             "SELECT message_id FROM diagnostics WHERE message_id IS NOT NULL AND severity != 'note'"
         )
     }
-    recorded = Bytes(timeline.connection)
+    recorded = RecordedBytes(timeline.connection)
     for protocol, row in _stored(timeline, "messages"):
         number, stream, direction, _, _, fields, offset, length, *_ = row
         sent = None
         if fields == "{}" and number in flawed:
-            stretches = recorded.between(stream, direction, offset, offset + min(length, SHOWN))
+            stretches = recorded.between(stream, direction, offset, offset + min(length, MAX_SHOWN_BYTES))
             sent = b"".join(stretch.data or b"" for stretch in stretches)
         yield protocol, (*row, sent)
 
 
-def _diagnostics(timeline: Timeline, place_of: Callable[[StoredDiagnostic], Place]) -> _Rows:
+def _diagnostics(timeline: Timeline, place_of: Callable[[StoredDiagnostic], DiagnosticLocation]) -> _Rows:
     stored = _stored(timeline, "diagnostics")
     for (protocol, row), flaw in zip(stored, diagnostics_by_id(timeline), strict=True):
         yield protocol, (*row, *place_of(flaw))

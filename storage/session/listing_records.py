@@ -8,7 +8,7 @@ from typing import Any
 
 from kiebitz.dissectors.model import Action
 from kiebitz.dissectors.suggestions import suggested
-from kiebitz.storage.read.message_queries import FlawOfMessage, StoredDiagnostic
+from kiebitz.storage.read.message_queries import MessageDiagnostic, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.session import Diagnostic, Message, diagnostic_numbers, project
@@ -17,11 +17,11 @@ from kiebitz.storage.session.session import Diagnostic, Message, diagnostic_numb
 class ListedMessage(Message, frozen=True):
     """A listed message with its diagnostics, and with its first bytes if it has diagnostics but no fields."""
 
-    flaws: Sequence[FlawOfMessage]
+    flaws: Sequence[MessageDiagnostic]
     sent: bytes | None
 
 
-class SummedDiagnostic(Diagnostic, frozen=True):
+class DiagnosticSummary(Diagnostic, frozen=True):
     """The first of `count` diagnostics with one culprit: a player, and a client's or a server's address."""
 
     count: int
@@ -51,7 +51,7 @@ class ListedDiagnostic(Diagnostic, frozen=True):
         return suggested(self.group, self.text)
 
 
-def summed(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[SummedDiagnostic]:
+def summarize_diagnostics(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[DiagnosticSummary]:
     """Group diagnostics by severity, code and culprit, in the order of their first occurrence.
 
     `flaws` must be in order of time. A player with several connections is one culprit, known by name. The
@@ -68,7 +68,7 @@ def summed(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[Summed
         count[same] += 1
     return [
         project(
-            SummedDiagnostic,
+            DiagnosticSummary,
             flaw,
             **diagnostic_numbers(timeline, flaw),
             count=count[same],

@@ -14,17 +14,17 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
-from kiebitz.storage.read.message_queries import FlawOfMessage
+from kiebitz.storage.read.message_queries import MessageDiagnostic
 from kiebitz.storage.read.timeline import CountedSession
-from kiebitz.storage.read.times import between
-from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
+from kiebitz.storage.read.times import seconds_between
+from kiebitz.storage.session.listing_records import ListedDiagnostic, ListedMessage
 from kiebitz.storage.session.session import Event, Game
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter, Target
 
 
-class Origin(NamedTuple):
+class CaptureOrigin(NamedTuple):
     """The capture of a record: its id in the corpus, and the path of its file."""
 
     capture: str
@@ -38,7 +38,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def told_if_damaged(
+def report_damage(
     read: Callable[Concatenate[Engine, P], Iterator[T]],
 ) -> Callable[Concatenate[Engine, P], Iterator[T]]:
     """Make a function that reads a corpus raise CorpusError for rows that Kiebitz cannot have written."""
@@ -63,8 +63,8 @@ _OF_SESSION = "JOIN sessions AS x ON x.capture = {0}.capture"
 _IN_ORDER = "ORDER BY x.started_ns, x.capture"
 
 
-@told_if_damaged
-def sessions(engine: Engine) -> Iterator[tuple[Origin, CountedSession]]:
+@report_damage
+def sessions(engine: Engine) -> Iterator[tuple[CaptureOrigin, CountedSession]]:
     """Yield the session of each capture with its numbers of streams, messages, games and errors.
 
     Raises CorpusError, as all functions of this module.
@@ -84,13 +84,13 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, CountedSession]]:
     )
     for capture, number, name, kind, source, started, ended, version, note, *counts in rows:
         yield (
-            Origin(capture, source),
+            CaptureOrigin(capture, source),
             CountedSession(number, name, kind, source, started, ended, version, False, note, {}, *counts),
         )
 
 
-@told_if_damaged
-def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
+@report_damage
+def games(engine: Engine) -> Iterator[tuple[CaptureOrigin, Game]]:
     """Yield the games."""
     rows = engine.rows(
         f"SELECT {_ORIGIN}, x.started_ns, g.id, g.protocol, t.server, g.label, g.started_ns, g.ended_ns,"
@@ -100,7 +100,7 @@ def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
     )
     for capture, source, began, number, protocol, server, label, started, ended, result, named in rows:
         yield (
-            Origin(capture, source),
+            CaptureOrigin(capture, source),
             Game(
                 number,
                 number,
@@ -109,15 +109,15 @@ def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
                 label,
                 (started - began) / 1e9,
                 None if ended is None else (ended - began) / 1e9,
-                between(started, ended),
+                seconds_between(started, ended),
                 _decoded(result),
                 _decoded(named),
             ),
         )
 
 
-@told_if_damaged
-def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Event]]:
+@report_damage
+def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[CaptureOrigin, Event]]:
     """Yield the events that pass a filter."""
     condition, parameters = sql_condition(wanted, "events")
     rows = engine.rows(
@@ -129,11 +129,11 @@ def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Even
     )
     for capture, source, data, seq, *row in rows:
         fields = msgspec.json.decode(data, type=dict[str, Any])
-        yield Origin(capture, source), Event(*[*row, fields, seq, None])
+        yield CaptureOrigin(capture, source), Event(*[*row, fields, seq, None])
 
 
-@told_if_damaged
-def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, ListedMessage]]:
+@report_damage
+def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[CaptureOrigin, ListedMessage]]:
     """Yield the messages that pass a filter."""
     condition, parameters = sql_condition(wanted, "messages")
     rows = engine.rows(
@@ -146,19 +146,19 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Li
         f" ON f.capture = m.capture AND f.message_id = m.id WHERE {condition} {_IN_ORDER}, m.id",
         parameters,
     )
-    for capture, source, protocol, told, sent, flaws, *row in rows:
+    for capture, source, protocol, told, sent, diagnostics, *row in rows:
         *head, direction, client, player, server, name, offset, length, game, event = row
         fields = msgspec.json.decode(told, type=dict[str, Any])
         dissector = dissector_of(protocol)
         gloss = None if dissector is None else dissector.presentation.gloss(name, direction, fields)
-        known = [FlawOfMessage(**flaw) for flaw in flaws or ()]
+        known = [MessageDiagnostic(**flaw) for flaw in diagnostics or ()]
         said = [name, gloss, fields, offset, length, game, event]
         message = ListedMessage(*[*head, direction, client, player, server, *said, None, known, sent])
-        yield Origin(capture, source), message
+        yield CaptureOrigin(capture, source), message
 
 
-@told_if_damaged
-def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, ListedDiagnostic]]:
+@report_damage
+def diagnostics(engine: Engine, wanted: Filter | None) -> Iterator[tuple[CaptureOrigin, ListedDiagnostic]]:
     """Yield the diagnostics that pass a filter."""
     condition, parameters = sql_condition(wanted, "diagnostics")
     rows = engine.rows(
@@ -173,10 +173,10 @@ def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Liste
     )
     for capture, source, lines, offset, message, *row in rows:
         told = msgspec.json.decode(lines, type=list[dict[str, Any]])
-        yield Origin(capture, source), ListedDiagnostic(*[*row, told, offset, message, None])
+        yield CaptureOrigin(capture, source), ListedDiagnostic(*[*row, told, offset, message, None])
 
 
-class FlawsOfCode(NamedTuple):
+class CodeSummary(NamedTuple):
     """Summary of one diagnostic code in a corpus: count, captures, and first occurrence."""
 
     times: int
@@ -189,7 +189,7 @@ class FlawsOfCode(NamedTuple):
     message: int | None
 
 
-def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode]:
+def diagnostics_by_code(engine: Engine, wanted: Filter | None) -> Iterator[CodeSummary]:
     """Yield a summary of the diagnostics that pass a filter: most severe first, then most frequent."""
     condition, parameters = sql_condition(wanted, "diagnostics")
     first = "arg_min({}, (x.started_ns, x.capture, d.ts_ns, d.id))"
@@ -204,7 +204,7 @@ def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode
         " blamed",
         parameters,
     )
-    return map(FlawsOfCode._make, rows)
+    return map(CodeSummary._make, rows)
 
 
 def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]]:

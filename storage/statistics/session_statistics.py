@@ -17,13 +17,13 @@ from kiebitz.dissectors.statistics.accumulators import Accumulator, count, resul
 from kiebitz.dissectors.statistics.results import Result, TableStatistics
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.statistics.message_counts import Said
+from kiebitz.storage.statistics.message_counts import MessageCounts
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 
-_TOLD_EVERY = 1000
+_PROGRESS_INTERVAL = 1000
 """Events between two calls of `on_progress`."""
 
 
@@ -54,7 +54,7 @@ class _Table:
         return results_of(accumulator for _, accumulator in self._counted)
 
 
-def counted(
+def session_statistics(
     timeline: Timeline,
     wanted: Filter | None = None,
     game: Game | None = None,
@@ -71,11 +71,11 @@ def counted(
     }
     meets = _filtered(timeline, wanted)
     for done, event in enumerate(_events(timeline, game)):
-        if done % _TOLD_EVERY == 0:
+        if done % _PROGRESS_INTERVAL == 0:
             on_progress(done)
         is_wanted = meets(event) and (game is None or event.game_id == game.id)
         tables[event.table_id].take(event, is_wanted)
-    said = Said(timeline, wanted, game)
+    said = MessageCounts(timeline, wanted, game)
     found = []
     for number, table in tables.items():
         messages = said.count(table.row)
