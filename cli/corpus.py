@@ -19,7 +19,7 @@ from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, address, batches, behind, number
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted, in_words
-from kiebitz.storage.corpus import reading, statistics
+from kiebitz.storage.corpus import records, statistics
 from kiebitz.storage.corpus.engine import Engine, QueryResult
 from kiebitz.storage.corpus.records import CaptureOrigin
 from kiebitz.storage.corpus.runs import MissingCapture, missing
@@ -46,31 +46,31 @@ def list_sessions(engine: Engine, form: Form | None) -> None:
         msgspec.structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
         for column in SESSIONS
     ]
-    _show(columns, reading.sessions(engine), form, "there are no captures in this corpus")
+    _show(columns, records.sessions(engine), form, "there are no captures in this corpus")
 
 
 def list_games(engine: Engine, form: Form | None) -> None:
     """Show the games."""
-    _show(GAMES, reading.games(engine), form, "there are no games in this corpus")
+    _show(GAMES, records.games(engine), form, "there are no games in this corpus")
 
 
 def list_events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     """Show the events that a filter lets through."""
     nothing = "no events match" if wanted else "there are no events in this corpus"
-    _show(EVENTS, reading.events(engine, wanted), form, nothing)
+    _show(EVENTS, records.events(engine, wanted), form, nothing)
 
 
 def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     """Show the messages that a filter lets through."""
     nothing = "no messages match" if wanted else "there are no messages in this corpus"
-    _show(MESSAGES, reading.messages(engine, wanted), form, nothing)
+    _show(MESSAGES, records.messages(engine, wanted), form, nothing)
 
 
 def list_flaws(engine: Engine, missing: Iterable[MissingCapture], wanted: Filter | None, form: Form) -> None:
     """Show, to programs, what is missing and then each flaw that a filter lets through."""
     lacks = ((CaptureOrigin("", one.source), _missing_flaw(one)) for one in missing)
     nothing = "no diagnostics match" if wanted else "nothing is wrong"
-    _show(DIAGNOSTICS, chain(lacks, reading.flaws(engine, wanted)), form, nothing)
+    _show(DIAGNOSTICS, chain(lacks, records.diagnostics(engine, wanted)), form, nothing)
 
 
 def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bool:
@@ -79,7 +79,7 @@ def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bo
     Gives whether all is there without an error. Raises CorpusError.
     """
     lacks = missing(engine.corpus)
-    flaws = [*reading.flaws_by_code(engine, wanted)]
+    flaws = [*records.diagnostics_by_code(engine, wanted)]
     count: Counter[str] = Counter()
     for flaw in flaws:
         count[flaw.severity] += flaw.times
