@@ -221,7 +221,7 @@ class Engine:
         settings: dict[str, str | list[str] | bool] = {
             "temp_directory": self._temporary.name,
             # By default it may fill 90 % of the disk.
-            "max_temp_directory_size": f"{shutil.disk_usage(self._spilt.name).free // 2} bytes",
+            "max_temp_directory_size": f"{shutil.disk_usage(self._temporary.name).free // 2} bytes",
             # DuckDB checks the glob pattern itself as if it were a path, too.
             "allowed_directories": [os.path.join(folder, ""), os.path.join(inside, "")],
             "enable_external_access": False,

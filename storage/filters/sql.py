@@ -165,7 +165,7 @@ def _inside(value: str, test: Test, path: tuple[Step, ...], dialect: Dialect) ->
 
 def _value(column: Column, where: ValueLocation, target: Target, dialect: Dialect) -> str:
     if where.reading == "name":
-        return dialect.called
+        return dialect.client_name
     sql = f"{_ALIASES[where.owner]}.{where.column}"
     return f"{sql} - {dialect.started[target]}" if column.name == "time" else sql
 
