@@ -215,7 +215,7 @@ def _counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
 def _behind(error: Exception) -> BaseException:
     """What a filter in a query has raised, if that is why the query failed; else the failure itself."""
     filters = sys.modules.get("kiebitz.storage.filters.sql")
-    return error if filters is None else cast(BaseException, filters.reason_of(error))
+    return error if filters is None else cast(BaseException, filters.original_error(error))
 
 
 def _failed(error: BaseException, arguments: Sequence[str]) -> int:

@@ -238,7 +238,7 @@ def sentence(path: str, error: Exception) -> str:
         return f"{path}: a program was killed while it wrote to it: kiebitz redissect undoes that"
     advice = {
         "database is locked": "another program is writing to it: close that program, or use another file",
-        # The message of statements that `storage.database.opening.Bounded` interrupts.
+        # The message of statements that `storage.database.opening.LimitedConnection` interrupts.
         "interrupted": "this database is damaged: reading it takes more steps than its size explains",
         "database disk image is malformed": "this database is damaged: it is not a complete SQLite file",
         "Could not decode to UTF-8": "this database is damaged: a text in it is not UTF-8",

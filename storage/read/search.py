@@ -49,7 +49,7 @@ class Search:
     def go_on(self, last: int, seconds: float) -> bool:
         """Examine rows up to id `last` for about this many seconds; return True if some are left.
 
-        Raises sqlite3.Error; `storage.filters.sql.reason_of` returns a filter's own exception.
+        Raises sqlite3.Error; `storage.filters.sql.original_error` returns a filter's own exception.
         """
         end = time.monotonic() + seconds
         while self.reached < last:
