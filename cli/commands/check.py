@@ -138,7 +138,7 @@ class _Found:
         """Return those of a session, with all that belongs to them."""
         return map(Evidence(timeline).listed, self.of(timeline))
 
-    def summarize_diagnostics(self, timeline: Timeline) -> list[DiagnosticSummary]:
+    def summed(self, timeline: Timeline) -> list[DiagnosticSummary]:
         """Return how many of each there are in a session, the gravest first."""
         found = summarize_diagnostics(timeline, self.of(timeline))
         # What came first stays first among its equals.
