@@ -251,7 +251,7 @@ def _bounds(
 ) -> tuple[int, int]:
     """The ids of the first and the last event to play; those of the game, if one is named.
 
-    Raises MomentError.
+    Raises PositionError.
     """
     first = first_event(timeline, begin) if begin is not None else 0
     last = last_event(timeline, end or END)

@@ -114,7 +114,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def select(timeline: Timeline, part: PartRequest) -> Selection:
-    """Return the rows of a part. Raises SelectionError if there are none, and MomentError."""
+    """Return the rows of a part. Raises SelectionError if there are none, and PositionError."""
     game = find_game(timeline, part.game) if part.game is not None else None
     stretch = _range_of(timeline, part)
     is_a_game = game is not None and part == PartRequest(game=part.game)
@@ -183,7 +183,7 @@ class _SelectedMessage(NamedTuple):
 
 
 def _range_of(timeline: Timeline, part: PartRequest) -> _Range | None:
-    """Return the range between a part's two positions; None if it has none. Raises MomentError."""
+    """Return the range between a part's two positions; None if it has none. Raises PositionError."""
     if part.begin is None and part.end is None:
         return None
     first, begin_ns = 0, _BEFORE_ALL

@@ -57,7 +57,7 @@ class TablePosition(msgspec.Struct, eq=False):
 
 
 def parse_position(text: str) -> Position:
-    """Parse a position. Raises MomentError, which lists the notations."""
+    """Parse a position. Raises PositionError, which lists the notations."""
     written = text.strip()
     if written == "end":
         return END
@@ -71,7 +71,7 @@ def parse_position(text: str) -> Position:
 def last_event(timeline: Timeline, moment: Position) -> int:
     """Return the id of the session's last event not after a position; 0 if there is none.
 
-    Raises MomentError for an event that the session does not have.
+    Raises PositionError for an event that the session does not have.
     """
     if moment.event is not None:
         return _event_id(timeline, moment.event)
@@ -83,7 +83,7 @@ def last_event(timeline: Timeline, moment: Position) -> int:
 def first_event(timeline: Timeline, moment: Position) -> int:
     """Return the id of the session's first event not before a position; one past the last if there is none.
 
-    Raises MomentError for an event that the session does not have.
+    Raises PositionError for an event that the session does not have.
     """
     if moment.event is not None:
         return _event_id(timeline, moment.event)
@@ -93,7 +93,7 @@ def first_event(timeline: Timeline, moment: Position) -> int:
 
 
 def tables_at(timeline: Timeline, moment: Position) -> list[TablePosition]:
-    """Return every table at a position. Raises MomentError for an event that the session does not have."""
+    """Return every table at a position. Raises PositionError for an event that the session does not have."""
     event_id = last_event(timeline, moment)
     return [
         _table_position(timeline, table, timeline.seq_upto(table.id, event_id)) for table in timeline.tables()
@@ -103,7 +103,7 @@ def tables_at(timeline: Timeline, moment: Position) -> list[TablePosition]:
 def game_at(timeline: Timeline, number: int, moment: Position) -> TablePosition:
     """Return a game's table at a position, or at the game's last event if it is over by then.
 
-    Raises MomentError if the session has no such game, or if it has not begun by then.
+    Raises PositionError if the session has no such game, or if it has not begun by then.
     """
     game = find_game(timeline, number)
     table = timeline.table(game.table_id)
@@ -207,7 +207,7 @@ class Steps:
 
 
 def find_game(timeline: Timeline, number: int) -> Game:
-    """Return a game by its number in the session. Raises MomentError, which lists the existing games."""
+    """Return a game by its number in the session. Raises PositionError, which lists the existing games."""
     numbers = timeline.numbers
     game = timeline.game(numbers.row_id("games", number))
     if game is None:

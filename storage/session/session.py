@@ -344,7 +344,7 @@ class Session:
     def state(self, at: str = "end", as_player: str | None = None, game: int | None = None) -> list[Table]:
         """Return every table at a position ("12.5s", "#7" just after event 7, "end"), or that of one game.
 
-        Raises MomentError for a position or a game that the session does not have.
+        Raises PositionError for a position or a game that the session does not have.
         """
         numbers = self.timeline.numbers
         moment = parse_position(at)
@@ -380,7 +380,7 @@ class Session:
     ) -> list[TableStatistics]:
         """Return the statistics of each table, limited to a filter and to one game if given.
 
-        `on_progress` is called now and then with the number of events read. Raises MomentError for a game
+        `on_progress` is called now and then with the number of events read. Raises PositionError for a game
         that the session does not have.
         """
         from kiebitz.storage.statistics.session_statistics import session_statistics
