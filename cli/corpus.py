@@ -19,13 +19,13 @@ from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, address, batches, behind, number
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted, in_words
-from kiebitz.storage.corpus import reading, statistics
-from kiebitz.storage.corpus.engine import Answer, Engine
-from kiebitz.storage.corpus.reading import Origin
-from kiebitz.storage.corpus.runs import Missing, missing
+from kiebitz.storage.corpus import records, statistics
+from kiebitz.storage.corpus.engine import Engine, QueryResult
+from kiebitz.storage.corpus.records import CaptureOrigin
+from kiebitz.storage.corpus.runs import MissingCapture, missing
 from kiebitz.storage.corpus.statistics import ProtocolStatistics
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.session.listed import ListedDiagnostic
+from kiebitz.storage.session.listing_records import ListedDiagnostic
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -46,31 +46,31 @@ def list_sessions(engine: Engine, form: Form | None) -> None:
         msgspec.structs.replace(column, title="") if column.key in ("id", "name", "kind", "note") else column
         for column in SESSIONS
     ]
-    _show(columns, reading.sessions(engine), form, "no captures in this corpus")
+    _show(columns, records.sessions(engine), form, "no captures in this corpus")
 
 
 def list_games(engine: Engine, form: Form | None) -> None:
     """List the games."""
-    _show(GAMES, reading.games(engine), form, "no games in this corpus")
+    _show(GAMES, records.games(engine), form, "no games in this corpus")
 
 
 def list_events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     """List the matching events."""
     nothing = "no matching events" if wanted else "no events in this corpus"
-    _show(EVENTS, reading.events(engine, wanted), form, nothing)
+    _show(EVENTS, records.events(engine, wanted), form, nothing)
 
 
 def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     """List the matching messages."""
     nothing = "no matching messages" if wanted else "no messages in this corpus"
-    _show(MESSAGES, reading.messages(engine, wanted), form, nothing)
+    _show(MESSAGES, records.messages(engine, wanted), form, nothing)
 
 
-def list_flaws(engine: Engine, missing: Iterable[Missing], wanted: Filter | None, form: Form) -> None:
+def list_flaws(engine: Engine, missing: Iterable[MissingCapture], wanted: Filter | None, form: Form) -> None:
     """List missing captures, then matching diagnostics, as JSON or CSV."""
-    lacks = ((Origin("", one.source), _missing_flaw(one)) for one in missing)
+    lacks = ((CaptureOrigin("", one.source), _missing_flaw(one)) for one in missing)
     nothing = "no matching diagnostics" if wanted else "no diagnostics"
-    _show(DIAGNOSTICS, chain(lacks, reading.flaws(engine, wanted)), form, nothing)
+    _show(DIAGNOSTICS, chain(lacks, records.diagnostics(engine, wanted)), form, nothing)
 
 
 def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bool:
@@ -79,7 +79,7 @@ def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bo
     Return True if no captures are missing and there are no errors. Raises CorpusError.
     """
     lacks = missing(engine.corpus)
-    flaws = [*reading.flaws_by_code(engine, wanted)]
+    flaws = [*records.diagnostics_by_code(engine, wanted)]
     count: Counter[str] = Counter()
     for flaw in flaws:
         count[flaw.severity] += flaw.times
@@ -103,7 +103,7 @@ def show_statistics(engine: Engine, wanted: Filter | None, as_json: bool) -> Non
     from kiebitz.cli.terminal.screen import counting
 
     with counting("stats", "events") as on_progress:
-        found = statistics.counted(engine, wanted, lambda done: on_progress(done, events))
+        found = statistics.corpus_statistics(engine, wanted, lambda done: on_progress(done, events))
     if as_json:
         write_json({"protocols": msgspec.to_builtins(found)})
     elif not found:
@@ -126,7 +126,7 @@ def _heading(of_protocol: ProtocolStatistics) -> str:
     return f"{game_title(of_protocol.protocol)}: {told}"
 
 
-def show_answer(answer: Answer, form: Form | None) -> None:
+def show_answer(answer: QueryResult, form: Form | None) -> None:
     """Show the result of an SQL query."""
     columns = [
         Column(name, name, least=8, of=partial(_cell, place)) for place, name in enumerate(answer.names)
@@ -147,12 +147,12 @@ _SUMMARY = (
 
 
 def _show(
-    columns: Sequence[Column], records: Iterable[tuple[Origin, Any]], form: Form | None, nothing: str
+    columns: Sequence[Column], records: Iterable[tuple[CaptureOrigin, Any]], form: Form | None, nothing: str
 ) -> None:
     show(behind(_ORIGIN, columns), batches(records), form, nothing)
 
 
-def _missing_flaw(missing: Missing) -> ListedDiagnostic:
+def _missing_flaw(missing: MissingCapture) -> ListedDiagnostic:
     known: dict[str, Any] = dict.fromkeys(ListedDiagnostic.__struct_fields__)
     return ListedDiagnostic(**known | {"severity": "error", "code": MISSING, "text": missing.reason})
 

@@ -13,8 +13,8 @@ from kiebitz.dissectors.escaping import field_words, json_text
 from kiebitz.dissectors.model import Blame
 from kiebitz.services.evidence.excerpt import shown_bytes
 from kiebitz.services.wording import gravest_of
-from kiebitz.storage.read.times import between, utc
-from kiebitz.storage.session.listed import ListedDiagnostic, ListedMessage
+from kiebitz.storage.read.times import seconds_between, utc
+from kiebitz.storage.session.listing_records import ListedDiagnostic, ListedMessage
 from kiebitz.storage.session.session import Diagnostic, Event, Message
 
 
@@ -44,7 +44,7 @@ SESSIONS = (
         right=True,
         text=seconds,
         short=milliseconds,
-        of=lambda row: between(row.started_ns, row.ended_ns),
+        of=lambda row: seconds_between(row.started_ns, row.ended_ns),
     ),
     *(Column(counted, counted, right=True) for counted in ("streams", "messages", "games", "errors")),
     Column("note", "note", least=8),

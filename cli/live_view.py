@@ -15,8 +15,8 @@ from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Altered, Diagnostic, Event, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.standard_streams import flush, has_output_failed, tell, warn
-from kiebitz.storage.read.alterations import IN_WORDS, as_message
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.alterations import ACTION_WORDS, original_message
+from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.read.event_text import describe
 from kiebitz.storage.recording.recorder import Recorder
 
@@ -122,7 +122,7 @@ class LiveView:
             if message.altered is not None
         }
         for altered in found.altered:
-            if self._meets(self._altered_wanted, [as_message(altered)]):
+            if self._meets(self._altered_wanted, [original_message(altered)]):
                 # Only the resulting message of an insertion has a name.
                 place = (altered.stream.id, altered.direction, altered.offset)
                 name = altered.name or named.get(place) if altered.length else altered.name
@@ -144,7 +144,7 @@ class LiveView:
         client = self._names.get(altered.stream.id) or named(altered.stream.client)
         whose = f"from {client}" if altered.direction == "c2s" else f"to {client}"
         start = f"{self._time(altered.ts_ns)}  {self._where(altered.stream.server)}"
-        deed = f"{IN_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
+        deed = f"{ACTION_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
         return [start, Styled("altered", "magenta"), f"  {deed}"]
 
     def _learn_name(self, message: Message) -> None:
@@ -177,4 +177,4 @@ class LiveView:
 
 def live_view(wanted: str | None, recorder: Recorder, tables: Iterable[TableInfo]) -> LiveView:
     """Return the live view of a recording with the filter `wanted`. Raises FilterError."""
-    return LiveView(recorder, compile_wanted(wanted), False, tables)
+    return LiveView(recorder, compile_optional_filter(wanted), False, tables)

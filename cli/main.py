@@ -230,7 +230,7 @@ def _counting(title: str, things: str) -> AbstractContextManager[OnProgress]:
 def _behind(error: Exception) -> BaseException:
     """Return the exception of a filter that made a query fail, else the error itself."""
     filters = sys.modules.get("kiebitz.storage.filters.sql")
-    return error if filters is None else cast(BaseException, filters.reason_of(error))
+    return error if filters is None else cast(BaseException, filters.original_error(error))
 
 
 def _failed(error: BaseException, arguments: Sequence[str]) -> int:
@@ -247,9 +247,9 @@ def _is_interruption(error: BaseException | None) -> bool:
         # Errors that Python raises on a row, such as invalid UTF-8, have no code.
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code == sqlite3.SQLITE_INTERRUPT:
-            from kiebitz.storage.database.opening import Bounded
+            from kiebitz.storage.database.opening import LimitedConnection
 
-            return not Bounded.has_run_out
+            return not LimitedConnection.limit_reached
         error = error.__cause__
     return False
 

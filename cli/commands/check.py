@@ -34,8 +34,8 @@ from kiebitz.storage.read.alterations import count_alterations
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.session.listed import ListedDiagnostic, SummedDiagnostic, summed
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.listing_records import DiagnosticSummary, ListedDiagnostic, summarize_diagnostics
+from kiebitz.storage.session.message_detail import MessageDetails
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -139,9 +139,9 @@ class _Found:
         """Yield the diagnostics of a session with their evidence."""
         return map(Evidence(timeline).listed, self.of(timeline))
 
-    def summed(self, timeline: Timeline) -> list[SummedDiagnostic]:
+    def summed(self, timeline: Timeline) -> list[DiagnosticSummary]:
         """Return the diagnostics of a session, counted by code, most severe first."""
-        found = summed(timeline, self.of(timeline))
+        found = summarize_diagnostics(timeline, self.of(timeline))
         # The sort is stable: the first occurrence stays first.
         return sorted(found, key=lambda same: (GRAVITY.index(same.severity), -same.count))
 
@@ -151,7 +151,7 @@ class _Found:
             return
         self.is_told = True
         row = message_numbered(timeline, self._number)
-        shown = InFull(timeline).message(row.id)
+        shown = MessageDetails(timeline).message(row.id)
         event = None if shown is None else shown.event
         told = "" if event is None else f": {event.sentence} (event #{event.number})"
         show_line(f"{self.nothing}, {row.name}{told}")

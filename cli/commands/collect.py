@@ -19,8 +19,8 @@ from kiebitz.services.publishing.tapping import check_reachable
 from kiebitz.services.recording.stop_conditions import Ending
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import tell
-from kiebitz.storage.read.conditions import compile_wanted
-from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.read.conditions import compile_optional_filter
+from kiebitz.storage.recording.disk_space import check_reserve
 
 
 @click.command()
@@ -52,21 +52,21 @@ def collect(
       kiebitz collect tls://nats.example.org/class --nats-creds teacher.creds -w class.db --watch
     """
     forced = parse_decode_as(decode_as)
-    filter_ = compile_wanted(wanted)
+    filter_ = compile_optional_filter(wanted)
     check_reachable(source, credentials)
     warn_about_failed()
     room = RecordingRoom(max_size)
-    spare(database)
+    check_reserve(database)
     # Slow to import; --help does without.
     from kiebitz.services.recording.resume import recover
 
     recover(database)
     from kiebitz.services.collecting.collector import Collector
-    from kiebitz.storage.recording.tap_progress import Collection
+    from kiebitz.storage.recording.tap_progress import CollectedSession
 
     with Companions(is_watched, place) as companions:
         name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"
-        collection = Collection(database, str(source), name, forced)
+        collection = CollectedSession(database, str(source), name, forced)
         recorder = collection.recorder
         end = Ending()
         resuming = "" if collection.is_new else f", resuming session {recorder.session_id}"

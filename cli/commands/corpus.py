@@ -213,7 +213,7 @@ def query(folder: str, query: str, form: Form | None) -> None:
 def _engine(folder: str) -> Iterator[Engine]:
     """Open a corpus for queries; on SIGTERM and SIGHUP, remove temporary files as on Ctrl-C."""
     from kiebitz.storage.corpus.engine import Engine
-    from kiebitz.storage.corpus.layout import opened
+    from kiebitz.storage.corpus.layout import open_corpus
 
     before = {
         number: signal.signal(number, signal.default_int_handler)
@@ -223,7 +223,7 @@ def _engine(folder: str) -> Iterator[Engine]:
         with ExitStack() as stack:
             # DuckDB misreports an interruption during its setup.
             with deferred_signals():
-                engine = stack.enter_context(Engine(opened(folder)))
+                engine = stack.enter_context(Engine(open_corpus(folder)))
             yield engine
     finally:
         for number, handler in before.items():

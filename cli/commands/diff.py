@@ -17,7 +17,7 @@ from kiebitz.cli.terminal.console import write_json
 from kiebitz.services.sessions import split_number
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.diff import compare
-from kiebitz.storage.read.seek import END, Moment, MomentError, parse_moment
+from kiebitz.storage.read.seek import END, Position, PositionError, parse_position
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -96,7 +96,7 @@ def diff(
         raise click.exceptions.Exit(VIOLATIONS)
 
 
-def _split(given: str, states: bool) -> tuple[str, Moment]:
+def _split(given: str, states: bool) -> tuple[str, Position]:
     """Split SESSION@MOMENT. Raises StorageError, and UsageError for an invalid moment."""
     try:
         # A file name may contain an @.
@@ -111,6 +111,6 @@ def _split(given: str, states: bool) -> tuple[str, Moment]:
     if not states:
         raise click.UsageError(f"{given}: a moment requires --state; without it, whole sessions are compared")
     try:
-        return path, parse_moment(moment)
-    except MomentError as error:
+        return path, parse_position(moment)
+    except PositionError as error:
         raise click.UsageError(str(error)) from error

@@ -20,11 +20,11 @@ from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.services.anonymizing import stand_ins_if
 from kiebitz.services.output_files import STANDARD_OUTPUT, opened
-from kiebitz.storage.derived.selection import Part, Selection, select
+from kiebitz.storage.derived.selection import PartRequest, Selection, select
 from kiebitz.storage.export import datasette
 from kiebitz.storage.export.export import BINARY, FORMATS
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import Moment
+from kiebitz.storage.read.seek import Position
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def export(
     output: str | None,
     wanted: Filter | None,
     number: int | None,
-    begin: Moment | None,
-    end: Moment | None,
+    begin: Position | None,
+    end: Position | None,
     player: str | None,
     is_anonymized: bool,
     mapping_file: str | None,
@@ -93,8 +93,8 @@ def export(
         raise click.UsageError(f"{form} cannot be written to a terminal: give a file with -o, or use a pipe")
     if player is not None and form != _PAGE:
         raise click.UsageError("--as requires -T html: the other formats contain the whole recording")
-    part = Part(number, begin, end, wanted)
-    if form == _DATASETTE and (part != Part() or is_anonymized):
+    part = PartRequest(number, begin, end, wanted)
+    if form == _DATASETTE and (part != PartRequest() or is_anonymized):
         raise click.UsageError(
             f"{form} describes a whole database: it excludes --anonymize and options that select a part"
         )
@@ -104,7 +104,7 @@ def export(
         check_player(timeline, player)
     # Exclude what is recorded meanwhile.
     with timeline.as_of_now():
-        selection = select(timeline, part) if part != Part() else None
+        selection = select(timeline, part) if part != PartRequest() else None
         stand_ins = stand_ins_if(is_anonymized)
         with writing_mapping(mapping_file, stand_ins), opened(output, session) as file:
             _write(timeline, session, form, selection, stand_ins, player, file)
@@ -133,18 +133,19 @@ def _write(
         return
     if selection is not None:
         # Slow to import.
-        from kiebitz.storage.derived.derived_session import part_of
+        from kiebitz.storage.derived.derived_session import extract_part
+        # Making a session anew takes its time to load.
 
-        timeline = part_of(timeline, selection)
+        timeline = extract_part(timeline, selection)
     _write_page(timeline, session, player, file)
 
 
 def _anonymized(timeline: Timeline, stand_ins: Pseudonyms) -> Timeline:
     from kiebitz.cli.terminal.screen import counting
-    from kiebitz.storage.derived.derived_session import anonymized
+    from kiebitz.storage.derived.derived_session import anonymize_session
 
     with counting("anonymize", "chunks") as on_progress:
-        other = anonymized(timeline, stand_ins, on_progress)
+        other = anonymize_session(timeline, stand_ins, on_progress)
     click.get_current_context().call_on_close(other.connection.close)
     return other
 

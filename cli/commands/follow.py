@@ -15,7 +15,7 @@ from kiebitz.services.evidence.excerpt import missing, shown_bytes
 from kiebitz.services.sessions import nearest_number
 from kiebitz.services.standard_streams import output, warn
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.alterations import IN_WORDS, StoredAlteration, alterations
+from kiebitz.storage.read.alterations import ACTION_WORDS, StoredAlteration, alterations
 from kiebitz.storage.read.message_queries import streams
 from kiebitz.storage.read.recorded_bytes import ChunkRow, chunks
 
@@ -66,7 +66,7 @@ def follow(session: str, stream: int, view: str | None) -> None:
 def _show(row: StoredAlteration) -> None:
     """Show an alteration."""
     sent = "" if row.original is None else f" {shown_bytes(row.original)}"
-    line = f"[{IN_WORDS[row.action]}{sent}: {row.rule}]"
+    line = f"[{ACTION_WORDS[row.action]}{sent}: {row.rule}]"
     show_line(Styled(f"{_ARROWS[row.direction]} {line}", _COLOURS[row.direction], dim=True))
 
 

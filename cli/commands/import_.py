@@ -33,7 +33,7 @@ from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import tell, warn
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.recording.disk_space import check_reserve
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
@@ -97,7 +97,7 @@ def _import(
                 elsewhere = database if given is ParameterSource.COMMANDLINE else None
                 failed |= not carry_on(file, elsewhere, is_anonymized=stand_ins is not None)
                 continue
-            spare(database)
+            check_reserve(database)
             if os.path.isfile(file) and is_database(file):
                 _import_database(file, database, forced, room, stand_ins)
                 continue
@@ -120,7 +120,7 @@ def _import_database(
     """Import the sessions of another database from their bytes. Raises StorageError."""
     # Not needed for captures.
     from kiebitz.storage.database.opening import open_existing
-    from kiebitz.storage.derived.derived_session import copied
+    from kiebitz.storage.derived.derived_session import copy_session
 
     if os.path.exists(database) and os.path.samefile(source, database):
         raise StorageError(f"{source}: cannot import a database into itself; give another one with -w")
@@ -129,7 +129,7 @@ def _import_database(
         for session in sessions(connection):
             name = f"{source}:{session.id}"
             with collecting_seldom(), counting(name, "chunks") as on_progress:
-                recorder = copied(
+                recorder = copy_session(
                     Timeline(connection, session), database, forced, on_progress, room.is_full, stand_ins
                 )
             tell(f"{name}: {summary(recorder)}")
@@ -143,10 +143,10 @@ def _warn_about_copy(name: str, database: str, session: int) -> None:
         return
     # Not needed for the first session.
     from kiebitz.storage.database.opening import open_existing
-    from kiebitz.storage.read.recorded_bytes import earlier_copy
+    from kiebitz.storage.read.recorded_bytes import find_duplicate_session
 
     with closing(open_existing(database)) as connection:
-        copy = earlier_copy(connection, session)
+        copy = find_duplicate_session(connection, session)
     if copy is not None:
         warn(
             f"{name}: {database} already has this traffic as session {copy};"

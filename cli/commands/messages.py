@@ -18,9 +18,9 @@ from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import BATCH, batches, of_several
 from kiebitz.services.sessions import is_database, is_several, split_number
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.read.message_queries import SHOWN, FlawOfMessage, flaws_of_messages
-from kiebitz.storage.read.recorded_bytes import Bytes
-from kiebitz.storage.session.listed import ListedMessage
+from kiebitz.storage.read.message_queries import MAX_SHOWN_BYTES, MessageDiagnostic, diagnostics_of_messages
+from kiebitz.storage.read.recorded_bytes import RecordedBytes
+from kiebitz.storage.session.listing_records import ListedMessage
 from kiebitz.storage.session.session import Alteration, Message, Session, project
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ class _Listing:
         """Yield the messages after a number."""
         timeline = self._session.timeline
         dropped = deque(self._dropped()) if self._has_dropped else deque()
-        recorded = Bytes(timeline.connection)
+        recorded = RecordedBytes(timeline.connection)
         remaining = self._session.messages(self._wanted, after)
         while found := list(islice(remaining, BATCH)):
-            flaws = flaws_of_messages(timeline, [message.id for message in found])
+            flaws = diagnostics_of_messages(timeline, [message.id for message in found])
             for message in found:
                 while dropped and dropped[0].ts_ns < message.ts_ns:
                     yield _dropped(dropped.popleft())
@@ -114,11 +114,11 @@ def _dropped(dropped: Alteration) -> ListedMessage:
 
 
 def _listed(
-    message: Message, stream_id: int, flaws: Sequence[FlawOfMessage], recorded: Bytes
+    message: Message, stream_id: int, flaws: Sequence[MessageDiagnostic], recorded: RecordedBytes
 ) -> ListedMessage:
     sent = None
     if not message.fields and any(flaw.severity != "note" for flaw in flaws):
-        end = message.offset + min(message.length, SHOWN)
+        end = message.offset + min(message.length, MAX_SHOWN_BYTES)
         stretches = recorded.between(stream_id, message.direction, message.offset, end)
         sent = b"".join(stretch.data or b"" for stretch in stretches)
     return project(ListedMessage, message, flaws=flaws, sent=sent)

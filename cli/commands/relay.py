@@ -37,7 +37,7 @@ from kiebitz.services.recording.resume import recover
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.services.standard_streams import errors_are_seen, tell
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.conditions import compile_optional_filter
 
 
 def _report_listener(listening: ListenerInfo, has_code: bool) -> None:
@@ -208,7 +208,7 @@ def relay(
     if interfaces or ports:
         raise click.UsageError(f"{'-i' if interfaces else '--port'} requires --print-rules")
     continue_as_invoking_user()
-    compile_wanted(wanted)
+    compile_optional_filter(wanted)
     rules = read_rules(click.get_current_context(), modes)
     if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
         raise click.BadParameter("none of the modes uses mitmproxy", param_hint="--set")

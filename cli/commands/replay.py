@@ -27,7 +27,7 @@ from kiebitz.services.output_files import opened
 from kiebitz.services.sessions import split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import END, Moment, MomentError, Steps, find_game, first_event, last_event
+from kiebitz.storage.read.seek import END, Position, PositionError, Steps, find_game, first_event, last_event
 from kiebitz.storage.read.timeline import Timeline
 
 _IN_TERMINAL = {
@@ -122,8 +122,8 @@ def replay(
     number: int | None,
     speed: float | None,
     step: bool,
-    begin: Moment | None,
-    end: Moment | None,
+    begin: Position | None,
+    end: Position | None,
     player: str | None,
     svg: str | None,
     serve: tuple[str, ...],
@@ -200,8 +200,8 @@ def _in_terminal(
     number: int | None,
     speed: float,
     step: bool,
-    begin: Moment | None,
-    end: Moment | None,
+    begin: Position | None,
+    end: Position | None,
     player: str | None,
     svg: str | None,
 ) -> None:
@@ -254,7 +254,7 @@ def _watched(
 
 
 def _bounds(
-    timeline: Timeline, game: Game | None, begin: Moment | None, end: Moment | None
+    timeline: Timeline, game: Game | None, begin: Position | None, end: Position | None
 ) -> tuple[int, int]:
     """Return the ids of the first and last event to play, within `game`. Raises MomentError."""
     first = first_event(timeline, begin) if begin is not None else 0
@@ -264,5 +264,5 @@ def _bounds(
     span = timeline.span(game.id)
     if span is None:
         number = timeline.numbers.number("games", game.id)
-        raise MomentError(f"game {number} has no recorded events")
+        raise PositionError(f"game {number} has no recorded events")
     return max(first, span[0].id), min(last, span[1].id)

@@ -105,7 +105,7 @@ def _keep_in_order(
     """Rename, annotate and delete, or change nothing if one of them is impossible. Raises StorageError."""
     # Slow to import; a listing does without.
     from kiebitz.services.recording.unfinished import refuse_if_unfinished
-    from kiebitz.storage.recording import maintenance as housekeeping
+    from kiebitz.storage.recording import maintenance
 
     if not os.path.exists(database) or not is_database(database):
         raise StorageError(f"{database}: not a database")
@@ -121,8 +121,8 @@ def _keep_in_order(
         if not confirmed(f"Permanently delete from {database}: {names}?"):
             raise click.Abort
     if renamed is not None:
-        housekeeping.rename(database, *renamed)
+        maintenance.update(database, renamed[0], {"name": renamed[1]})
     if noted is not None:
-        housekeeping.annotate(database, noted[0], noted[1] or None)
+        maintenance.update(database, noted[0], {"note": noted[1] or None})
     if deleted:
-        housekeeping.delete(database, deleted)
+        maintenance.delete(database, deleted)

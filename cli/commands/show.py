@@ -15,7 +15,7 @@ from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.session.message_detail import InFull, MessageInFull
+from kiebitz.storage.session.message_detail import MessageDetail, MessageDetails
 
 _NEIGHBOURS = 2
 """Number of messages to show before and after, one line each."""
@@ -57,7 +57,7 @@ def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool
     warn_about_missing(timeline)
     if player is not None:
         check_player(timeline, player)
-    in_full = InFull(timeline)
+    in_full = MessageDetails(timeline)
     # Look up all messages before showing the first.
     rows = [message_numbered(timeline, number) for number in numbers]
     found = [
@@ -70,13 +70,13 @@ def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool
         _show(in_full, found)
 
 
-def _seen(message: MessageInFull | None, number: int, player: str | None) -> MessageInFull:
+def _seen(message: MessageDetail | None, number: int, player: str | None) -> MessageDetail:
     if message is None:
         raise StorageError(f"#{number}: this message is not on a connection of {player}")
     return message
 
 
-def _show(in_full: InFull, found: Sequence[MessageInFull]) -> None:
+def _show(in_full: MessageDetails, found: Sequence[MessageDetail]) -> None:
     # Rich is slow to import; JSON does without.
     from kiebitz.cli.terminal.message_block import message_lines, neighbour_lines
     from kiebitz.cli.terminal.screen import Console

@@ -30,8 +30,8 @@ from kiebitz.services.importing.packets import PacketRecording
 from kiebitz.services.recording.stop_conditions import Ending
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import tell, warn
-from kiebitz.storage.read.conditions import compile_wanted
-from kiebitz.storage.recording.disk_space import spare
+from kiebitz.storage.read.conditions import compile_optional_filter
+from kiebitz.storage.recording.disk_space import check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 if TYPE_CHECKING:
@@ -110,11 +110,11 @@ def sniff(
     continue_as_invoking_user()
     duration = ending.number if ending is not None else None
     forced = parse_decode_as(decode_as)
-    filter_ = compile_wanted(wanted)
+    filter_ = compile_optional_filter(wanted)
     published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
     warn_about_failed()
     room = RecordingRoom(max_size)
-    spare(database)
+    check_reserve(database)
     # Slow to import; --help does without.
     from kiebitz.services.recording.resume import recover
 

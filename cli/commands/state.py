@@ -16,7 +16,7 @@ from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import END, Moment, TableMoment, game_at, tables_at
+from kiebitz.storage.read.seek import END, Position, TablePosition, game_at, tables_at
 from kiebitz.storage.read.timeline import Timeline
 
 
@@ -30,7 +30,7 @@ from kiebitz.storage.read.timeline import Timeline
 def state(
     session: str,
     number: int | None,
-    moment: Moment | None,
+    moment: Position | None,
     player: str | None,
     as_json: bool,
     svg: str | None,
@@ -75,7 +75,7 @@ def state(
 
 def _write_json(
     timeline: Timeline,
-    tables: Sequence[TableMoment],
+    tables: Sequence[TablePosition],
     onlooker: Onlooker,
     number: int | None,
     game: int | None,
@@ -95,7 +95,7 @@ def _write_json(
     write_json_array(rows)
 
 
-def _draw(timeline: Timeline, tables: Sequence[TableMoment], onlooker: Onlooker, game: int | None) -> None:
+def _draw(timeline: Timeline, tables: Sequence[TablePosition], onlooker: Onlooker, game: int | None) -> None:
     console = Console()
     for place, found in enumerate(tables):
         if place:
@@ -109,7 +109,7 @@ def _write_svg(
     path: str,
     session: str,
     timeline: Timeline,
-    tables: Sequence[TableMoment],
+    tables: Sequence[TablePosition],
     onlooker: Onlooker,
     game: int | None,
 ) -> None:

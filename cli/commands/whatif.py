@@ -17,7 +17,7 @@ from kiebitz.cli.terminal.console import write_json
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted
-from kiebitz.storage.derived.derived_session import derived
+from kiebitz.storage.derived.derived_session import derive_session
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.timeline import Timeline
 
@@ -79,7 +79,7 @@ def whatif(
     with timeline.as_of_now():
         splices = splices_of(timeline, wishes)
         with progress_bar(session) as on_progress:
-            other = derived(timeline, splices, on_progress)
+            other = derive_session(timeline, splices, on_progress)
         click.get_current_context().call_on_close(other.connection.close)
         found = compare(timeline, other)
         both = sides(timeline, other, "original", _title(wishes))

@@ -11,9 +11,9 @@ from kiebitz.cli.differences.sides import sides
 from kiebitz.cli.terminal.console import show_line, write_json
 from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.cli.terminal.table import seconds
-from kiebitz.storage.derived.derived_session import as_sent
+from kiebitz.storage.derived.derived_session import revert_session
 from kiebitz.storage.diff import compare
-from kiebitz.storage.read.alterations import IN_WORDS
+from kiebitz.storage.read.alterations import ACTION_WORDS
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.session import Session
 
@@ -28,7 +28,7 @@ def show_alteration_effects(timeline: Timeline, title: str, as_json: bool) -> bo
             show_line("no alterations in this session")
         return True
     with progress_bar(title) as on_progress:
-        sent = as_sent(timeline, on_progress)
+        sent = revert_session(timeline, on_progress)
     try:
         difference = compare(sent, timeline)
         both = sides(sent, timeline, "as sent", "as received")
@@ -48,6 +48,6 @@ def _show(found: Sequence[Told]) -> None:
     for one in found:
         alteration = one.alteration
         head = f"  {seconds(alteration.time)} s, stream {alteration.stream}, {one.way}: "
-        show_line(f"{head}{IN_WORDS[alteration.action]} {one.name} {one.in_words()}".rstrip())
+        show_line(f"{head}{ACTION_WORDS[alteration.action]} {one.name} {one.in_words()}".rstrip())
         show_line(f"    {alteration.rule}")
     show_line()

@@ -17,7 +17,7 @@ from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
 from kiebitz.dissectors.model import Message
 from kiebitz.services.evidence.excerpt import shown_bytes
 from kiebitz.services.wording import counted
-from kiebitz.storage.read.alterations import StoredAlteration, deed
+from kiebitz.storage.read.alterations import StoredAlteration, alteration_text
 from kiebitz.storage.read.message_queries import messages_numbered
 from kiebitz.storage.session.session import Alteration, Session
 
@@ -176,4 +176,4 @@ def count_in_words(count: int) -> str:
 
 def deed_in_words(row: StoredAlteration) -> str:
     """Describe an alteration: action, rule and original message."""
-    return deed(row, _said(row.name, row.fields, row.original))
+    return alteration_text(row, _said(row.name, row.fields, row.original))

@@ -21,7 +21,7 @@ from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import counted
 from kiebitz.storage.diff import Difference
-from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
+from kiebitz.storage.diff.result import DifferenceKind, EventDifference, GamePair, TablePair
 from kiebitz.storage.read.event_text import game_title
 
 _BEFORE = 4
@@ -36,7 +36,7 @@ _LISTED = 8
 _LONGEST_VALUE = 60
 """Maximum length of a name, value or path (characters)."""
 
-_SORTS: dict[Sort, str] = {
+_SORTS: dict[DifferenceKind, str] = {
     "changed": "changed",
     "only a": "only in A",
     "only b": "only in B",
@@ -104,7 +104,8 @@ def _summary(difference: Difference) -> str:
 
 def _apart(difference: Difference) -> list[EventDifference]:
     """Return the differing events, without games that only one side has."""
-    return [one for one in difference.events if one.game is None or not difference.games[one.game].is_alone]
+    games = difference.games
+    return [one for one in difference.events if one.game is None or not games[one.game].is_unmatched]
 
 
 def _matched(difference: Difference) -> str:
@@ -341,12 +342,12 @@ def _alone(difference: Difference, side: Side) -> Iterator[str]:
     label, numbers = side.label, side.numbers
     for table in difference.tables:
         row = table.a if label == "A" else table.b
-        if row is not None and table.is_alone:
+        if row is not None and table.is_unmatched:
             events = counted(sum(table.events), "event")
             yield f"the server {game_title(row.protocol)} {named(row.server)}, {events}"
     for game in difference.games:
         only = game.a if label == "A" else game.b
-        if only is not None and game.is_alone:
+        if only is not None and game.is_unmatched:
             number = numbers.number("games", only.id)
             yield f"game {number} ({only.label}), {counted(sum(game.events), 'event')}"
     for _, player in difference.strangers:

@@ -12,11 +12,11 @@ from kiebitz.cli.terminal.console import write_json
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.diff.states import StateDifference
 from kiebitz.storage.diff import Difference
-from kiebitz.storage.read.seek import Moment, TableMoment, tables_at
+from kiebitz.storage.read.seek import Position, TablePosition, tables_at
 
 
 def show_state_difference(
-    difference: Difference, both: Sides, moment_a: Moment, moment_b: Moment, as_json: bool
+    difference: Difference, both: Sides, moment_a: Position, moment_b: Position, as_json: bool
 ) -> bool:
     """Show how two states differ; return True if they are equal.
 
@@ -45,7 +45,7 @@ def show_state_difference(
 
 
 def _between(
-    difference: Difference, number: int, both: Sides, a: dict[int, TableMoment], b: dict[int, TableMoment]
+    difference: Difference, number: int, both: Sides, a: dict[int, TablePosition], b: dict[int, TablePosition]
 ) -> list[StateDifference]:
     pair = difference.tables[number]
     if pair.a is None or pair.b is None:
@@ -54,7 +54,7 @@ def _between(
 
 
 def _tables(
-    console: Console, both: Sides, mine: TableMoment | None, other: TableMoment | None
+    console: Console, both: Sides, mine: TablePosition | None, other: TablePosition | None
 ) -> Iterator[Text]:
     """Yield the existing tables and an empty line."""
     drawn = [_drawn(side, moment) for side, moment in ((both.a, mine), (both.b, other)) if moment is not None]
@@ -62,7 +62,7 @@ def _tables(
     yield Text()
 
 
-def _drawn(side: Side, moment: TableMoment) -> Drawn:
+def _drawn(side: Side, moment: TablePosition) -> Drawn:
     onlooker = side.onlooker
     events = side.timeline.recent(moment.table.id, moment.seq, RECENT)
     return Drawn(
@@ -73,7 +73,7 @@ def _drawn(side: Side, moment: TableMoment) -> Drawn:
 
 
 def _json(
-    mine: TableMoment | None, other: TableMoment | None, found: list[StateDifference], both: Sides
+    mine: TablePosition | None, other: TablePosition | None, found: list[StateDifference], both: Sides
 ) -> dict[str, object]:
     return {
         "a": _moment(both.a, mine),
@@ -84,7 +84,7 @@ def _json(
     }
 
 
-def _moment(side: Side, moment: TableMoment | None) -> dict[str, object] | None:
+def _moment(side: Side, moment: TablePosition | None) -> dict[str, object] | None:
     if moment is None:
         return None
     return {

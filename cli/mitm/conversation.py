@@ -16,7 +16,7 @@ from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, End, Gap, Ids, Item, Message, Stream
 from kiebitz.dissectors.registry import dissector_of, installed
 from kiebitz.storage.read.event_text import describe
-from kiebitz.storage.read.recorded_bytes import Stretch
+from kiebitz.storage.read.recorded_bytes import ByteRange
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class Conversation:
         piece = self._pieces[number]
         return piece.start, piece.data
 
-    def between(self, direction: Direction, start: int, end: int) -> Stretch:
+    def between(self, direction: Direction, start: int, end: int) -> ByteRange:
         """Return the bytes of a direction from offset `start` to `end`, as far as received."""
         numbers = self._numbers[direction]
         first = max(bisect_right(self._starts[direction], start) - 1, 0)
@@ -110,7 +110,7 @@ class Conversation:
             piece = self._pieces[number]
             parts.append(piece.data[max(start - piece.start, 0) : max(end - piece.start, 0)])
         data = b"".join(parts)
-        return Stretch(start, len(data), data)
+        return ByteRange(start, len(data), data)
 
     def _note(self) -> None:
         """Assign findings to pieces."""

@@ -23,7 +23,7 @@ from kiebitz.dissectors.model import OPPOSITE, Direction, Message
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.message_queries import messages
-from kiebitz.storage.read.recorded_bytes import Bytes
+from kiebitz.storage.read.recorded_bytes import RecordedBytes
 from kiebitz.storage.read.timeline import Timeline
 
 Verb = Literal["drop", "edit", "insert"]
@@ -125,7 +125,7 @@ class _Splices:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._bytes = Bytes(timeline.connection)
+        self._bytes = RecordedBytes(timeline.connection)
         self.by_message: dict[int, Splice] = {}
 
     def add(self, wish: Wish) -> None:

@@ -11,8 +11,9 @@ from kiebitz.cli.options.session import SESSION_ARGUMENTS, open_session
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.services.sessions import every_session
-from kiebitz.storage.read.conditions import compile_wanted, field_catalog, names_at_end
-from kiebitz.storage.read.filter_hints import paths_to, spoken
+from kiebitz.storage.read import conditions
+from kiebitz.storage.read.conditions import compile_optional_filter, field_catalog
+from kiebitz.storage.read.filter_hints import find_paths, session_protocols
 
 # The filter language is slow to import, and most commands run without a filter.
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
     from kiebitz.dissectors.filters import FilterError, compile_filter
 
     try:
-        return compile_wanted(text)
+        return compile_optional_filter(text)
     except FilterError as error:
         if not error.unknown:
             raise
@@ -36,20 +37,20 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
         # The command has no context yet that would close the sessions.
         with click.Context(context.command):
             opened = [open_session(session, warns=False) for session in given]
-            found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
+            found = dict.fromkeys(path for each in opened for path in find_paths(each, str(error.unknown[0])))
             if found:
                 hint = did_you_mean(*found)
                 raise FilterError(error.message, text, error.position, error.length, hint) from None
             if opened:
                 compile_filter(
-                    text, field_catalog({name for timeline in opened for name in spoken(timeline)})
+                    text, field_catalog({name for timeline in opened for name in session_protocols(timeline)})
                 )
         raise
 
 
 def complete_filter(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """Complete the name at the end of a filter."""
-    before, names = names_at_end(text)
+    before, names = conditions.complete_filter(text)
     return candidates((before + name, None) for name in names)
 
 

@@ -9,7 +9,7 @@ import click
 
 from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
 from kiebitz.cli.options.parsed import Parsed
-from kiebitz.storage.read.seek import parse_moment
+from kiebitz.storage.read.seek import parse_position
 
 game_option = click.option(
     "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="Only this game."
@@ -29,7 +29,7 @@ def moment_option(flag: str, parameter: str, help_text: str) -> Callable[[Any], 
     return click.option(
         flag,
         parameter,
-        type=Parsed("moment", parse_moment),
+        type=Parsed("moment", parse_position),
         metavar="MOMENT",
         shell_complete=complete_moment,
         help=help_text,

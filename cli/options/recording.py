@@ -12,7 +12,7 @@ from kiebitz.cli.options.outputs import DATABASE
 from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.status import FAILED
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.recording.disk_space import Room
+from kiebitz.storage.recording.disk_space import SpaceLimit
 
 # Not every command with these options records.
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ class RecordingRoom:
     """The disk limit of a recording: `max_size` bytes, or a disk that is nearly full."""
 
     def __init__(self, max_size: int | None) -> None:
-        self._room = Room(max_size)
+        self._room = SpaceLimit(max_size)
         self._reason: str | None = None
 
     def is_full(self, recorder: Recorder) -> bool:
         """Return True if the limit is reached."""
-        self._reason = self._room.why_full(recorder)
+        self._reason = self._room.stop_reason(recorder)
         return self._reason is not None
 
     def exit_if_full(self) -> None:

@@ -17,8 +17,8 @@ from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.message_queries import groups_seen
-from kiebitz.storage.read.search import Search, Streams, diagnostics_on, events_of, messages_on
+from kiebitz.storage.read.message_queries import visible_groups
+from kiebitz.storage.read.search import Search, Streams, search_diagnostics, search_events, search_messages
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.session.session import RESTART_S, Session
 
@@ -113,20 +113,21 @@ class Watched:
             may_see: Callable[[Event], bool] | None = (
                 (lambda event: self.onlooker.may_see(event)) if self.player is not None else None
             )
-            search = events_of(self.timeline, table.id, self.wanted, self.game_id, self._between, may_see)
+            search = search_events(self.timeline, table.id, self.wanted, self.game_id, self._between, may_see)
         return Course(self.timeline, table.id, search)
 
     def messages(self, table: TableInfo | None) -> Search:
         """Search the visible messages that match the filter, of a table or of all."""
-        return messages_on(self.timeline, self._streams(table), self.wanted)
+        return search_messages(self.timeline, self._streams(table), self.wanted)
 
     def diagnostics(self, table: TableInfo | None) -> Search:
         """Search the visible diagnostics that match the filter."""
-        return diagnostics_on(self.timeline, self._streams(table), self.wanted, groups_seen(self.player))
+        groups = visible_groups(self.player)
+        return search_diagnostics(self.timeline, self._streams(table), self.wanted, groups)
 
     def marks(self, table: TableInfo | None) -> Search:
         """Search all visible diagnostics, ignoring the filter."""
-        return diagnostics_on(self.timeline, self._streams(table), None, groups_seen(self.player))
+        return search_diagnostics(self.timeline, self._streams(table), None, visible_groups(self.player))
 
     def streams(self) -> Set[int] | None:
         """Return the visible streams; None for all."""
@@ -191,7 +192,7 @@ class Watched:
         ).fetchone()
         if people != self._people:
             self._people = people
-            self.onlooker.look_again(self.timeline)
+            self.onlooker.update_timeline(self.timeline)
 
     def _settle(self) -> None:
         """Prepare to read the current database."""

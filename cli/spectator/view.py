@@ -33,18 +33,18 @@ _KNOWN = 500
 class Onlooker:
     """The tables of a session as `player` sees them, or an observer of all players if None."""
 
-    def __init__(self, timeline: Timeline, player: str | None, hearers: Visibility | None = None) -> None:
+    def __init__(self, timeline: Timeline, player: str | None, visibility: Visibility | None = None) -> None:
         self._timeline = timeline
         self._player = player
-        self._hearers = hearers or Visibility(timeline)
+        self._visibility = visibility or Visibility(timeline)
         self._known: dict[int, Event | None] = {}
         self._has_several = len(timeline.tables()) > 1
         self._names: dict[int, list[str]] = {}
 
-    def look_again(self, timeline: Timeline) -> None:
+    def update_timeline(self, timeline: Timeline) -> None:
         """Reload players and tables after the session has grown; players keep their colours."""
         self._timeline = timeline
-        self._hearers.look_again(timeline)
+        self._visibility.update_timeline(timeline)
         self._known.clear()
         self._has_several = len(timeline.tables()) > 1
         for number, before in self._names.items():
@@ -57,17 +57,17 @@ class Onlooker:
     def streams(self) -> frozenset[int]:
         """Return the player's streams; empty if they are unknown."""
         assert self._player is not None
-        return self._hearers.streams_of(self._player)
+        return self._visibility.streams_of(self._player)
 
     def players(self) -> list[str]:
         """Return the names of players with a connection."""
-        return self._hearers.labels()
+        return self._visibility.labels()
 
     def tables(self) -> set[int]:
         """Return the ids of the visible tables."""
         if self._player is None:
             return {table.id for table in self._timeline.tables()}
-        return self._hearers.tables_of(self._player)
+        return self._visibility.tables_of(self._player)
 
     def state(self, table_id: int, seq: int, state: State, game: int | None = None) -> State:
         """Return the visible part of a table's `state` after event `seq`, with games by number.
@@ -75,12 +75,12 @@ class Onlooker:
         With `game`, a row id, the state has only that game.
         """
         if self._player is not None:
-            state = seen_state(self._hearers, self._player, table_id, seq, game)
+            state = seen_state(self._visibility, self._player, table_id, seq, game)
         return self._timeline.numbers.state(state)
 
     def sentence(self, event: Event) -> str:
         """Return an event as a sentence."""
-        return self._hearers.sentence(self._seen(event) or event)
+        return self._visibility.sentence(self._seen(event) or event)
 
     def line(self, event: Event) -> str:
         """Return time, table and sentence of an event as one line."""
@@ -177,7 +177,7 @@ class Onlooker:
         if event.id not in self._known:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
-            self._known[event.id] = self._hearers.seen(event, self._player)
+            self._known[event.id] = self._visibility.seen(event, self._player)
         return self._known[event.id]
 
     def _protocol(self, table_id: int) -> str:
@@ -188,5 +188,5 @@ class Onlooker:
         last = self._timeline.seq_upto(table_id, self._timeline.last_event())
         state = self._timeline.state_at(table_id, last)
         if self._player is not None:
-            state = self._hearers.state(self._player, table_id, last)
+            state = self._visibility.state(self._player, table_id, last)
         return sorted(state.get("players", {}))

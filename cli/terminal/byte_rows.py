@@ -20,7 +20,7 @@ from kiebitz.dissectors.escaping import value_words
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.session.message_detail import FlawInFull
+from kiebitz.storage.session.message_detail import DiagnosticDetail
 
 _BESIDE = 64
 """Minimum terminal width for labels beside the bytes."""
@@ -51,7 +51,7 @@ _RIGHT_TO_LEFT = frozenset(("R", "AL", "AN"))
 class _Marked(NamedTuple):
     """The byte range of a diagnostic in a piece; with `told`, its text follows the piece."""
 
-    flaw: FlawInFull
+    flaw: DiagnosticDetail
     start: int
     end: int
     told: bool
@@ -67,7 +67,7 @@ class ByteRows:
     """The rows of a message's bytes for a terminal of at least 30 columns."""
 
     def __init__(
-        self, data: bytes, pieces: Sequence[Piece], flaws: Sequence[FlawInFull], columns: int
+        self, data: bytes, pieces: Sequence[Piece], flaws: Sequence[DiagnosticDetail], columns: int
     ) -> None:
         self._data, self._pieces, self._columns = data, pieces, columns
         self._console = Console(width=columns)
@@ -78,7 +78,7 @@ class ByteRows:
         self._count = 16 if columns >= _WIDE else 8 if room >= 4 * 8 else 4
         self._hex_width = 3 * self._count - 1
         self._width = self._gutter + self._hex_width + self._count + 3 * len(_INDENT)
-        self._of_all: list[FlawInFull] = []
+        self._of_all: list[DiagnosticDetail] = []
         """Diagnostics of the whole message."""
         self._flaws = self._by_leaf(flaws)
 
@@ -105,7 +105,7 @@ class ByteRows:
     def _is_around(self, number: int) -> bool:
         return number + 1 < len(self._pieces) and self._pieces[number + 1].depth > self._pieces[number].depth
 
-    def _by_leaf(self, flaws: Sequence[FlawInFull]) -> list[list[_Marked]]:
+    def _by_leaf(self, flaws: Sequence[DiagnosticDetail]) -> list[list[_Marked]]:
         """Return the diagnostics in each leaf piece; those of the whole message go to `_of_all`."""
         leaves = [piece for number, piece in enumerate(self._pieces) if not self._is_around(number)]
         found: list[list[_Marked]] = [[] for _ in leaves]
@@ -197,7 +197,7 @@ class ByteRows:
         # Style only the carets: the label continues beside them.
         return Text.assemble((carets, COLOURS[marked.flaw.severity]))
 
-    def _told(self, flaw: FlawInFull) -> Iterator[Text]:
+    def _told(self, flaw: DiagnosticDetail) -> Iterator[Text]:
         """Yield the text of a diagnostic."""
         head = Text.assemble((f"{flaw.severity}[{flaw.code}]", COLOURS[flaw.severity]), f": {flaw.text}")
         told = [head]

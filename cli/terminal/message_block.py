@@ -18,9 +18,9 @@ from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.services.evidence.excerpt import shown_bytes
 from kiebitz.services.wording import counted
-from kiebitz.storage.read.alterations import IN_WORDS
+from kiebitz.storage.read.alterations import ACTION_WORDS
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.session.message_detail import AsSent, ChangeInFull, Copy, MessageInFull
+from kiebitz.storage.session.message_detail import BroadcastCopy, ChangeDetail, MessageDetail, OriginalMessage
 from kiebitz.storage.session.session import Message
 
 NARROWEST = 30
@@ -38,7 +38,7 @@ _CHANGES = 40
 _INDENT = "  "
 
 
-def message_lines(shown: MessageInFull, columns: int) -> list[Text]:
+def message_lines(shown: MessageDetail, columns: int) -> list[Text]:
     """Return the lines of a message for a terminal of `columns`, at least 30."""
     return [*_Block(shown, max(columns, NARROWEST)).lines()]
 
@@ -65,7 +65,7 @@ def neighbour_lines(
 class _Block:
     """The lines of one message."""
 
-    def __init__(self, shown: MessageInFull, columns: int) -> None:
+    def __init__(self, shown: MessageDetail, columns: int) -> None:
         self._shown, self._columns = shown, columns
         self._console = Console(width=columns)
 
@@ -100,10 +100,10 @@ class _Block:
             if about.deviation is not None:
                 yield from self._wrapped(Text(f"dialect: {about.deviation}"))
 
-    def _altered(self, sent: AsSent) -> Iterator[Text]:
+    def _altered(self, sent: OriginalMessage) -> Iterator[Text]:
         action = self._shown.message.altered
         assert action is not None
-        head = Text.assemble((f"altered[{action}]", "magenta"), f": {IN_WORDS[action]} by {sent.rule}")
+        head = Text.assemble((f"altered[{action}]", "magenta"), f": {ACTION_WORDS[action]} by {sent.rule}")
         yield from self._wrapped(head)
         if sent.data is None:
             return
@@ -145,7 +145,7 @@ def _way(message: Message) -> str:
     return f"{client} → {server}" if message.direction == "c2s" else f"{server} → {client}"
 
 
-def _changed(change: ChangeInFull) -> str:
+def _changed(change: ChangeDetail) -> str:
     path = ".".join(map(str, change.path))
     before = "" if change.before is msgspec.UNSET else f"{_words(change.before)} → "
     return f"{path}: {before}{'(removed)' if change.value is None else _words(change.value)}"
@@ -155,7 +155,7 @@ def _words(value: object) -> str:
     return shortened(value_words(value), _SHOWN)
 
 
-def _told(copy: Copy, message: Message) -> str:
+def _told(copy: BroadcastCopy, message: Message) -> str:
     way = "to" if message.direction == "s2c" else "from"
     later = f"{abs(copy.seconds) * 1000:.3f} ms {'earlier' if copy.seconds < 0 else 'later'}"
     return f"#{copy.number} {way} {copy.player or named(copy.client)} (stream {copy.stream}), {later}"

@@ -85,7 +85,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.show_several(True)
         if self.shows_several:
             if self.several.lacks_some:
-                self.several.look_again()
+                self.several.update_timeline()
             self.several.renew_moved()
             self.show_status()
         else:

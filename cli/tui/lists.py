@@ -22,10 +22,10 @@ from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
     CountedStream,
     diagnostics_numbered,
-    flaws_of_messages,
-    groups_seen,
+    diagnostics_of_messages,
     messages_numbered,
     streams_numbered,
+    visible_groups,
 )
 from kiebitz.storage.read.players import StreamNames
 from kiebitz.storage.read.search import Search
@@ -119,7 +119,7 @@ class MessageRows(Rows):
         timeline = self._watched.timeline
         numbers = self.search.found[begin:end]
         rows = {row.id: row for row in messages_numbered(timeline, numbers)}
-        flaws = flaws_of_messages(timeline, list(numbers), groups_seen(self._watched.player))
+        flaws = diagnostics_of_messages(timeline, list(numbers), visible_groups(self._watched.player))
         # A player knows what came, not what was done on the way.
         altered = AlteredMessages(timeline) if self._watched.player is None else None
         return [

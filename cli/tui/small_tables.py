@@ -73,12 +73,12 @@ class SmallTables(Grid):
         return picture.table if isinstance(picture, _Small) else None
 
     def on_mount(self) -> None:
-        self.look_again()
+        self.update_timeline()
 
     def on_resize(self) -> None:
-        self.look_again()
+        self.update_timeline()
 
-    def look_again(self) -> None:
+    def update_timeline(self) -> None:
         """Show the tables that there are now, or those around the one that is chosen."""
         tables = self._viewer.tables
         columns, rows = _grid(len(tables), self.size.width, self.size.height)
@@ -106,7 +106,7 @@ class SmallTables(Grid):
     def move(self, by: int) -> None:
         """Choose another table."""
         self._place = max(0, min(self._place + by, len(self._viewer.tables) - 1))
-        self.look_again()
+        self.update_timeline()
 
     def renew(self) -> None:
         """Draw all anew."""

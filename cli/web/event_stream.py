@@ -82,7 +82,7 @@ class _Channel:
         self.made = upto
         """Up to which event news were made, which are told a moment later."""
         self.news: deque[_News] = deque(maxlen=_KEPT)
-        self.hearers = 0
+        self.listeners = 0
         self.drawn: dict[int, set[str]] = {}
         """The fragments of the picture of each table that was told last."""
 
@@ -178,13 +178,13 @@ class Feed:
             channel = self._channels.get(told)
             if channel is None:
                 channel = self._channels[told] = _Channel(reader.timeline.last_event())
-            channel.hearers += 1
+            channel.listeners += 1
             return channel
 
     def _leave(self, told: Told, channel: _Channel) -> None:
         with self._guard:
-            channel.hearers -= 1
-            if not channel.hearers:
+            channel.listeners -= 1
+            if not channel.listeners:
                 self._channels.pop(told, None)
 
     def _tell(self, news: Iterable[tuple[_Channel, _News]]) -> None:
@@ -292,7 +292,7 @@ def _decided(reader: Reader, told: Told, after: int, upto: int) -> int:
         return upto
     young_ns = time.time_ns() - _COPY_NS
     for event in reader.timeline.events("e.id > ? AND e.id <= ?", [after, upto]):
-        if event.ts_ns > young_ns and reader.hearers.seen(event, player) is None:
+        if event.ts_ns > young_ns and reader.visibility.seen(event, player) is None:
             return event.id - 1
     return upto
 
@@ -315,7 +315,7 @@ def _tell_on(
     for event in found:
         if table_id in (None, event.table_id) and event.seq > above and event.table_id in known:
             events = by_table.setdefault(event.table_id, [])
-            seen = event if player is None else reader.hearers.seen(event, player)
+            seen = event if player is None else reader.visibility.seen(event, player)
             if seen is not None:
                 events.append(seen)
     pushes = []

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar, get_args
 
 from kiebitz.cli.web.reader import Reader, Served
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.filters.sql import reason_of
+from kiebitz.storage.filters.sql import original_error
 
 Found = TypeVar("Found")
 
@@ -120,7 +120,7 @@ class Desk:
                     f"this takes longer than {self._limit_s:g} s here and was given up: ask for less"
                 ) from error
             # Each thread keeps its own: elsewhere it would not be known any more.
-            raise reason_of(error) from error
+            raise original_error(error) from error
         finally:
             self._answering.discard(call)
             call.end()

@@ -28,7 +28,7 @@ from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import StreamNames, check_player
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Visibility
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.message_detail import MessageDetails
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -96,8 +96,8 @@ class View(msgspec.Struct, frozen=True):
 class Reader:
     """Reads a served session in the thread in which it was made. Raises StorageError, sqlite3.Error."""
 
-    _hearers: Visibility | None
-    _in_full: InFull | None
+    _visibility: Visibility | None
+    _in_full: MessageDetails | None
 
     def __init__(self, served: Served, timeline: Timeline | None = None) -> None:
         """A reader with a connection of its own, or with that of a timeline."""
@@ -109,7 +109,7 @@ class Reader:
 
     def _open(self, timeline: Timeline | None = None) -> None:
         place = self.served.path, self.served.session_id
-        self._hearers = None
+        self._visibility = None
         self.timeline = timeline or self._read(open_existing(place[0]), place[1])
         # Only now: where it cannot be opened, that is tried again at the next look.
         self._place = place
@@ -131,7 +131,7 @@ class Reader:
         """See what is new; whether anything is."""
         if (self.served.path, self.served.session_id) != self._place:
             # The next database has the same streams, and not all the events that name their players.
-            self._inherited = self.hearers.claims
+            self._inherited = self.visibility.claims
             self.close()
             self._open()
         # A cursor of its own: what bounds the statements of others looks at the file each time.
@@ -140,8 +140,8 @@ class Reader:
             self.timeline = self._read(self.timeline.connection, self._place[1])
             self._version = version
             self._is_stale = True
-            if self._hearers is not None:
-                self._hearers.look_again(self.timeline)
+            if self._visibility is not None:
+                self._visibility.update_timeline(self.timeline)
                 if any(player is not None for player in self._onlookers):
                     self._meet_anew()
         elif not self._is_stale:
@@ -160,24 +160,24 @@ class Reader:
         """Shows its tables over a player's shoulder."""
         onlooker = self._onlookers.get(player)
         if onlooker is None:
-            onlooker = self._onlookers[player] = Onlooker(self.timeline, player, self.hearers)
+            onlooker = self._onlookers[player] = Onlooker(self.timeline, player, self.visibility)
             if len(self._onlookers) > _MOST_ONLOOKERS:
                 self._onlookers.popitem(last=False)
         self._onlookers.move_to_end(player)
         return onlooker
 
     @property
-    def hearers(self) -> Visibility:
+    def visibility(self) -> Visibility:
         """Who was told what."""
-        if self._hearers is None:
-            self._hearers = Visibility(self.timeline, self._inherited)
-        return self._hearers
+        if self._visibility is None:
+            self._visibility = Visibility(self.timeline, self._inherited)
+        return self._visibility
 
     @property
-    def in_full(self) -> InFull:
+    def in_full(self) -> MessageDetails:
         """Tells messages in full."""
         if self._in_full is None:
-            self._in_full = InFull(self.timeline, self.hearers)
+            self._in_full = MessageDetails(self.timeline, self.visibility)
         return self._in_full
 
     @property
@@ -193,7 +193,7 @@ class Reader:
         """A table's state after its event `seq`, as far as a player sees it."""
         if player is None:
             return self.timeline.state_at(table_id, seq)
-        return self.hearers.state(player, table_id, seq)
+        return self.visibility.state(player, table_id, seq)
 
     def table(self, number: int, player: str | None = None) -> TableInfo:
         """Return a table of the session that a player sees. Raises NotThereError."""
@@ -207,7 +207,7 @@ class Reader:
         tables = self.timeline.tables()
         if player is None:
             return tables
-        known = self.hearers.tables_of(player)
+        known = self.visibility.tables_of(player)
         return [table for table in tables if table.id in known]
 
     def meet(self, player: str) -> None:
@@ -222,7 +222,7 @@ class Reader:
 
     def players(self) -> list[str]:
         """The players with a connection; where none is known, all that act."""
-        return self.hearers.labels() or sorted(self.timeline.actors())
+        return self.visibility.labels() or sorted(self.timeline.actors())
 
     def label(self, reach: Reach) -> str | None:
         """The player that a key shows here, by the name of today. Raises NotThereError."""
@@ -231,7 +231,7 @@ class Reader:
         label = None
         if reach.session == self.served.number:
             stream = self.timeline.numbers.row_id("streams", reach.stream)
-            label = self.hearers.label_on(stream, reach.player)
+            label = self.visibility.label_on(stream, reach.player)
         if label is None:
             raise NotThereError(f"there is no player {reach.player} in this session")
         return label
@@ -241,12 +241,12 @@ class Reader:
         numbers = self.timeline.numbers
         return [
             Reach(player.label, self.served.number, numbers.number("streams", player.claims[0].stream))
-            for player in self.hearers.players()
+            for player in self.visibility.players()
         ]
 
     def _meet_anew(self) -> None:
         """Forget what players saw once a label may be another player's."""
-        version = self.hearers.version
+        version = self.visibility.version
         if version != self._players_version:
             self._players_version = version
             self._onlookers.clear()

@@ -22,10 +22,10 @@ from kiebitz.cli.web.request_params import Asked, BadQuestionError, Parameter
 from kiebitz.cli.web.timeline_overview import course
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import Severity, TableInfo
-from kiebitz.storage.read.conditions import names_at_end
+from kiebitz.storage.read.conditions import complete_filter
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.times import iso_time
-from kiebitz.storage.session.message_detail import MessageInFull
+from kiebitz.storage.session.message_detail import MessageDetail
 
 _MOST_WORDS = 200
 
@@ -170,7 +170,7 @@ def _messages(reader: Reader, asked: Asked) -> records.Messages:
     return messages(reader, table, asked.view(), place)
 
 
-def _message(reader: Reader, asked: Asked) -> MessageInFull:
+def _message(reader: Reader, asked: Asked) -> MessageDetail:
     number = asked.needed("message")
     message_id = reader.timeline.numbers.row_id("messages", number)
     found = reader.in_full.message(message_id, asked.player)
@@ -192,7 +192,7 @@ def _streams(reader: Reader, asked: Asked) -> records.Streams:
 
 
 def _complete(reader: Reader, asked: Asked) -> records.Completion:
-    before, names = names_at_end(asked.text("text") or "")
+    before, names = complete_filter(asked.text("text") or "")
     return records.Completion(len(before), names[:_MOST_WORDS])
 
 
@@ -254,7 +254,7 @@ ADDRESSES: tuple[Address, ...] = (
         (_TABLE, Parameter("at", "number", "up to this event of the table"), *_PLACE, _FILTER, _AS),
         may_take_long=True,
     ),
-    Address("/api/messages/{message}", "one message in full", MessageInFull, _message, (_AS,)),
+    Address("/api/messages/{message}", "one message in full", MessageDetail, _message, (_AS,)),
     Address(
         "/api/diagnostics",
         "what is wrong; without a place the last diagnostics",

@@ -1,8 +1,8 @@
-"""The difference of two sessions by meaning: which events, messages, games and players are others.
+"""The difference of two sessions by meaning: which events, messages, games and players differ.
 
-The way through: `side` (a session is read, each event by `meaning`, its players by `players`) → `tables`,
-`matching` (of players), `games` → `events` (`align` puts equal ones beside each other, `pairing` the others,
-`handles` looks at names) → `result`.
+The steps: `loader` (reads a session; `normalize` each event, `players`) → `matching` (of players),
+`games` → `events` (`align` pairs equal ones, `pairing` the others, `handles` compares identifiers) →
+`result`.
 """
 
 from __future__ import annotations

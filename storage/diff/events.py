@@ -1,4 +1,4 @@
-"""Compares what happened at one table in two sessions."""
+"""Comparison of the events at one table in two sessions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from kiebitz.dissectors.diff.pairing import Level, Paired, pair_up
 from kiebitz.dissectors.diff.players import Match
 from kiebitz.dissectors.model import Game
 from kiebitz.storage.diff.loader import OUTSIDE_GAMES, TableSide
-from kiebitz.storage.diff.matching import matched, player_pairs, shared_numbers, stays
-from kiebitz.storage.diff.result import EventDifference, GamePair, Sort, TablePair
+from kiebitz.storage.diff.matching import match_players, player_pairs, players_of_stays, shared_numbers
+from kiebitz.storage.diff.result import DifferenceKind, EventDifference, GamePair, TablePair
 
-_MOST_CROSSED = 32
-"""Of what has moved across more events than these nobody is asked in which order it was heard."""
+_MAX_CROSSED = 32
+"""If an event moved across more events than this, the order on each stream is not examined."""
 
 
 class TableFindings(msgspec.Struct, frozen=True):
-    """How two tables differ: their players, their games, how many events are the same, and the others."""
+    """The differences of two tables: players, games, number of equal events, and different events."""
 
     pair: TablePair
     games: list[GamePair]
@@ -35,9 +35,9 @@ class TableFindings(msgspec.Struct, frozen=True):
 
 
 class TableComparison:
-    """Two tables side by side; `number` is the place of the pair, `first_game` that of its first game.
+    """Two tables side by side; `number` is the index of the pair, `first_game` that of its first game.
 
-    `order` knows what was heard when in the two sessions.
+    `order` knows the order of messages on each stream of the two sessions.
     """
 
     def __init__(self, a: TableSide, b: TableSide, order: Order, number: int, first_game: int) -> None:
@@ -46,34 +46,34 @@ class TableComparison:
         self._order = order
         self._number = number
         self._first_game = first_game
-        self._matching, self._match, keys_a, keys_b = matched(a, b)
-        self._who_a, self._who_b = stays(a, b, self._match)
+        self._matching, self._match, keys_a, keys_b = match_players(a, b)
+        self._who_a, self._who_b = players_of_stays(a, b, self._match)
         self._events_a = [keys_a[reading] for reading in a.readings]
         self._events_b = [keys_b[reading] for reading in b.readings]
         self._alike = [self._level(_kind_and_actor), self._level(_kind)]
         self._games: list[GamePair] = []
         self._spans: list[tuple[Span, Span]] = []
-        """Where the games that both sides have begin and end."""
+        """The first and last events of the games that both sides have."""
         self._found: list[EventDifference] = []
         self._same = 0
 
     def findings(self, games_a: Mapping[int, Game], games_b: Mapping[int, Game]) -> TableFindings:
-        """All that differs; the games by their numbers."""
+        """Return all differences; the arguments map game ids to games."""
         gone = self._match_endings()
         self._same += len(gone)
         strands_a = self._a.strands({i for i, _ in gone})
         strands_b = self._b.strands({j for _, j in gone})
-        self._put_beside(None, strands_a.pop(OUTSIDE_GAMES, []), strands_b.pop(OUTSIDE_GAMES, []))
-        matched = match_games(
+        self._align(None, strands_a.pop(OUTSIDE_GAMES, []), strands_b.pop(OUTSIDE_GAMES, []))
+        pairs = match_games(
             [[self._events_a[i] for i in strand] for strand in strands_a.values()],
             [[self._events_b[j] for j in strand] for strand in strands_b.values()],
         )
         numbers_a, numbers_b = list(strands_a), list(strands_b)
-        for i, j in matched:
+        for i, j in pairs:
             number_a, number_b = numbers_a[i], numbers_b[j]
             strand_a, strand_b = strands_a.pop(number_a), strands_b.pop(number_b)
             game = self._add_game(games_a[number_a], games_b[number_b], strand_a, strand_b)
-            self._put_beside(game, strand_a, strand_b)
+            self._align(game, strand_a, strand_b)
             self._spans.append(((strand_a[0], strand_a[-1]), (strand_b[0], strand_b[-1])))
         for number in in_another_order(self._spans):
             (i, _), (j, _) = self._spans[number]
@@ -96,7 +96,7 @@ class TableComparison:
     def _add_game(
         self, a: Game | None, b: Game | None, strand_a: Sequence[int], strand_b: Sequence[int]
     ) -> int:
-        """Add a pair of games; give its place."""
+        """Add a pair of games, and return its index."""
         self._games.append(GamePair(self._number, a, b, (len(strand_a), len(strand_b))))
         return self._first_game + len(self._games) - 1
 
@@ -107,7 +107,7 @@ class TableComparison:
         games_b: Mapping[int, Game],
         strands_b: Mapping[int, list[int]],
     ) -> None:
-        """Add the games that only one side has, and of each the first event: there the sessions part."""
+        """Add the games that only one side has, each with its first event as the difference."""
         ends = sorted((end_a, end_b) for (_, end_a), (_, end_b) in self._spans)
         for number, strand in strands_a.items():
             game = self._add_game(games_a[number], None, strand, ())
@@ -121,11 +121,11 @@ class TableComparison:
             before = ends_b[known - 1][1] if known else -1
             self._found.append(self._difference("only b", game, None, strand[0], (before, strand[0] - 1)))
 
-    def _level(self, say: Callable[[Reading, Sequence[int]], Hashable]) -> Level:
-        """Keys of all events that say no more than this."""
+    def _level(self, key_of: Callable[[Reading, Sequence[int]], Hashable]) -> Level:
+        """Return coarser keys of all events, as made by `key_of`."""
         numbers: dict[Hashable, int] = {}
         by_reading = [
-            [numbers.setdefault(say(reading, who), len(numbers)) for reading in side.reader.readings]
+            [numbers.setdefault(key_of(reading, who), len(numbers)) for reading in side.reader.readings]
             for side, who in ((self._a, self._who_a), (self._b, self._who_b))
         ]
         return (
@@ -133,8 +133,8 @@ class TableComparison:
             [by_reading[1][reading] for reading in self._b.readings],
         )
 
-    def _put_beside(self, game: int | None, strand_a: list[int], strand_b: list[int]) -> None:
-        """Compare the events of one game, or those outside games, given by their places at the table."""
+    def _align(self, game: int | None, strand_a: list[int], strand_b: list[int]) -> None:
+        """Compare the events of one game, or those outside games, given by their indexes at the table."""
         paired = pair_up(
             [self._events_a[i] for i in strand_a],
             [self._events_b[j] for j in strand_b],
@@ -144,24 +144,24 @@ class TableComparison:
             ],
         )
         same = [(strand_a[x], strand_b[y]) for x, y in paired.same]
-        odd = self._other_names(same)
+        odd = self._differing_identifiers(same)
         changed = [(strand_a[x], strand_b[y]) for x, y in paired.changed]
-        found: list[tuple[Sort, int | None, int | None, tuple[str, ...]]] = []
+        found: list[tuple[DifferenceKind, int | None, int | None, tuple[str, ...]]] = []
         found += [("name", i, j, odd[self._readings(i, j)]) for i, j in same if self._readings(i, j) in odd]
         self._same += len(same) - len(found)
         for x, y in paired.moved:
-            if self._is_kept(strand_a, strand_b, (x, y), paired):
+            if self._is_order_kept(strand_a, strand_b, (x, y), paired):
                 self._same += 1
             else:
                 found.append(("order", strand_a[x], strand_b[y], ()))
         found += [("changed", i, j, self._fields(i, j)) for i, j in changed]
         found += [("only a", strand_a[x], None, ()) for x in paired.only_a]
         found += [("only b", None, strand_b[y], ()) for y in paired.only_b]
-        # Before the first that both have comes what is before the game.
+        # Before the first common event, refer to the event before the game.
         start = (strand_a[0] if strand_a else 0) - 1, (strand_b[0] if strand_b else 0) - 1
         firsts, seconds = [i for i, _ in same], [j for _, j in same]
         for sort, i, j, fields in found:
-            # Of two places the earlier one counts.
+            # Of two positions the earlier one counts.
             before = min(
                 len(same) if i is None else bisect_left(firsts, i),
                 len(same) if j is None else bisect_left(seconds, j),
@@ -169,16 +169,18 @@ class TableComparison:
             last = same[before - 1] if before else start
             self._found.append(self._difference(sort, game, i, j, last, fields))
 
-    def _is_kept(self, strand_a: Sequence[int], strand_b: Sequence[int], moved: Pair, paired: Paired) -> bool:
-        """Whether everybody heard an event that has moved in the same order as before."""
+    def _is_order_kept(
+        self, strand_a: Sequence[int], strand_b: Sequence[int], moved: Pair, paired: Paired
+    ) -> bool:
+        """Return True if a moved event still arrived in the same order on every stream."""
         crossed = paired.crossed(moved)
-        if len(crossed) > _MOST_CROSSED:
+        if len(crossed) > _MAX_CROSSED:
             return False
         event, *others = ((self._a.ids[strand_a[x]], self._b.ids[strand_b[y]]) for x, y in (moved, *crossed))
         return self._order.is_kept(event, others)
 
     def _match_endings(self) -> list[Pair]:
-        """Who is gone on both sides. When a connection ended is the network's affair: in whatever order."""
+        """Pair the connection ends of both sides in any order, as the network determines their time."""
         others: dict[int, list[int]] = {}
         for j in reversed(self._b.endings()):
             others.setdefault(self._events_b[j], []).append(j)
@@ -188,14 +190,14 @@ class TableComparison:
 
     def _difference(
         self,
-        sort: Sort,
+        sort: DifferenceKind,
         game: int | None,
         i: int | None,
         j: int | None,
         before: Pair,
         fields: tuple[str, ...] = (),
     ) -> EventDifference:
-        """Two events by their places at the tables; `before` are those of the last ones before (-1: none)."""
+        """Return the difference of two events by index; `before` are the last common ones (-1: none)."""
         a, b = self._a, self._b
         if i is not None:
             told = a.reader.readings[a.readings[i]]
@@ -215,11 +217,10 @@ class TableComparison:
         )
 
     def _readings(self, i: int, j: int) -> Pair:
-        """The numbers of the readings of two events."""
         return self._a.readings[i], self._b.readings[j]
 
     def _fields(self, i: int, j: int) -> tuple[str, ...]:
-        """The fields in which two events differ; who acts only if no field says so."""
+        """Return the fields in which two events differ; the actor only if no other field does."""
         mine = self._a.reader.readings[self._a.readings[i]]
         other = self._b.reader.readings[self._b.readings[j]]
         values = {part.field: part_key(part, self._who_a) for part in mine.parts}
@@ -227,10 +228,10 @@ class TableComparison:
         fields = [name for name in {**values, **others} if values.get(name) != others.get(name)]
         return tuple(name for name in fields if name != "actor") or tuple(fields)
 
-    def _other_names(self, same: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
-        """Of events that are the same but for names, those that name another thing, or take another name.
+    def _differing_identifiers(self, same: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
+        """Return the pairs, equal but for identifiers, that refer to different things or rename differently.
 
-        They are given by the numbers of their readings, each with the fields in which it is so.
+        They are given by the numbers of their readings, each with the fields concerned.
         """
         readings_a, readings_b = self._a.reader.readings, self._b.reader.readings
         counts = Counter(self._readings(i, j) for i, j in same)

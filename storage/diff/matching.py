@@ -1,4 +1,4 @@
-"""Which players of two tables are the same, so that the most of their events are."""
+"""Matching of the players of two tables, so that most of their events are equal."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kiebitz.dissectors.diff.players import Match, by_name, by_seat
 from kiebitz.storage.diff.loader import TableSide
 from kiebitz.storage.diff.result import Matching, PlayerPair
 
-_CLEARLY = 20
-"""Players are matched by seat only if that makes more events equal by one of so many."""
+_SEAT_ADVANTAGE = 20
+"""Players are matched by seat only if that makes more than one event in this many equal."""
 
 
 def shared_numbers(match: Match, others: int) -> list[int]:
-    """For each of so many players of the second session the number that he shares with one of the first.
+    """Return for each of the second session's players the number shared with its match in the first session.
 
-    Who has no match there gets a number of his own.
+    A player without a match gets a new number.
     """
     shared = [len(match) + number for number in range(others)]
     for mine, other in enumerate(match):
@@ -28,42 +28,42 @@ def shared_numbers(match: Match, others: int) -> list[int]:
     return shared
 
 
-def matched(a: TableSide, b: TableSide) -> tuple[Matching, Match, list[int], list[int]]:
-    """How the players are matched, and the keys of both sides' readings then."""
+def match_players(a: TableSide, b: TableSide) -> tuple[Matching, Match, list[int], list[int]]:
+    """Return how the players are matched, and the resulting keys of both sides' readings."""
     mine, others = a.reader.cast.players, b.reader.cast.players
     keys: dict[Hashable, int] = {}
     named, seated = by_name(mine, others), by_seat(mine, others)
-    who_a, who_b = stays(a, b, named)
+    who_a, who_b = players_of_stays(a, b, named)
     keys_a, keys_b = _numbered(keys, a, who_a), _numbered(keys, b, who_b)
     if seated != named:
-        keys_by_seat = _numbered(keys, b, stays(a, b, seated)[1])
+        keys_by_seat = _numbered(keys, b, players_of_stays(a, b, seated)[1])
         equal = _equal_in_place(a, keys_a, b, keys_b)
         equal_by_seat = _equal_in_place(a, keys_a, b, keys_by_seat)
-        if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _CLEARLY:
+        if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _SEAT_ADVANTAGE:
             return "seat", seated, keys_a, keys_by_seat
     return "name", named, keys_a, keys_b
 
 
-def stays(a: TableSide, b: TableSide, match: Match) -> tuple[list[int], list[int]]:
-    """For each stay on either side the number of its player that both share."""
+def players_of_stays(a: TableSide, b: TableSide, match: Match) -> tuple[list[int], list[int]]:
+    """Return for each stay on either side the shared number of its player."""
     shared = shared_numbers(match, len(b.reader.cast.players))
     return [*a.reader.cast.player_of], [shared[player] for player in b.reader.cast.player_of]
 
 
 def _numbered(keys: dict[Hashable, int], side: TableSide, who: Sequence[int]) -> list[int]:
-    """The keys of a side's readings as numbers."""
+    """Return the keys of a side's readings as numbers."""
     return [keys.setdefault(key(reading, who), len(keys)) for reading in side.reader.readings]
 
 
 def _equal_in_place(a: TableSide, keys_a: Keys, b: TableSide, keys_b: Keys) -> int:
-    """How many events are the same and come after the same, at most."""
+    """Return the maximum number of events that are equal and follow equal ones."""
     pairs_a = Counter(pairwise([keys_a[reading] for reading in a.readings]))
     pairs_b = Counter(pairwise([keys_b[reading] for reading in b.readings]))
     return sum(min(count, pairs_b[pair]) for pair, count in pairs_a.items())
 
 
 def player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
-    """Who is who; of those who are on one side only, whoever takes part in an event that is compared."""
+    """Return the matched players, and the unmatched ones that take part in a compared event."""
     mine, others = a.reader.cast.players, b.reader.cast.players
     pairs = [
         PlayerPair(mine[number].name, others[other].name)
@@ -71,10 +71,10 @@ def player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
         if other is not None
     ]
     pairs += [
-        PlayerPair(mine[number].name, None) for number in sorted(a.taking_part()) if match[number] is None
+        PlayerPair(mine[number].name, None) for number in sorted(a.participants()) if match[number] is None
     ]
     known = set(match)
     pairs += [
-        PlayerPair(None, others[number].name) for number in sorted(b.taking_part()) if number not in known
+        PlayerPair(None, others[number].name) for number in sorted(b.participants()) if number not in known
     ]
     return pairs

@@ -1,9 +1,9 @@
-"""Compares the messages of one table in two sessions that made no event: requests, answers, chatter.
+"""Comparison of one table's messages without an event in two sessions: requests, answers, chatter.
 
-Of these it counts how often each was sent in either direction, not in which order. Heartbeats come when the
-clock says so and are left out. What another playing names otherwise (tokens, numbers) is not compared.
-Whether a message tells an event again or came too late for that may hang on times: one that made no event
-here and told one there is on both sides.
+It compares how often each was sent in either direction, not their order. Heartbeats depend on the clock and
+are left out. Values that another game would name differently (tokens, numbers) are not compared. Whether a
+message repeats an event, or is too late for that, may depend on timing: a message without an event here and
+with one in the other session counts as present in both.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.loader import Side, TableSide
+from kiebitz.storage.diff.loader import SessionSide, TableSide
 from kiebitz.storage.diff.matching import shared_numbers
-from kiebitz.storage.diff.result import MessageDifference, Sort
+from kiebitz.storage.diff.result import DifferenceKind, MessageDifference
 from kiebitz.storage.read.conditions import sql_condition
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 
-class _Told(msgspec.Struct, eq=False):
-    """Messages that say the same: the numbers of those in the first session and of those in the second."""
+class _EqualMessages(msgspec.Struct, eq=False):
+    """Equal messages: the ids of those in the first session and of those in the second."""
 
     a: list[int]
     b: list[int]
 
-    def settle(self, events_a: int, events_b: int) -> None:
-        """So many more told of an event: those that one side has more are what the other has more here."""
+    def offset_surplus(self, events_a: int, events_b: int) -> None:
+        """Offset a surplus on one side by the other side's surplus of equal messages with an event."""
         if events_b > events_a:
             del self.a[max(len(self.b), len(self.a) - (events_b - events_a)) :]
         else:
@@ -43,52 +43,58 @@ class _Told(msgspec.Struct, eq=False):
 
 
 def compare_messages(
-    a: Side, table_a: TableSide, b: Side, table_b: TableSide, match: Match, number: int, wanted: Filter | None
+    a: SessionSide,
+    table_a: TableSide,
+    b: SessionSide,
+    table_b: TableSide,
+    match: Match,
+    number: int,
+    wanted: Filter | None,
 ) -> list[MessageDifference]:
-    """What differs, by direction, name and field; `number` is the place of the pair of tables."""
+    """Return the differences by direction, name and field; `number` is the index of the pair of tables."""
     cast_a, cast_b = table_a.reader.cast, table_b.reader.cast
     readers = (
         _MessageReader(table_a, cast_a, range(len(cast_a.players))),
         _MessageReader(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
     )
-    told: dict[tuple[Direction, str], dict[str, _Told]] = {}
+    told: dict[tuple[Direction, str], dict[str, _EqualMessages]] = {}
     both = ((a, table_a, readers[0]), (b, table_b, readers[1]))
     for place, (side, table, reader) in enumerate(both):
         for message_id, direction, name, fields in _messages(side, table, wanted, "m.event_id IS NULL"):
             said = reader.read(direction, name, fields)
             if said is not None:
-                same = told.setdefault((direction, name), {}).setdefault(said, _Told([], []))
+                same = told.setdefault((direction, name), {}).setdefault(said, _EqualMessages([], []))
                 (same.b if place else same.a).append(message_id)
     found: list[MessageDifference] = []
     for direction in DIRECTIONS:
         for name in sorted(name for way, name in told if way == direction):
             texts = told[direction, name]
             if any(len(same.a) != len(same.b) for same in texts.values()):
-                counts = [_told_events(*one, wanted, direction, name) for one in both]
+                counts = [_count_with_event(*one, wanted, direction, name) for one in both]
                 for said, same in texts.items():
-                    same.settle(counts[0][said], counts[1][said])
+                    same.offset_surplus(counts[0][said], counts[1][said])
             found += _differences(number, direction, name, texts)
     return found
 
 
-def _told_events(
-    side: Side,
+def _count_with_event(
+    side: SessionSide,
     table: TableSide,
     reader: _MessageReader,
     wanted: Filter | None,
     direction: Direction,
     name: str,
 ) -> Mapping[str | None, int]:
-    """How often each of the messages of a name was sent that did tell of an event."""
+    """Count the messages of a name that do have an event."""
     met = "m.event_id IS NOT NULL AND m.direction = ? AND m.name = ?"
     rows = _messages(side, table, wanted, met, direction, name)
     return Counter(reader.read(direction, name, fields) for _, _, _, fields in rows)
 
 
 def _differences(
-    table: int, direction: Direction, name: str, told: dict[str, _Told]
+    table: int, direction: Direction, name: str, told: dict[str, _EqualMessages]
 ) -> Iterator[MessageDifference]:
-    """What is surplus on either side; one and one are taken for the same message with other fields."""
+    """Yield the surplus of either side; one of each side together count as a changed message."""
     surplus_a: list[tuple[int, str]] = []
     surplus_b: list[tuple[int, str]] = []
     for said, same in told.items():
@@ -97,7 +103,7 @@ def _differences(
         surplus_b += [(message_id, said) for message_id in same.b[both:]]
     surplus_a.sort()
     surplus_b.sort()
-    groups: dict[tuple[Sort, tuple[str, ...]], list[tuple[int | None, int | None]]] = {}
+    groups: dict[tuple[DifferenceKind, tuple[str, ...]], list[tuple[int | None, int | None]]] = {}
     both = min(len(surplus_a), len(surplus_b))
     for (mine, said), (other, said_b) in zip(surplus_a[:both], surplus_b[:both], strict=True):
         groups.setdefault(("changed", _fields(said, said_b)), []).append((mine, other))
@@ -110,7 +116,7 @@ def _differences(
 
 
 def _fields(said: str, said_b: str) -> tuple[str, ...]:
-    """The fields in which two messages differ; none where they are nested too deeply to be looked into."""
+    """Return the fields in which two messages differ; none if they are nested too deeply to decode."""
     try:
         mine, others = msgspec.json.decode(said), msgspec.json.decode(said_b)
     except RecursionError:
@@ -119,9 +125,9 @@ def _fields(said: str, said_b: str) -> tuple[str, ...]:
 
 
 def _messages(
-    side: Side, table: TableSide, wanted: Filter | None, which: str, *values: str
+    side: SessionSide, table: TableSide, wanted: Filter | None, which: str, *values: str
 ) -> Iterator[tuple[int, Direction, str, str]]:
-    """The messages to and from a table's server that meet a condition, with values for its parameters."""
+    """Return the messages at a table's server that meet a condition, with values for its parameters."""
     met, parameters = sql_condition(side.timeline, wanted, "messages")
     return side.timeline.connection.execute(
         f"SELECT m.id, m.direction, m.name, m.fields FROM messages AS m WHERE {which}"
@@ -132,7 +138,7 @@ def _messages(
 
 
 class _MessageReader:
-    """Reads the messages of one session into what can be compared with the other's."""
+    """Normalizes the messages of one session so that they can be compared with the other's."""
 
     def __init__(self, table: TableSide, cast: Cast, who: Sequence[int]) -> None:
         self._dissector = dissector_of(table.row.protocol)
@@ -141,7 +147,7 @@ class _MessageReader:
         self._known: dict[tuple[Direction, str, str], str | None] = {}
 
     def read(self, direction: Direction, name: str, fields: str) -> str | None:
-        """What a message says, as JSON; None for a heartbeat."""
+        """Return a normalized message as JSON; None for a heartbeat."""
         key = (direction, name, fields)
         if key not in self._known:
             self._known[key] = self._read(direction, name, fields)
@@ -160,7 +166,7 @@ class _MessageReader:
             return fields
 
     def _rename(self, handle: IdentifierKind, value: Any) -> Any:
-        """A player by the number that both sessions share; of all else only what sort of thing it is."""
+        """Replace a player by the shared number, and any other identifier by its kind."""
         if not handle.of_player:
             return {"": handle.title}
         known = self._cast.find(handle, value)

@@ -16,13 +16,13 @@ import kiebitz
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.message_block import NARROWEST, message_lines
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.session.message_detail import FlawInFull, InFull, MessageInFull
+from kiebitz.storage.session.message_detail import DiagnosticDetail, MessageDetail, MessageDetails
 
 WIDTHS = (NARROWEST, 40, 63, 80, 100, 200)
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
 
-def shown(told: MessageInFull, columns: int) -> str:
+def shown(told: MessageDetail, columns: int) -> str:
     """The lines as text, after a look at what holds of all of them."""
     lines = message_lines(told, columns)
     for line in lines:
@@ -202,7 +202,7 @@ clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě
 @pytest.mark.parametrize(("name", "message", "columns"), BLOCKS)
 def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
-        told = InFull(session.timeline).message(message)
+        told = MessageDetails(session.timeline).message(message)
         assert told is not None
         assert shown(told, columns) == BLOCKS[name, message, columns]
 
@@ -210,7 +210,7 @@ def test_a_block_looks_so(name: str, message: int, columns: int) -> None:
 @pytest.mark.parametrize("name", few_captures(GAMES))
 def test_each_byte_is_shown_and_each_flaw_in_any_width(name: str) -> None:
     with kiebitz.open(str(CAPTURES / name)) as session:
-        full = InFull(session.timeline)
+        full = MessageDetails(session.timeline)
         flawed = {flaw.message for flaw in session.diagnostics()}
         every = 97 if times(2) < 2 else 29
         for said in session.messages():
@@ -234,7 +234,7 @@ def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
     case = data.draw(st.sampled_from(CASES[dissector]))
     place = st.integers(-5, len(case.data) + 20)
     flaws = [
-        FlawInFull(
+        DiagnosticDetail(
             number,
             "warning",
             "rule",
@@ -288,7 +288,7 @@ def test_anything_that_is_sent_is_shown_in_its_place(said: bytes, tmp_path: Path
     items = Conversation().says(said).hears(b"REGISTERED;0").says(b"REGISTER;alice").items
     with kiebitz.open(record(tmp_path / "hostile.db", items)) as session:
         for number in (1, 3):
-            told = InFull(session.timeline).message(number)
+            told = MessageDetails(session.timeline).message(number)
             assert told is not None
             for columns in WIDTHS:
                 block = shown(told, columns)
@@ -298,7 +298,7 @@ def test_anything_that_is_sent_is_shown_in_its_place(said: bytes, tmp_path: Path
 def test_letters_that_run_leftwards_do_not_turn_a_row_round(tmp_path: Path) -> None:
     items = Conversation().says("REGISTER;سx".encode()).items
     with kiebitz.open(record(tmp_path / "leftwards.db", items)) as session:
-        told = InFull(session.timeline).message(1)
+        told = MessageDetails(session.timeline).message(1)
         assert told is not None
         assert "\n 9  d8 b3 78                 ..x\n" in shown(told, 40)
 
@@ -307,7 +307,7 @@ def test_wide_letters_take_their_own_cells(tmp_path: Path) -> None:
     """In the text a letter stands at its first byte, so carets are under what they mean."""
     items = Conversation().says("REGISTER;日ö\N{GAME DIE}x".encode()).says(b"JOIN").items
     with kiebitz.open(record(tmp_path / "wide.db", items)) as session:
-        told = InFull(session.timeline).message(1)
+        told = MessageDetails(session.timeline).message(1)
         assert told is not None
         assert " 9  e6 97 a5 c3 b6 f0 9f 8e  日.ö.\N{GAME DIE}.\n17  b2 78  " in shown(told, 40)
         assert " 9  e6 97 a5 c3 b6 f0 9f 8e b2 78" in shown(told, 120)

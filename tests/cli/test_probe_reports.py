@@ -39,7 +39,7 @@ from kiebitz.services.probing.results import (
     group_of,
     unread_bytes,
 )
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.message_detail import MessageDetails
 
 EVIL = "<script>alert(1)</script>\x1b[2J\u202e</pre><img src=x onerror=alert(2)>"
 OPEN = StatedExpectation("open", ANY_REACTION, None, None)
@@ -74,7 +74,7 @@ def told(capture: str, numbers: Sequence[int]) -> tuple[ReportedMessage, ...]:
     """Messages of a recorded session."""
     found = []
     with library.open(str(CAPTURES / capture)) as session:
-        in_full = InFull(session.timeline)
+        in_full = MessageDetails(session.timeline)
         for number in numbers:
             shown = in_full.message(number)
             assert shown is not None

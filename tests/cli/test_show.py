@@ -15,7 +15,7 @@ from terminals import OnTerminal
 
 import kiebitz as library
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.session.message_detail import InFull
+from kiebitz.storage.session.message_detail import MessageDetails
 
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 
@@ -135,7 +135,7 @@ def test_json_is_what_the_page_gets(protocol: str) -> None:
     path = stored(GAMES[protocol])
     done = kiebitz("show", path, "#2", "#9", "--json")
     with library.open(path) as session:
-        told = [InFull(session.timeline).message(number) for number in (2, 9)]
+        told = [MessageDetails(session.timeline).message(number) for number in (2, 9)]
     assert done.json == json.loads(msgspec.json.encode(told))
 
 

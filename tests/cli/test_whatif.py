@@ -21,7 +21,7 @@ from tables import commands_of
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.editing.item_edits import Splice
 from kiebitz.dissectors.model import Chunk, Direction, Message, Stream
-from kiebitz.storage.derived.derived_session import derived
+from kiebitz.storage.derived.derived_session import derive_session
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.message_queries import messages
 from kiebitz.storage.read.timeline import Timeline
@@ -494,7 +494,7 @@ def _messages(capture: str) -> list[Message]:
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_without_an_alteration_nothing_differs(capture: str) -> None:
     timeline = _session(capture)
-    other = derived(timeline, [], lambda _done, _all: None)
+    other = derive_session(timeline, [], lambda _done, _all: None)
     closed_afterwards(other.connection)
     assert compare(timeline, other).equal
 
@@ -511,7 +511,7 @@ def said(rows: Iterable[Message]) -> list[tuple[object, ...]]:
 def test_any_message_can_be_missing(capture: str, data: st.DataObject) -> None:
     row = data.draw(st.sampled_from(_messages(capture)))
     gone = Splice(row.stream.id, row.direction, row.offset, row.length, row.ts_ns, b"")
-    other = derived(_session(capture), [gone], lambda _done, _all: None)
+    other = derive_session(_session(capture), [gone], lambda _done, _all: None)
     closed_afterwards(other.connection)
     # Of each conversation: a message whose end was in the one that is gone is known to be whole later.
     assert said(messages(other)) == said(one for one in _messages(capture) if one.id != row.id)

@@ -12,7 +12,7 @@ import pytest
 from command import CAPTURES, ODD, TINY, kiebitz
 from stored import stored
 
-from kiebitz.storage.database.schema import OF_SESSION
+from kiebitz.storage.database.schema import SESSION_CONDITIONS
 from kiebitz.storage.recording.recorder import Recorder
 
 OKEY = str(CAPTURES / "okey-seed-tiny.pcap.gz")
@@ -53,14 +53,14 @@ def test_a_deleted_session_is_gone_and_the_others_stay(database: Path) -> None:
     assert kiebitz("sessions", str(database), "--rename", "1", THREE[0]).status == 0
     others = {command: kiebitz(command, f"{database}:3", "--json").out for command in ("messages", "games")}
     with closing(sqlite3.connect(database)) as connection:
-        of_session = f"SELECT data FROM chunks WHERE {OF_SESSION['chunks']} AND length > 12"
+        of_session = f"SELECT data FROM chunks WHERE {SESSION_CONDITIONS['chunks']} AND length > 12"
         sent = [data for (data,) in connection.execute(of_session, (2,))]
     assert sent
     assert kiebitz("sessions", str(database), "--delete", "2", "--yes").status == 0
     assert [number for number, _, _ in listed(database)] == [1, 3]
     with closing(sqlite3.connect(database)) as connection:
-        for table in OF_SESSION:
-            rows = connection.execute(f"SELECT count(*) FROM {table} WHERE {OF_SESSION[table]}", (2,))
+        for table in SESSION_CONDITIONS:
+            rows = connection.execute(f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (2,))
             assert rows.fetchone() == (0,)
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)

@@ -19,7 +19,7 @@ from kiebitz.cli.tui.navigation import Viewer
 from kiebitz.cli.tui.playback_speed import Pace
 from kiebitz.cli.tui.run import viewer_of
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.storage.read.conditions import compile_wanted
+from kiebitz.storage.read.conditions import compile_optional_filter
 
 PATIENCE_S = 60.0
 
@@ -120,7 +120,7 @@ def watch(
     """Run the application on a capture of ours or a database, and the script beside it; then it is over."""
     path = session if "/" in session and Path(session).parent != CAPTURES else stored(Path(session).name)
     timeline = open_session(path)
-    viewer = viewer_of(timeline, path, player, compile_wanted(wanted), game, pace or Pace())
+    viewer = viewer_of(timeline, path, player, compile_optional_filter(wanted), game, pace or Pace())
     app = WatchApp(viewer, said, hands)
 
     async def run() -> None:

@@ -49,7 +49,7 @@ class AnnouncedGroup(msgspec.Struct, eq=False):
     told_ns: int
     formed: Event | None = None
     """Its event, once all players are known."""
-    hearers: set[int] = msgspec.field(default_factory=set)
+    visibility: set[int] = msgspec.field(default_factory=set)
     """The streams on which it was announced."""
 
 

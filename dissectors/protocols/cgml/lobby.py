@@ -48,7 +48,7 @@ class Lobby:
             )
             if len(self._groups.announced) > MAX_GROUPS:
                 del self._groups.announced[next(iter(self._groups.announced))]
-        known.hearers.add(message.stream.id)
+        known.visibility.add(message.stream.id)
         for player in message.fields["player"]:
             known.told[str(player["id"])] = player
         others = [player["id"] for player in message.fields["player"]]
@@ -65,7 +65,7 @@ class Lobby:
         Then none of the clients that were told about the earlier one is still connected.
         """
         is_late = message.ts_ns - known.told_ns >= _COPIES_NS
-        return is_late and known.hearers.isdisjoint(self._groups.conversations)
+        return is_late and known.visibility.isdisjoint(self._groups.conversations)
 
     def complete(self, observation: Observation) -> None:
         number: int = observation.fields["id"]

@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.dissectors.escaping import escaped, judged
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.storage.read.recorded_bytes import Stretch
+from kiebitz.storage.read.recorded_bytes import ByteRange
 
 ROOM = 90
 """Cells that the bytes of a long line get, if there is room: two fifths of them before the place."""
@@ -123,7 +123,7 @@ def looked_at(offset: int, length: int) -> list[tuple[int, int]]:
 
 
 def stream_excerpt(
-    stretches: Sequence[Stretch], offset: int, length: int, message: int | None = None, room: int = ROOM
+    stretches: Sequence[ByteRange], offset: int, length: int, message: int | None = None, room: int = ROOM
 ) -> list[Line]:
     """Shows the lines of a stream around the bytes `offset` to `offset + length`, with carets as above.
 
@@ -170,7 +170,7 @@ def shown_bytes(data: bytes) -> str:
     return "".join(unit.text for unit in _units(data, 0, len(data)))
 
 
-def _lines(stretches: Sequence[Stretch], windows: Sequence[tuple[int, int]]) -> list[_Sent]:
+def _lines(stretches: Sequence[ByteRange], windows: Sequence[tuple[int, int]]) -> list[_Sent]:
     starts = {start for start, _ in windows if start > 0}
     ends = {end for _, end in windows}
     lines = []

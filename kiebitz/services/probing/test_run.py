@@ -37,7 +37,7 @@ from kiebitz.services.wording import counted
 from kiebitz.storage.database.schema import MEMORY, StorageError
 from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.disk_space import Room
+from kiebitz.storage.recording.disk_space import SpaceLimit
 from kiebitz.storage.recording.recorder import Recorder
 
 MAX_GAME_S = 10.0
@@ -92,7 +92,7 @@ class TestRun:
         if keep is not None and os.path.lexists(keep):
             # Fail before cases run, not at the first that fails.
             make_folder(keep)
-        self._room = Room(None)
+        self._room = SpaceLimit(None)
         self._was_responsive = False
         self._unreachable: dict[_Key, str] = {}
         """The reason why a message never came up, by route and message."""
@@ -272,7 +272,7 @@ class TestRun:
             recorder.write()
 
     def _timeline(self, recorder: Recorder) -> Timeline:
-        reason = self._room.why_full(recorder)
+        reason = self._room.stop_reason(recorder)
         if reason is not None:
             raise StorageError(f"{reason}; no more cases are tried")
         return Timeline(recorder.connection, sessions(recorder.connection)[-1])
