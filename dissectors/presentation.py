@@ -36,7 +36,7 @@ class Presentation:
     """Unit of `scores`: points, or money."""
 
     turn = "turn"
-    """Kind of the event that says whose turn it is."""
+    """Kind of the event that reports whose turn it is."""
 
     queries: tuple[Query, ...] = ()
     """Questions in SQL for `kiebitz export -T datasette`."""

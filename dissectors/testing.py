@@ -1,7 +1,7 @@
-"""What must hold of every protocol, for its tests: a plug-in's as well as the built-in ones'.
+"""Properties of every protocol, for the tests of built-in ones and of plug-ins.
 
-Each check makes up traffic of what peers say (`said`: frames, valid and flawed ones) and of bytes that nobody
-would, and raises AssertionError where it does not hold. They need hypothesis, which `kiebitz[test]` brings:
+Each check generates traffic from example frames (valid and faulty ones) and random bytes, and raises
+AssertionError if a property does not hold. They need hypothesis, which `kiebitz[test]` installs:
 
     @pytest.mark.parametrize("check", testing.CHECKS)
     def test_it_holds(check): check(KNOBELN, [b"HALLO alice", b"WURF alice 6", b"WURF alice sechs"])
@@ -49,7 +49,7 @@ except ImportError as error:
     raise ImportError(f"kiebitz.dissectors.testing needs hypothesis: {install_command('test')}") from error
 
 EXAMPLES = 200
-"""So many sequences of items each check tries, if not said otherwise."""
+"""Default number of examples per check."""
 
 Place = tuple[int, Direction, int]
 """Stream, direction and offset."""
@@ -64,7 +64,7 @@ ValuesOf = Callable[[FieldType], st.SearchStrategy[Any] | None]
 def every_byte_is_accounted_for(
     dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES
 ) -> None:
-    """Each byte that comes is in one message, and each that cannot be read has a diagnostic."""
+    """Check that each byte is in exactly one message, and that unreadable bytes have a diagnostic."""
 
     def check(data: st.DataObject) -> None:
         items = draw_traffic(data.draw, dissector, said)
@@ -74,7 +74,7 @@ def every_byte_is_accounted_for(
 
 
 def any_cut_gives_the_same(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """The bytes of a stream mean the same in whatever pieces they come. A datagram is not cut."""
+    """Check that segmentation of a byte stream does not change its findings. Datagrams are not cut."""
     if dissector.transport == "udp":
         return
 
@@ -88,8 +88,7 @@ def any_cut_gives_the_same(dissector: Dissector, said: Sequence[bytes], examples
 
 
 def findings_are_sound(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """Whatever comes, nothing raises, all that is named is there, each event can be told, and the state of a
-    table is the sum of its events' changes."""
+    """Check that findings refer to each other, that each event can be described, and that nothing raises."""
 
     def check(data: st.DataObject) -> None:
         forced = data.draw(st.booleans())
@@ -99,7 +98,9 @@ def findings_are_sound(dissector: Dissector, said: Sequence[bytes], examples: in
 
 
 def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """No bytes break the decoder; a frame is valid if all its flaws are notes, and flaws are parts of it."""
+    """Check that no bytes break the decoder, that valid frames have no errors, and that violations lie
+    inside.
+    """
 
     def check(data: st.DataObject) -> None:
         frame = data.draw(payloads(said))
@@ -119,7 +120,7 @@ def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples
 
 
 def every_byte_has_its_piece(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
-    """Whatever comes, the pieces of its anatomy are all of it; see `check_anatomy`."""
+    """Check that the annotated bytes cover each frame; see `check_anatomy`."""
 
     def check(data: st.DataObject) -> None:
         check_anatomy(dissector, data.draw(payloads(said)), data.draw(st.sampled_from(DIRECTIONS)))
@@ -128,7 +129,7 @@ def every_byte_has_its_piece(dissector: Dissector, said: Sequence[bytes], exampl
 
 
 class Check(Protocol):
-    """Tries what must hold of a protocol on so many sequences of items."""
+    """A check of a protocol with a number of generated examples."""
 
     def __call__(self, dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None: ...
 
@@ -146,7 +147,7 @@ CHECKS: tuple[Check, ...] = (
 def decode_after_encode_is_the_identity(
     dissector: Dissector, values_of: ValuesOf = lambda kind: None, examples: int = EXAMPLES
 ) -> None:
-    """A message of any row and with any values is read as it was written."""
+    """Check that an encoded message of any row with any values is decoded to the same."""
 
     def check(data: st.DataObject) -> None:
         row = data.draw(st.sampled_from(dissector.grammar.rows))
@@ -164,7 +165,7 @@ def decode_after_encode_is_the_identity(
 
 
 def payloads(said: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """What peers say, what it may become on the way, and any bytes."""
+    """Return a strategy for frames, damaged frames, and random bytes."""
     frames = st.sampled_from(said or [b""])
     return st.one_of(
         st.binary(max_size=60),
@@ -181,7 +182,7 @@ def payloads(said: Sequence[bytes]) -> st.SearchStrategy[bytes]:
 
 
 def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, said: Sequence[bytes]) -> list[Item]:
-    """Any items of a few streams to one or two servers, in order."""
+    """Draw items of a few streams to one or two servers, in order."""
     transport = dissector.transport
     ports = [draw(st.sampled_from(_ports(dissector))) for _ in range(3)]
     streams = [
@@ -216,7 +217,7 @@ def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, said: Sequenc
 
 
 def recut(items: Iterable[Item], sizes: Sequence[int]) -> list[Item]:
-    """The same bytes in pieces of these sizes."""
+    """Cut the same bytes into pieces of these sizes."""
     pieces: list[Item] = []
     for item in items:
         if not isinstance(item, Chunk) or not item.data:
@@ -232,8 +233,11 @@ def recut(items: Iterable[Item], sizes: Sequence[int]) -> list[Item]:
 
 
 def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -> Findings:
-    """What comes of items, of which it may be known which protocol they are; raises AssertionError where a
-    table's state is not the sum of its events' changes."""
+    """Return the findings of items; `forced`: decode them as this protocol.
+
+    Raises:
+        AssertionError: A table's state is not the sum of its events' changes.
+    """
     tables: list[GameTable] = []
     watched = copy(dissector)
 
@@ -264,7 +268,7 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
 
 
 def told(found: Findings) -> list[Any]:
-    """Findings as they can be compared."""
+    """Return findings in comparable form."""
     return [
         [(m.stream.id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length) for m in found.messages],
         [
@@ -276,9 +280,9 @@ def told(found: Findings) -> list[Any]:
 
 
 def check_accounted(items: Sequence[Item], found: Findings) -> None:
-    """Every byte of a server whose protocol is known is in one message, or was said to be cut off.
+    """Check that each byte of a known protocol's server is in one message, or reported as cut off.
 
-    What cannot be read has a diagnostic, or stands beside a gap, which has one.
+    Unreadable bytes have a diagnostic, or are next to a gap, which has one.
     """
     come = [
         (item.stream.id, item.direction, item.offset, _size(item))
@@ -304,9 +308,12 @@ def check_accounted(items: Sequence[Item], found: Findings) -> None:
 
 
 def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-    """The pieces of a frame: those of depth 0 are the frame, those inside a piece are that piece, in order,
-    and there are not too many. A value is what the frame decodes to, and each field of a valid message has
-    its bytes."""
+    """Check the annotated bytes of a frame, and return them.
+
+    The pieces of depth 0 cover the frame, and those inside a piece cover that piece, in order; their number
+    is
+    limited. A value is that of the decoded frame, and each field of a valid message has bytes.
+    """
     pieces = dissector.codec.anatomy(frame, direction)
     assert len(pieces) <= MAX_PIECES + 1, f"{len(pieces)} pieces of {frame[:40]!r}"
     # Where each piece ends that is open, from the frame on, and where the next one inside it must begin.
@@ -337,7 +344,9 @@ def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> t
 
 
 def check_in_order(items: Iterable[Item]) -> None:
-    """Each direction's bytes and gaps come one after another, and nothing comes once a stream has ended."""
+    """Check that each direction's bytes and gaps are contiguous, and that no item follows the end of a
+    stream.
+    """
     ends: dict[tuple[int, Direction], int] = {}
     ended: set[int] = set()
     for item in items:
@@ -351,7 +360,7 @@ def check_in_order(items: Iterable[Item]) -> None:
 
 
 def check_sound(dissector: Dissector, found: Findings) -> None:
-    """All that is named is there, each event can be told, and its changes lead to a small state."""
+    """Check the references of findings, the descriptions of events, and the size of the resulting state."""
     events = {event.id for event in found.events}
     games = {game.id for game in found.games}
     assert [event.id for event in found.events] == sorted(events)
@@ -374,9 +383,9 @@ def check_sound(dissector: Dissector, found: Findings) -> None:
 
 
 def _runs(pieces: Iterable[tuple[int, Direction, int, int]]) -> dict[tuple[int, Direction], list[list[int]]]:
-    """Where each direction's bytes stand, as [begin, end], with what lies beside each other in one.
+    """Return the extents of each direction's bytes as [begin, end], with adjacent ones joined.
 
-    Pieces that overlap stay apart, so that what comes twice is seen.
+    Overlapping ones are not joined, so that duplicates are detected.
     """
     runs: dict[tuple[int, Direction], list[list[int]]] = {}
     for stream, direction, offset, length in sorted(piece for piece in pieces if piece[3]):
@@ -389,7 +398,7 @@ def _runs(pieces: Iterable[tuple[int, Direction, int, int]]) -> dict[tuple[int, 
 
 
 def _edges(items: Iterable[Item]) -> Iterable[Place]:
-    """Both ends of each gap, and the end of each direction."""
+    """Yield both ends of each gap, and the end of each direction."""
     ends: dict[tuple[int, Direction], int] = {}
     for item in items:
         if isinstance(item, Chunk | Gap):
@@ -403,17 +412,16 @@ def _edges(items: Iterable[Item]) -> Iterable[Place]:
 
 
 def _size(item: Chunk | Gap) -> int:
-    """The bytes of its direction that an item stands for."""
     return len(item.data) + item.missing if isinstance(item, Chunk) else item.length or 0
 
 
 def _ports(dissector: Dissector) -> tuple[int, int]:
-    """Where the servers of traffic that is made up listen."""
+    """Return the server ports of generated traffic."""
     return min(dissector.default_ports, default=4710), 4711
 
 
 def _fields(row: MessageType, values_of: ValuesOf) -> st.SearchStrategy[dict[str, Any]]:
-    """The fields of any message of a row."""
+    """Return a strategy for the fields of a message of a row."""
     values = {field.name: values_of(field.type) or _values(field.type) for field in row.fields}
     optional = [field.name for field in row.fields if field.optional]
     # Those that are left out are the last ones.
@@ -436,8 +444,8 @@ def _values(kind: FieldType) -> st.SearchStrategy[Any]:
 
 
 def _try(check: Callable[[st.DataObject], None], examples: int) -> None:
-    """Have it checked with data that hypothesis makes up."""
-    # How long it takes says something of the machine; and one thing that does not hold is told, the first.
+    """Run a check with data drawn by hypothesis."""
+    # The time depends on the machine; and of several failures only the first is reported.
     options = settings(
         max_examples=examples,
         deadline=None,

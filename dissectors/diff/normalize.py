@@ -1,8 +1,11 @@
-"""What a stored event means: its kind and data without the names that another playing has others for.
+"""Normalization of stored events: kind and data without the identifiers that differ between sessions.
 
-A reading is an event's text with holes. Players leave holes with the number of their stay; what else names
-something (a trade, a seat) leaves a hole with the value, which counts only by where else it stands. How a
-connection ended is no meaning. With who is who in the other session, readings become keys to compare.
+In a normalized event, identifiers are replaced by placeholders. A player's placeholder has the number of
+their
+stay; another identifier's (a trade, a seat) has its value, which is compared only by where else it occurs.
+The
+reason why a connection ended is ignored. With a matching of players, normalized events become comparable
+keys.
 """
 
 from __future__ import annotations
@@ -19,22 +22,23 @@ from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.model import ENDINGS
 
 _DEEPEST = 40
-"""Values that lie deeper than this are compared as they are."""
+"""Values nested deeper than this are compared unchanged."""
 
 _NOT_MEANT = frozenset({"known_to", "others_see", CALLED})
-"""Keys that follow from an event's other data: who may look at it, and the names of its players."""
+"""Keys that follow from an event's other data: its visibility, and the names of its players."""
 
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
 
 Keyed = tuple[tuple[int, bytes], ...]
-"""An object by players: who, and what stands there as JSON."""
+"""An object keyed by players: stay and value as JSON."""
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """A field of an event with holes: `skeleton` is its JSON.
+    """A field of an event with placeholders: `skeleton` is its JSON.
 
-    `players` and `keyed` tell who fills the holes, in order, by the stays of the `Cast`; `named` are the
-    values of other handles.
+    `players` and `keyed` fill the placeholders, in order, by the stays of the roster; `named` are the values
+    of
+    other identifiers.
     """
 
     field: str
@@ -45,9 +49,10 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
-    """An event with holes, field by field; the first part is who acts.
+    """An event with placeholders, field by field; the first field is the actor.
 
-    `given` is a name that somebody takes in it. It is an ending if it tells only that a connection has ended.
+    `given` is a name that a player adopts in it. `is_ending` is True if it only reports the end of a
+    connection.
     """
 
     kind: str
@@ -58,7 +63,7 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def named(self) -> list[tuple[str, str]]:
-        """The values of handles that are not players'."""
+        """The identifiers that are not players'."""
         return [value for part in self.parts for value in part.named]
 
 
@@ -66,7 +71,7 @@ Key = tuple[Any, ...]
 
 
 def part_key(part: Part, who: Sequence[int]) -> Key:
-    """What two fields have in common that mean the same; `who` gives the stays numbers that both share."""
+    """Return a key that is equal for equivalent fields; `who` maps stays to numbers that both sides share."""
     if not part.players and not part.keyed:
         return part.field, part.skeleton
     return (
@@ -78,12 +83,12 @@ def part_key(part: Part, who: Sequence[int]) -> Key:
 
 
 def key(reading: Reading, who: Sequence[int]) -> Key:
-    """What two events have in common that mean the same."""
+    """Return a key that is equal for equivalent events."""
     return (reading.kind, *[part_key(part, who) for part in reading.parts])
 
 
 class Reader:
-    """Reads the events of one table, which must come in order. Equal texts are read once."""
+    """Normalizes the events of one table, in order; equal texts are normalized once."""
 
     def __init__(self, grammar: Grammar | None) -> None:
         self.cast = Cast()
@@ -94,7 +99,7 @@ class Reader:
         self._version = 0
 
     def read(self, kind: str, actor: str | None, data: str) -> int:
-        """The number of the reading of an event, whose data is JSON text."""
+        """Return the number of the normalized event of an event, whose data is JSON text."""
         if self._version != self.cast.version:
             self._version = self.cast.version
             self._known.clear()
@@ -103,7 +108,7 @@ class Reader:
             number = len(self.readings)
             reading = self._read(kind, actor, data)
             self.readings.append(reading)
-            # A name is taken once; whoever is told so again takes none.
+            # A name is adopted once; repeated announcements of it adopt none.
             if reading.given is None and self._version == self.cast.version:
                 self._known[kind, actor, data] = number
             if self._ending(kind) is not None:
@@ -137,13 +142,13 @@ class Reader:
             yield Part(name, skeleton, tuple(holes.players), tuple(holes.keyed), tuple(holes.named))
 
     def _take_aliases(self, data: dict[str, Any]) -> str | None:
-        """Learn which values call the same player; give the name that somebody takes in place of another."""
+        """Learn which identifiers belong to the same player; return a name that replaces another one."""
         given: str | None = None
         aliases = self._grammar.aliases if self._grammar is not None else {}
         for older, newer in aliases.items():
             value, name = data.get(older), data.get(newer)
             handle, newer_handle = self._handles[older], self._handles[newer]
-            # The keys are the grammar's, but what stands there may be anything.
+            # The grammar defines the keys, but their values may have any type.
             if not (isinstance(value, str | int) and isinstance(name, str)):
                 continue
             assert isinstance(handle, IdentifierKind)
@@ -162,7 +167,7 @@ def _is_ending(reason: Any) -> bool:
 
 
 class _Holes:
-    """Takes the names out of one event."""
+    """Replaces the identifiers of one event by placeholders."""
 
     def __init__(self, cast: Cast, handles: IdentifierKinds) -> None:
         self._cast = cast
@@ -172,7 +177,6 @@ class _Holes:
         self.named: list[tuple[str, str]] = []
 
     def walk(self, name: str, value: Any, depth: int) -> Any:
-        """A value under a key, with holes."""
         handle = self._handles.get(name)
         if isinstance(handle, KeysOf):
             return self._keys(handle.kind, value) if isinstance(value, dict) else value

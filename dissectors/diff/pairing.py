@@ -11,10 +11,10 @@ import msgspec
 from kiebitz.dissectors.diff.align import Pair, align
 
 _NEAR = 8
-"""Events that are the same and so far from each other at the most stand in another order."""
+"""Maximum distance of equal events to count as reordered."""
 
 _FAR = 4 * _NEAR
-"""Those that are moved, too, are looked for so far around one that is."""
+"""Distance around a moved event that is searched for further moved ones."""
 
 
 class Paired(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Paired(msgspec.Struct, frozen=True):
     only_b: list[int]
 
     def crossed(self, moved: Pair) -> list[Pair]:
-        """The pairs that stand on the other side of a moved one than they did."""
+        """Return the pairs that are on the other side of a moved pair in the second sequence."""
         i, j = moved
         upto_i, upto_j = (
             bisect_left(self.same, place, key=itemgetter(side)) for side, place in enumerate(moved)
@@ -43,9 +43,12 @@ Level = tuple[Keys, Keys]
 
 
 def pair_up(a: Keys, b: Keys, alike: Sequence[Level]) -> Paired:
-    """Put events beside each other by their keys.
+    """Pair events by their keys.
 
-    `alike` are keys that say less and less: by them events are paired that are the same but for something.
+    Args:
+        a: Keys of the first side's events.
+        b: Keys of the second side's events.
+        alike: Less and less specific keys, by which the remaining events are paired as changed.
     """
     same = align(a, b)
     gaps = list(_gaps(same, len(a), len(b)))
@@ -71,8 +74,8 @@ def _gaps(pairs: Sequence[Pair], length_a: int, length_b: int) -> Iterator[tuple
 
 
 def _moved(a: Keys, b: Keys, gaps: Sequence[tuple[range, range]]) -> list[Pair]:
-    """Events that are the same and lie near each other, but in another order."""
-    # Where a place in b would lie in a, by the pair before it.
+    """Return pairs of equal events that are near each other, but in another order."""
+    # The expected position in a of a position in b, by the pair before it.
     waiting: dict[int, list[tuple[int, int]]] = {}
     for range_a, range_b in reversed(gaps):
         for j in reversed(range_b):
@@ -89,7 +92,7 @@ def _moved(a: Keys, b: Keys, gaps: Sequence[tuple[range, range]]) -> list[Pair]:
 
 
 def _changed(rest_a: Sequence[int], rest_b: Sequence[int], alike: Sequence[Level]) -> list[Pair]:
-    """Events between two that are the same, paired by what they have in common."""
+    """Pair the events between two equal ones by less specific keys."""
     if not (rest_a and rest_b and alike):
         return []
     (keys_a, keys_b), *less = alike

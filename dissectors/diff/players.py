@@ -1,8 +1,10 @@
-"""Who is who in a session, and who of two sessions is the same: by name, or by seat.
+"""The players of a session, and their matching with another session's by name or by seat.
 
-What calls a player is a value of a handle: a number, a name. An event may tell that two values call the same
-one: a number and a name, or a name and what it was before. Whoever has left leaves his number and his name to
-others. A *seat* is the order in which the players first come up at a table.
+Players are identified by numbers and names. An event may report that two identifiers belong to the same
+player:
+a number and a name, or a new name and the previous one. The identifiers of a player who has left may be
+reused.
+A *seat* is the position in the order in which players first appear at a table.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _Value = tuple[IdentifierKind, str]
 class Person(msgspec.Struct, eq=False):
     """A player of one table.
 
-    `names` are all names that he had, the last of whoever also has a number, or his number alone.
+    `names` are all names of the player, the latest last, or only the number (`is_numbered`).
     """
 
     names: list[str]
@@ -27,34 +29,35 @@ class Person(msgspec.Struct, eq=False):
 
     @property
     def name(self) -> str:
-        """What he was called last."""
+        """The latest name."""
         return self.names[-1]
 
 
 class Cast:
-    """The players of one table, in the order in which they come up.
+    """The players of one table, in order of appearance.
 
-    While events are read it counts *stays*: who has left and comes again begins another one. `players` are
-    those whom the stays belong to, once `settle` has been called, and `player_of` says whom each does.
+    While events are read it counts *stays*: a player who leaves and returns begins another one. After
+    `settle`,
+    `players` are the players, and `player_of` maps each stay to its player.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        """Changes whenever a value calls somebody else than before."""
+        """Changes whenever an identifier is reassigned or freed."""
         self.players: list[Person] = []
         self.player_of: list[int] = []
         self._stays: list[Person] = []
         self._left: dict[int, int] = {}
-        """The stays that are over, and how many there were then."""
+        """The stays that are over, with the number of stays at that time."""
         self._values: dict[int, set[_Value]] = {}
-        """What called whoever has not left."""
+        """The identifiers of the players who are present, by stay."""
         self._called: dict[_Value, int] = {}
         self._called_last: dict[_Value, int] = {}
 
     # While events are read.
 
     def stay(self, handle: IdentifierKind, value: object) -> int:
-        """The stay of the player whom a value calls; of one who was not heard of it is new."""
+        """Return the stay of the player with an identifier; an unknown identifier begins a new stay."""
         key = (handle, str(value))
         number = self._called.get(key)
         return self._begin(key, Person([key[1]], is_numbered=True)) if number is None else number
@@ -62,9 +65,9 @@ class Cast:
     def alias(
         self, handle: IdentifierKind, value: object, newer_handle: IdentifierKind, newer: object
     ) -> bool:
-        """Two values call the same player; give whether he had another name before.
+        """Note that two identifiers belong to the same player; return whether the player had another name.
 
-        Of two names, which have the same handle, the older one is then free for others.
+        If both are names (of one kind), the older one becomes free for others.
         """
         key, name = (handle, str(value)), (newer_handle, str(newer))
         is_rename = handle == newer_handle
@@ -84,14 +87,14 @@ class Cast:
             self._free(key)
         had_other = bool(person.names) and person.name != name[1]
         if had_other and not is_rename:
-            # What somebody is called before he says his name is made of his number.
+            # Before a player announces a name, the name is made of the number.
             person.names.clear()
         if had_other or not person.names:
             person.names.append(name[1])
         return had_other
 
     def leave(self, stays: Sequence[int]) -> None:
-        """These players are gone."""
+        """End these stays."""
         for number in stays:
             for key in self._values.pop(number, ()):
                 if self._called.get(key) == number:
@@ -114,13 +117,13 @@ class Cast:
     # When all are read.
 
     def numbers_with_names(self) -> Iterator[tuple[str, str]]:
-        """The values of whoever has a name as well, each with his name."""
+        """Yield the identifiers of each player with a name, with that name."""
         for (_, value), number in self._called_last.items():
             if not self._stays[number].is_numbered:
                 yield value, self._stays[number].name
 
     def settle(self, names: dict[str, str]) -> None:
-        """Join the stays of whoever came again under his name; `names` tells those of numbers without one."""
+        """Join the stays of players who returned under the same name; `names` maps numbers without a name."""
         latest: dict[str, int] = {}
         for number, person in enumerate(self._stays):
             if person.is_numbered and person.name in names:
@@ -135,12 +138,12 @@ class Cast:
             latest[person.name] = number
 
     def find(self, handle: IdentifierKind, value: object) -> int | None:
-        """The player who was called so last, None if nobody was."""
+        """Return the player who last had an identifier, or None."""
         stay = self._called_last.get((handle, str(value)))
         return self.player_of[stay] if stay is not None else None
 
     def called(self, who: Sequence[int]) -> dict[tuple[IdentifierKind | None, str], int]:
-        """Whom all values and, under None, all names call, by the numbers that `who` gives the players."""
+        """Return the owners of all identifiers and, under None, of all names; `who` numbers the players."""
         calls: dict[tuple[IdentifierKind | None, str], int] = {
             (None, name): who[number] for number, one in enumerate(self.players) for name in one.names
         }
@@ -150,11 +153,11 @@ class Cast:
 
 
 Match = list[int | None]
-"""For each player of the one session who he is in the other."""
+"""For each player of one session, the player of the other one, or None."""
 
 
 def by_name(mine: Sequence[Person], others: Sequence[Person]) -> Match:
-    """Whoever was called the same last is the same, then whoever was ever called so."""
+    """Match players by their latest name, then by any name."""
     match: Match = [None] * len(mine)
     free = dict.fromkeys(range(len(others)))
     for names in (_last_name, _all_names):
@@ -175,7 +178,7 @@ def by_name(mine: Sequence[Person], others: Sequence[Person]) -> Match:
 
 
 def by_seat(mine: Sequence[Person], others: Sequence[Person]) -> Match:
-    """Whoever comes up first is the same, then whoever comes up second."""
+    """Match players by their order of appearance."""
     return [number if number < len(others) else None for number in range(len(mine))]
 
 
@@ -188,7 +191,9 @@ def _all_names(person: Person) -> list[str]:
 
 
 def _free(numbers: list[int] | None, free: dict[int, None]) -> int | None:
-    """The first of these that is free; the list ends with the first, and what is not free is dropped."""
+    """Return the first free number; the list ends with the first, and numbers that are not free are
+    dropped.
+    """
     while numbers and numbers[-1] not in free:
         numbers.pop()
     return numbers[-1] if numbers else None

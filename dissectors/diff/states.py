@@ -1,7 +1,7 @@
-"""Compares two states of a table, path by path.
+"""Comparison of two states of a table, path by path.
 
-Players stand in them by number or name; whoever is the same on the other side is so here. Games are matched
-as those of the sessions are, the rest in order; what else names something (a lobby) is matched in order, too.
+Players are compared by the matching of the sessions' players, games by that of the games; other identifiers
+(of a lobby) are matched in order.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKind
 Path = tuple[str, ...]
 
 Called = Mapping[tuple[IdentifierKind | None, str], int]
-"""Whom the values of handles call: players, by numbers that both sides share. Under None stand all names."""
+"""The owners of identifiers: players, by numbers that both sides share; under None, of all names."""
 
 
 class StateDifference(msgspec.Struct, frozen=True):
-    """A place at which two states differ. Where one has nothing there, its path and its value are None."""
+    """A difference of two states; on a side without a value, path and value are None."""
 
     path_a: Path | None
     path_b: Path | None
@@ -32,12 +32,14 @@ class StateDifference(msgspec.Struct, frozen=True):
 def compare_states(
     a: State, b: State, handles: IdentifierKinds, called: tuple[Called, Called], games: Mapping[str, str]
 ) -> list[StateDifference]:
-    """Where two states differ, in the order of the first; `games` leads from its games to the other's."""
+    """Return the differences of two states, in the order of the first; `games` maps its games to the
+    other's.
+    """
     return list(_Comparison(handles, called, games).objects((), a, (), b, None))
 
 
 class _Comparison:
-    """Walks through both states at once."""
+    """A simultaneous traversal of both states."""
 
     def __init__(
         self, handles: IdentifierKinds, called: tuple[Called, Called], games: Mapping[str, str]
@@ -49,7 +51,7 @@ class _Comparison:
     def objects(
         self, path_a: Path, a: dict[str, Any], path_b: Path, b: dict[str, Any], handle: IdentifierKind | None
     ) -> Iterator[StateDifference]:
-        """Two objects, whose keys may be of a handle."""
+        """Compare two objects, whose keys may be identifiers."""
         partners = self._partners([*a], [*b], handle, is_games=path_a == ("games",))
         for name, value in a.items():
             other = partners.get(name)
@@ -65,7 +67,9 @@ class _Comparison:
     def _values(
         self, path_a: Path, a: Any, path_b: Path, b: Any, name: str, within: IdentifierKind | None
     ) -> Iterator[StateDifference]:
-        """Two values under keys that are the same; what a key that is itself a handle leads to has none."""
+        """Compare two values under matching keys; a value under a key that is an identifier has no kind
+        itself.
+        """
         handle = self._handles.get(name) if within is None else None
         of_keys = handle.kind if isinstance(handle, KeysOf) else handle
         if isinstance(a, dict) and isinstance(b, dict):
@@ -78,7 +82,6 @@ class _Comparison:
     def _lists(
         self, path_a: Path, a: list[Any], path_b: Path, b: list[Any], name: str, within: IdentifierKind | None
     ) -> Iterator[StateDifference]:
-        """Two lists of objects, place by place."""
         for place in range(max(len(a), len(b))):
             step = str(place)
             if place >= len(b):
@@ -98,14 +101,14 @@ class _Comparison:
         return self._who(0, handle, a) == self._who(1, handle, b)
 
     def _who(self, side: int, handle: IdentifierKind, value: Any) -> int | str:
-        """The player who is called so; a name that nobody has is itself."""
+        """Return the owner of an identifier, or the identifier itself if no player has it."""
         called, text = self._called[side], str(value)
         return called.get((handle, text), called.get((None, text), text))
 
     def _partners(
         self, a: Sequence[str], b: Sequence[str], handle: IdentifierKind | None, is_games: bool
     ) -> dict[str, str]:
-        """Which keys of two objects are the same."""
+        """Return the matching of the keys of two objects."""
         if handle is not None and handle.of_player:
             others = {self._who(1, handle, name): name for name in b}
             return {name: others[who] for name in a if (who := self._who(0, handle, name)) in others}
@@ -119,5 +122,7 @@ class _Comparison:
 
 
 def _has_parts(values: list[Any]) -> bool:
-    """Whether a list is one of objects; of plain values, such as cards, it is told as a whole."""
+    """Return True if a list contains objects or lists; lists of plain values, such as cards, are compared
+    as a whole.
+    """
     return any(isinstance(value, dict | list) for value in values)

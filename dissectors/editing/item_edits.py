@@ -1,7 +1,8 @@
-"""Edits of recorded items: a message removed, replaced or inserted.
+"""Edits of recorded items: removal, replacement and insertion of messages.
 
-Bytes before and behind stay as they are and keep their times; the offsets of what
-follows move. In a byte stream a message may take any stretch of any chunks, over UDP it is a datagram.
+Other bytes and their times are unchanged; only their offsets move. In a byte stream a message may extend over
+any
+number of chunks, over UDP it is a datagram.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from kiebitz.dissectors.model import OPPOSITE, Altered, Chunk, Direction, End, F
 
 
 class Splice(msgspec.Struct, frozen=True):
-    """An edit of the message of `length` bytes at `offset`, which came at `ts_ns`.
+    """An edit of the message of `length` bytes at `offset`, which was received at `ts_ns`.
 
-    `instead` are its bytes from now on, none if it is gone; None leaves them. They come when the last of the
-    old ones came. Right behind it comes what is `added`: messages with the way that each goes. One that goes
-    the other way must not be put between two parts of a message there: that is up to the caller.
+    `instead` are its new bytes, empty to remove it; None leaves it as it is. They get the time of its last
+    byte. The
+    messages in `added`, each with its direction, follow it. The caller must not insert a message of the
+    opposite
+    direction between two parts of a message there.
     """
 
     stream_id: int
@@ -32,7 +35,7 @@ class Splice(msgspec.Struct, frozen=True):
 
 
 def spliced(items: Iterable[Item], splices: Iterable[Splice]) -> Iterator[Item]:
-    """The items with these changes made; of one message there is one splice at the most."""
+    """Yield the items with these edits, of which there is at most one per message."""
     ways: dict[tuple[int, Direction], _Way] = {}
     for splice in sorted(splices, key=lambda splice: splice.offset):
         for direction in (splice.direction, OPPOSITE[splice.direction]):
@@ -57,7 +60,7 @@ def spliced(items: Iterable[Item], splices: Iterable[Splice]) -> Iterator[Item]:
 
 
 class _Way:
-    """One direction of a stream: the splices that are to come, how far it has come, and what has moved."""
+    """One direction of a stream: the pending splices, the current offset, and the displacements."""
 
     def __init__(self) -> None:
         self.waiting: deque[Splice] = deque()
@@ -78,19 +81,19 @@ class _Way:
         return len(splice.instead) if splice.offset == item.offset else item.length
 
     def move(self, by: int) -> None:
-        """All that is still to come stands so many bytes further on."""
+        """Displace everything from the current offset on."""
         before = self._moves[-1][1] if self._moves else 0
         self._moves.append((self.come, before + by))
 
     def take(self, stream: Stream, direction: Direction, ts_ns: int, data: bytes) -> Chunk:
-        """A chunk that was not recorded, behind what has come."""
+        """Return an inserted chunk at the current offset."""
         chunk = Chunk(stream, direction, ts_ns, self.moved(self.come), data)
         self.move(len(data))
         return chunk
 
 
 def _datagram(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
-    """A datagram, or what becomes of it."""
+    """Yield a datagram after edits."""
     offset = way.moved(chunk.offset)
     way.come = chunk.offset + len(chunk.data) + chunk.missing
     if not way.waiting or not _is_of(way.waiting[0], chunk):
@@ -109,13 +112,13 @@ def _datagram(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
 
 
 def _is_of(splice: Splice, chunk: Chunk) -> bool:
-    """Return True if a splice is of this datagram; an offset alone may be that of an empty one."""
+    """Return True if a splice is of this datagram; an empty datagram has the offset of the next one."""
     place = (chunk.offset, len(chunk.data), chunk.ts_ns)
     return not chunk.missing and place == (splice.offset, splice.length, splice.ts_ns)
 
 
 def _piece(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
-    """A piece of a byte stream, or what becomes of it."""
+    """Yield a piece of a byte stream after edits."""
     start, end = chunk.offset, chunk.offset + len(chunk.data)
     way.come = start
     begin, data = way.moved(start), bytearray()
@@ -128,7 +131,7 @@ def _piece(chunk: Chunk, way: _Way, other: _Way) -> Iterator[Chunk]:
         way.come = upto
         way.move(kept - upto)
         if behind > end:
-            # Its last byte is still to come, and only then it has been said.
+            # The replacement follows the last byte, which is in a later chunk.
             break
         way.waiting.popleft()
         data += splice.instead or b""

@@ -71,7 +71,7 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 def compile_filter(text: str, catalog: FieldCatalog) -> Filter:
-    """Compile a filter. Raises FilterError with the position and, if one is near, the name that was meant."""
+    """Compile a filter. Raises FilterError with the position and, if possible, a suggestion."""
     # The parser's library takes its time to load, and the rest is needed where nothing is parsed, too.
     from kiebitz.dissectors.filters.parser import parse
 

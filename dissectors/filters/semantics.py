@@ -1,7 +1,8 @@
-"""The semantics of a syntax tree: names looked up, values checked, `!=` and `not` moved down to conditions.
+"""The semantics of a syntax tree: names resolved, values checked, `!=` and `not` moved down to conditions.
 
 `a != v` means: there is an a, and none equals v. With no `not` above them, the conditions make flat SQL that
-can use indexes and is not nested deeper than the parentheses of the filter.
+can
+use indexes and is not nested deeper than the parentheses of the filter.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def of_rows(meaning: Meaning, target: Target, numbers: Numbers) -> Meaning:
 
 
 class _Reader:
-    """Holds what every level needs while the tree is walked."""
+    """Resolves a syntax tree; has the context of all levels."""
 
     def __init__(self, text: str, catalog: FieldCatalog) -> None:
         self.text = text
@@ -171,7 +172,7 @@ class _Reader:
                 raise self._error(str(error), constant) from None
 
     def _check_column(self, column: Column, comparison: Comparison) -> None:
-        """A field's type is known only when it comes, but a column's is known now."""
+        """Check the type of a column; that of a field is known only in a message."""
         kind = COLUMNS[column.name]
         written = self._source(comparison.name)
         if kind == "number" and comparison.operator in ("contains", "matches"):
@@ -229,7 +230,7 @@ def _whole(question: Question, values: tuple[int | float, ...], unit: int) -> Te
 
 
 def _within_column(value: int | float) -> int | float:
-    """A value that SQLite can be given: beyond 64 bits, infinity compares the same with any column."""
+    """Limit a value to what SQLite accepts: beyond 64 bits, infinity compares the same with any column."""
     if -(2**63) <= value < 2**63:
         return value
     return math.inf if value > 0 else -math.inf

@@ -49,7 +49,7 @@ def text_key(text: str) -> Hashable:
 
 
 class Timed(Protocol):
-    """Something with a time in nanoseconds."""
+    """A record with a time in nanoseconds."""
 
     ts_ns: int
 
@@ -86,8 +86,9 @@ class _Cursor(Generic[Told]):
 class BroadcastLog(Generic[Told]):
     """The latest broadcasts of a table's server.
 
-    `doubled` says that the network may duplicate messages. `overtaken_ns` is the longest time by which a
-    later message of the same stream may overtake a copy; 0 if all streams have the same order.
+    `doubled` is True if the network may duplicate messages. `overtaken_ns` is the longest time by which a
+    later message
+    of the same stream may overtake a copy; 0 if all streams have the same order.
     """
 
     def __init__(self, doubled: bool, overtaken_ns: int) -> None:
@@ -113,7 +114,7 @@ class BroadcastLog(Generic[Told]):
                 and stream_id not in entry.witnesses
                 and entry.ts_ns >= ts_ns - LATEST_COPY_NS
             ):
-                # So it is nearly always: each stream hears all, in the same order.
+                # The usual case: each stream receives all broadcasts, in the same order.
                 entry.witnesses.add(stream_id)
                 cursor.place += 1
                 cursor.news = 0
@@ -123,7 +124,7 @@ class BroadcastLog(Generic[Told]):
         if number is None and may_be_late and 0 < cursor.news <= _MAX_MISTAKEN:
             number = self._next(stream_id, key, ts_ns, cursor.passed, cursor.place)
             if number is not None:
-                # So the news since then was none, or not to all.
+                # So the new entries since then were copies, or not sent to all.
                 cursor.place = self._first + number
         if number is None:
             return None
@@ -135,7 +136,7 @@ class BroadcastLog(Generic[Told]):
             cursor.news = 0
             cursor.latest = entry
         elif cursor.news and after > cursor.passed:
-            # A late one, which others of those that were passed over may follow.
+            # A late copy; copies of other entries that were passed over may follow.
             cursor.passed = after
             cursor.news = 1
         return entry.told
@@ -205,7 +206,7 @@ class BroadcastLog(Generic[Told]):
         self._append(key, told)
 
     def begin(self, stream_id: int, ts_ns: int) -> None:
-        """Let a stream receive broadcasts from a time on, and no copies of earlier ones.
+        """Start a stream that receives broadcasts from a time on, and no copies of earlier ones.
 
         Broadcasts just before that time may have been sent after it, and only be captured first.
         """

@@ -32,8 +32,9 @@ shorter."""
 class Observation(msgspec.Struct, eq=False):
     """One message of the server to several players, with all its copies.
 
-    `message` is the copy that reveals most, `frame` its bytes, which are empty if they are too many to be
-    kept. `awaits` are the streams on which a copy may arrive that reveals more.
+    `message` is the copy that reveals most, `frame` its bytes, empty if there are too many to keep. `awaits`
+    are the
+    streams on which a more revealing copy may arrive.
     """
 
     row: MessageType

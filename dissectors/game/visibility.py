@@ -19,7 +19,7 @@ _ADDRESS = IdentifierKind("address")
 
 
 def told_changes(dissector: Dissector, event: Event, whole: State, names: Collection[str]) -> list[Change]:
-    """Return the parts of the state that an event tells whole, without the private ones of others.
+    """Return the parts of the state that an event reveals entirely, without the private ones of others.
 
     Args:
         dissector: The protocol of the event.

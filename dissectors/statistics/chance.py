@@ -21,8 +21,8 @@ _RARE, _VERY_RARE = 0.05, 0.001
 class Chance(msgspec.Struct, frozen=True):
     """The result of a test: expected numbers, and the distance of the observed ones from them.
 
-    `chi_squared`, `degrees` (of freedom) and `p` are None where too little was seen to judge; `says` is what
-    that shows, and what it does not.
+    `chi_squared`, `degrees` (of freedom) and `p` are None if there are too few samples; `says` is the
+    conclusion.
     """
 
     expected: dict[str, float]
@@ -91,7 +91,6 @@ def upper_gamma(a: float, x: float) -> float:
 
 
 def _series(a: float, x: float) -> float:
-    """The sum of x^n / (a (a+1) … (a+n))."""
     term = total = 1.0 / a
     for step in range(1, _MOST_STEPS):
         term *= x / (a + step)
@@ -102,7 +101,7 @@ def _series(a: float, x: float) -> float:
 
 
 def _fraction(a: float, x: float) -> float:
-    """1 / (x+1-a - 1(1-a) / (x+3-a - 2(2-a) / (x+5-a - …)))."""
+    """Return 1 / (x+1-a - 1(1-a) / (x+3-a - 2(2-a) / (x+5-a - …)))."""
     below = x + 1.0 - a
     c, d = 1.0 / _TINY, 1.0 / below
     found = d
