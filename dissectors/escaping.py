@@ -1,9 +1,8 @@
 """Escaping of received text for display: without control characters, and on one line.
 
 Escaped are unprintable characters (controls, DEL, bidirectional marks, invisible and unassigned characters,
-lone
-surrogates) and excessive combining marks on one letter. So a chat message can neither control a terminal, nor
-imitate another line, nor cover its neighbours.
+lone surrogates) and excessive combining marks on one letter. So a chat message can neither control a
+terminal, nor imitate another line, nor cover its neighbours.
 """
 
 from __future__ import annotations

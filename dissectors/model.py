@@ -77,8 +77,7 @@ class Fault(msgspec.Struct, eq=False, gc=False):
     """A fault of a stream that only the traffic source can detect, not from the bytes.
 
     Usually a network fault: an ICMP error for a datagram, a retransmission with other content. `length` is 0
-    if no
-    particular bytes are affected.
+    if no particular bytes are affected.
     """
 
     stream: Stream
@@ -103,8 +102,7 @@ class Altered(msgspec.Struct, eq=False, gc=False):
 
     It precedes the `length` bytes at `offset` that were forwarded instead of the original; 0 if none were.
     `original` are the bytes received, at `sent_ns`; None for an inserted message. `name` and `fields_json`
-    are
-    their content, None if they could not be decoded.
+    are their content, None if they could not be decoded.
     """
 
     stream: Stream
@@ -143,9 +141,8 @@ class Message(msgspec.Struct, eq=False, gc=False):
     """One frame, decoded; `name` is `unreadable` if that failed.
 
     `fields` maps field names to JSON values; `fields_json` is the same as JSON text. `event_id` is the event
-    that
-    the message reports, `game_id` the game it belongs to; both may be None. `altered` is its alteration by
-    Kiebitz.
+    that the message reports, `game_id` the game it belongs to; both may be None. `altered` is its alteration
+    by Kiebitz.
     """
 
     id: int
@@ -197,8 +194,7 @@ class Event(msgspec.Struct, eq=False, gc=False):
     """An event in a game, however many messages report it.
 
     `seq` counts per table from 1. `actor` is the acting player, or None. `changes` lead from the state before
-    to the
-    state after.
+    to the state after.
     """
 
     id: int

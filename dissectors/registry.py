@@ -1,10 +1,8 @@
 """The registry of protocols: the built-in ones, of which each is one line here, and those of plug-ins.
 
 A plug-in is an installed package with an entry point in the group `kiebitz.dissectors`. The entry point has
-the
-name of the protocol, and refers to its `Dissector`. An unusable plug-in is skipped, and reported in
-`problems`:
-nothing is printed here.
+the name of the protocol, and refers to its `Dissector`. An unusable plug-in is skipped, and reported in
+`problems`: nothing is printed here.
 
 Protocols are loaded lazily, as loading takes time and most sessions use only one.
 """
@@ -39,8 +37,7 @@ class Installed(NamedTuple):
     """All protocols by name, the built-in ones first.
 
     `origins` maps each plug-in's protocol to its package, such as `kiebitz-knobeln 1.0`; `problems` has a
-    sentence
-    for each skipped plug-in: which, why, and what to do.
+    sentence for each skipped plug-in: which, why, and what to do.
     """
 
     dissectors: dict[str, Dissector]

@@ -1,10 +1,8 @@
 """Session-relative numbers: users see streams, games, messages and events numbered within their session.
 
 So instructions ("look at #31") are valid in any database. Internally only row ids are used; they are
-translated
-at the edges. A session's rows are numbered consecutively, so a number is the id less the last id that its
-table
-had when the session began.
+translated at the edges. A session's rows are numbered consecutively, so a number is the id less the last id
+that its table had when the session began.
 """
 
 from __future__ import annotations

@@ -311,8 +311,7 @@ def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> t
     """Check the annotated bytes of a frame, and return them.
 
     The pieces of depth 0 cover the frame, and those inside a piece cover that piece, in order; their number
-    is
-    limited. A value is that of the decoded frame, and each field of a valid message has bytes.
+    is limited. A value is that of the decoded frame, and each field of a valid message has bytes.
     """
     pieces = dissector.codec.anatomy(frame, direction)
     assert len(pieces) <= MAX_PIECES + 1, f"{len(pieces)} pieces of {frame[:40]!r}"

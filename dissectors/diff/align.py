@@ -1,13 +1,10 @@
 """Alignment of two sequences in nearly linear time.
 
 Equal elements at both ends are cut off. Elements that occur exactly once in each sequence are anchors
-(patience
-diff); the longest increasing chain of them is kept, and the parts between anchors are aligned recursively.
-Small
-parts are aligned exactly (longest common subsequence). For long parts without anchors, several approximations
-are tried and the longest result is used: piece by piece, or pairing the n-th occurrences of each element,
-from
-the front or from the end.
+(patience diff); the longest increasing chain of them is kept, and the parts between anchors are aligned
+recursively. Small parts are aligned exactly (longest common subsequence). For long parts without anchors,
+several approximations are tried and the longest result is used: piece by piece, or pairing the n-th
+occurrences of each element, from the front or from the end.
 """
 
 from __future__ import annotations
@@ -30,8 +27,7 @@ _DEEPEST = 20
 
 
 def align(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Return the positions of equal elements, increasing in both. Swapping `a` and `b` swaps the
-    positions.
+    """Return the positions of equal elements, increasing in both. Swapping `a` and `b` swaps the positions.
     """
     if (len(b), list(b)) < (len(a), list(a)):
         return [(i, j) for j, i in _aligned(b, a)]

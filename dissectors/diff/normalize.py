@@ -1,11 +1,9 @@
 """Normalization of stored events: kind and data without the identifiers that differ between sessions.
 
 In a normalized event, identifiers are replaced by placeholders. A player's placeholder has the number of
-their
-stay; another identifier's (a trade, a seat) has its value, which is compared only by where else it occurs.
-The
-reason why a connection ended is ignored. With a matching of players, normalized events become comparable
-keys.
+their stay; another identifier's (a trade, a seat) has its value, which is compared only by where else it
+occurs. The reason why a connection ended is ignored. With a matching of players, normalized events become
+comparable keys.
 """
 
 from __future__ import annotations
@@ -37,8 +35,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     """A field of an event with placeholders: `skeleton` is its JSON.
 
     `players` and `keyed` fill the placeholders, in order, by the stays of the roster; `named` are the values
-    of
-    other identifiers.
+    of other identifiers.
     """
 
     field: str

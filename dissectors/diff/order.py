@@ -1,8 +1,7 @@
 """The order in which the streams of two sessions received the messages of events.
 
 A table orders its events by their first messages on any stream. Messages sent on several streams at once
-arrive
-in varying order, though the order on each stream is the same.
+arrive in varying order, though the order on each stream is the same.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ class Order:
         )
 
     def _orders(self, side: int, event: Events, other: Events) -> tuple[int, int]:
-        """Return the number of streams with both events on which `event` is first, and on which `other`
-        is.
+        """Return the number of streams with both events on which `event` is first, and on which `other` is.
         """
         one, two = self._first_messages[side](event[side]), self._first_messages[side](other[side])
         both = one.keys() & two.keys()

@@ -1,10 +1,8 @@
 """The players of a session, and their matching with another session's by name or by seat.
 
 Players are identified by numbers and names. An event may report that two identifiers belong to the same
-player:
-a number and a name, or a new name and the previous one. The identifiers of a player who has left may be
-reused.
-A *seat* is the position in the order in which players first appear at a table.
+player: a number and a name, or a new name and the previous one. The identifiers of a player who has left may
+be reused. A *seat* is the position in the order in which players first appear at a table.
 """
 
 from __future__ import annotations
@@ -37,8 +35,7 @@ class Cast:
     """The players of one table, in order of appearance.
 
     While events are read it counts *stays*: a player who leaves and returns begins another one. After
-    `settle`,
-    `players` are the players, and `player_of` maps each stay to its player.
+    `settle`, `players` are the players, and `player_of` maps each stay to its player.
     """
 
     def __init__(self) -> None:

@@ -1,10 +1,8 @@
 """The parser of assignments, `FIELD=VALUE`, to a message's fields.
 
 FIELD is written as in filters. VALUE is quoted text, as in filters; or JSON, if it begins with [ or {; or it
-extends
-to the next blank, or to a comma before the next FIELD=. In the last case it is a number, true, false or null,
-or a
-text, or the field as the protocol writes it: the first of these that the grammar accepts.
+extends to the next blank, or to a comma before the next FIELD=. In the last case it is a number, true, false
+or null, or a text, or the field as the protocol writes it: the first of these that the grammar accepts.
 """
 
 from __future__ import annotations

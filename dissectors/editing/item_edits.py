@@ -1,8 +1,7 @@
 """Edits of recorded items: removal, replacement and insertion of messages.
 
 Other bytes and their times are unchanged; only their offsets move. In a byte stream a message may extend over
-any
-number of chunks, over UDP it is a datagram.
+any number of chunks, over UDP it is a datagram.
 """
 
 from __future__ import annotations
@@ -19,10 +18,8 @@ class Splice(msgspec.Struct, frozen=True):
     """An edit of the message of `length` bytes at `offset`, which was received at `ts_ns`.
 
     `instead` are its new bytes, empty to remove it; None leaves it as it is. They get the time of its last
-    byte. The
-    messages in `added`, each with its direction, follow it. The caller must not insert a message of the
-    opposite
-    direction between two parts of a message there.
+    byte. The messages in `added`, each with its direction, follow it. The caller must not insert a message of
+    the opposite direction between two parts of a message there.
     """
 
     stream_id: int

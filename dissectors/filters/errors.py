@@ -10,8 +10,7 @@ class FilterError(KiebitzError, ValueError):
     """An error in a filter.
 
     `message` describes it, `hint` may have a suggestion. `text` is the whole filter; `position` and `length`
-    count
-    its characters. `unknown` is the name, if the error is an unknown name.
+    count its characters. `unknown` is the name, if the error is an unknown name.
     """
 
     is_usage = True

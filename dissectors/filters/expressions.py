@@ -1,10 +1,8 @@
 """Regular expressions in Python's notation, searched for with a time limit.
 
 Python's own `re` cannot be interrupted, and a short pattern can keep it busy forever. `regex` can, but reads
-some
-notation differently: `a{e}` is any one letter, `[[:alpha:]]` a class, and combining accents belong to words.
-So a
-pattern is parsed by the standard library and rewritten in notation that both read alike.
+some notation differently: `a{e}` is any one letter, `[[:alpha:]]` a class, and combining accents belong to
+words. So a pattern is parsed by the standard library and rewritten in notation that both read alike.
 """
 
 from __future__ import annotations

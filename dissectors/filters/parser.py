@@ -1,10 +1,8 @@
 """The parser of filters; a syntax error describes the expected tokens and their position.
 
 The text may come from a script or a web page, so its length, its nesting and its number of conditions are
-limited.
-The last two limits come from SQLite, whose parser has a stack of 100, and whose expressions have a depth of
-up to
-1000.
+limited. The last two limits come from SQLite, whose parser has a stack of 100, and whose expressions have a
+depth of up to 1000.
 """
 
 from __future__ import annotations

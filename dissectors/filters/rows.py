@@ -20,12 +20,11 @@ Owner = Literal["message", "event", "diagnostic", "stream", "table", "session", 
 class Row(msgspec.Struct, frozen=True):
     """A live row with its related records, which a stored row has through its keys.
 
-    A message: alone in `messages`, with the `event` it reports and all `diagnostics` about it.
-    An event: in `event`, with its `table`, all `messages` that report it and all `diagnostics` about those.
-    A diagnostic: alone in `diagnostics`, with the message it is about, if any, alone in `messages`, and with
-    the `event` that message reports.
-    `names` maps streams to the names of their clients, if known. `state` is that of its table at that time,
-    or None.
+    A message: alone in `messages`, with the `event` it reports and all `diagnostics` about it. An event: in
+    `event`, with its `table`, all `messages` that report it and all `diagnostics` about those. A diagnostic:
+    alone in `diagnostics`, with the message it is about, if any, alone in `messages`, and with the `event`
+    that message reports. `names` maps streams to the names of their clients, if known. `state` is that of its
+    table at that time, or None.
     """
 
     session_started_ns: int
@@ -42,8 +41,7 @@ class ValueLocation(msgspec.Struct, frozen=True):
     """The location of a value: its owner, the column in that table, and the attribute of that record.
 
     The value is used as it is; or it is a stream's number, replaced by the name of its client; or it is an
-    object, of
-    which all nested texts count.
+    object, of which all nested texts count.
     """
 
     owner: Owner

@@ -1,8 +1,7 @@
 """The semantics of a syntax tree: names resolved, values checked, `!=` and `not` moved down to conditions.
 
 `a != v` means: there is an a, and none equals v. With no `not` above them, the conditions make flat SQL that
-can
-use indexes and is not nested deeper than the parentheses of the filter.
+can use indexes and is not nested deeper than the parentheses of the filter.
 """
 
 from __future__ import annotations

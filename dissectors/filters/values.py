@@ -62,8 +62,7 @@ def holds_inside(test: Test, path: tuple[Step, ...]) -> Callable[[object], bool]
     """Return the test as a function of a JSON object: True if it holds for any value at the end of the path.
 
     A list counts as its elements and an object as its keys; null counts as absent. The function raises
-    FilterError
-    as that of `holds` does.
+    FilterError as that of `holds` does.
     """
     if test.question == "has":
         return lambda whole: bool(_at_end(whole, path))

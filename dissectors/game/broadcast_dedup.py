@@ -87,8 +87,7 @@ class BroadcastLog(Generic[Told]):
     """The latest broadcasts of a table's server.
 
     `doubled` is True if the network may duplicate messages. `overtaken_ns` is the longest time by which a
-    later message
-    of the same stream may overtake a copy; 0 if all streams have the same order.
+    later message of the same stream may overtake a copy; 0 if all streams have the same order.
     """
 
     def __init__(self, doubled: bool, overtaken_ns: int) -> None:
@@ -100,8 +99,7 @@ class BroadcastLog(Generic[Told]):
         self._cursors: dict[int, _Cursor[Told]] = {}
 
     def witness(self, stream_id: int, key: Hashable, ts_ns: int, may_be_late: bool = True) -> Told | None:
-        """Return the broadcast of this copy, None if it is new; it `may_be_late` if others can overtake
-        it."""
+        """Return the broadcast of this copy, None if it is new; it `may_be_late` if others can overtake it."""
         cursor = self._cursors.get(stream_id) or self._appeared(stream_id)
         latest = cursor.latest
         if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:

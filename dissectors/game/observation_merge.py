@@ -33,8 +33,7 @@ class Observation(msgspec.Struct, eq=False):
     """One message of the server to several players, with all its copies.
 
     `message` is the copy that reveals most, `frame` its bytes, empty if there are too many to keep. `awaits`
-    are the
-    streams on which a more revealing copy may arrive.
+    are the streams on which a more revealing copy may arrive.
     """
 
     row: MessageType

@@ -232,8 +232,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """A viewer's view of a table.
 
     Seats are in clockwise order; where players have hands the first one is at the bottom. Without a game,
-    `idle` has the
-    text to show instead. `names` gives each player a colour.
+    `idle` has the text to show instead. `names` gives each player a colour.
     """
 
     names: Sequence[str] = ()

@@ -1,10 +1,8 @@
 """Statistics of a protocol's games, as declarative rows, and those that all protocols have in common.
 
 A row describes what is counted, and the form of the result. Its reader gets all events of a table in order,
-so it may
-have a memory. Each sample belongs to one event, and is counted if the event is selected. So the counts of a
-selection
-and of its complement add up to those of all events.
+so it may have a memory. Each sample belongs to one event, and is counted if the event is selected. So the
+counts of a selection and of its complement add up to those of all events.
 """
 
 from __future__ import annotations

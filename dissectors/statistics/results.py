@@ -1,8 +1,7 @@
 """Results of statistics as records; in their JSON `kind` names the sort of statistic.
 
 Names of players are unescaped; use `printable` for a terminal. `left_out` is the amount beyond the limits, 0
-except
-in hostile traffic.
+except in hostile traffic.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Datagrams to messages and back: `NAME;field;field` in UTF-8 (Grundlagen), and the slips that peers make."""
+"""The codec of datagrams, `NAME;field;field` in UTF-8 (Grundlagen), with the typical mistakes of peers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kiebitz.dissectors.suggestions import suggesting
 
 
 class MaexchenCodec(DelimitedCodec):
-    """Real servers ignore surplus fields, and put U+FFFD for each byte that is no UTF-8."""
+    """The codec; like real servers it ignores extra fields, and decodes each invalid byte as U+FFFD."""
 
     empty_fields = True
     ignores_surplus = True
@@ -24,7 +24,7 @@ class MaexchenCodec(DelimitedCodec):
         super().__init__(GRAMMAR, "Grundlagen", ";")
 
     def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
-        # One with surplus fields is none that has another slip.
+        # A message with extra fields is assumed to have no other mistake.
         return exact_rows(rows, count) or shorter_rows(rows, count)
 
     def closest(self, rows: Sequence[MessageType], values: Sequence[str]) -> MessageType:

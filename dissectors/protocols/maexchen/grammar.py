@@ -1,7 +1,7 @@
-"""The grammar of Mäxchen: every message of the specification, and real servers' dialects as further rows.
+"""The grammar of Mäxchen: every message of the specification, with real servers' dialects as further rows.
 
 The clauses name the headings of the specification (Grundlagen, Anmelden, Start einer Spielrunde, Ablauf einer
-Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields, with `;` between them.
+Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields, separated by `;`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REASONS = (
 )
 
 REJECTIONS = ("INVALID_NAME", "NAME_ALREADY_TAKEN", "ALREADY_REGISTERED")
-"""Why real servers reject a name."""
+"""Reasons why real servers reject a name."""
 
 PLAYER = IdentifierKind("player", of_player=True)
 ROUND = IdentifierKind("round")
@@ -47,7 +47,7 @@ TOKEN = IdentifierKind("token", per_stream=True)
 
 
 class Token(FieldType):
-    """A server's question mark: 36-character UUIDs in practice, but any text without blanks will do."""
+    """A question's token: 36-character UUIDs in practice, but any text without blanks is valid."""
 
     title = "token"
     identifier = TOKEN
@@ -67,14 +67,14 @@ class Token(FieldType):
         return str(value)
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
-        # A UUID says nothing; anything else may be a text that a client made up.
+        # A UUID has no personal content; other tokens may be invented by a client.
         made_up = self._made_up.match(value)
         end = made_up.end() if made_up is not None else 0
         return f"{value[:end]}{replace(value[end:])}"
 
 
 class Dice(FieldType):
-    """Two dice. What servers accept is read: blanks, leading zeros, rubbish behind a number, either order."""
+    """Two dice, read as leniently as servers do: blanks, leading zeros, text after a number, either order."""
 
     title = "two dice 1 to 6, higher first, such as 5,3"
     _die = re.compile(r"\s*([+-]?\d{1,9})(?!\d)")
@@ -122,7 +122,7 @@ _PLAYER = Text(PLAYER)
 
 
 class Names(FieldType):
-    """Players, with a comma between them. Old servers allow commas in names: then the list is ambiguous."""
+    """Players, separated by commas. Old servers allow commas in names: then the list is ambiguous."""
 
     title = "names with commas between them"
     parts = (_PLAYER,)
@@ -138,7 +138,7 @@ class Names(FieldType):
 
 
 class Scores(FieldType):
-    """Each player's points, `name:points` with commas between; empty before anybody has played."""
+    """Each player's points, `name:points` separated by commas; empty before anyone has played."""
 
     title = "name:points with commas between them, or nothing"
     parts = (_PLAYER,)
@@ -370,7 +370,7 @@ EVENTS = (
     EventKind("joined", ("name",), "{name} joins the round", secret=True, reported_by=("JOIN",)),
     EventKind("round_started", ("round", "players"), "round {round} starts with {players}"),
     EventKind("round_canceled", ("reason",), "the round is canceled: {reason}"),
-    # Each knows the order, and hears what those before do.
+    # Every player knows the order of play, and receives the moves of the players before.
     EventKind("turn", ("name",), "it is {name}'s turn", reported_by=("YOUR TURN",), implied_by="before"),
     EventKind("rolls", ("name",), "{name} rolls"),
     EventKind("rolled", ("name", "dice"), "{name} has rolled {dice}", secret=True, reported_by=("ROLLED",)),
@@ -381,7 +381,7 @@ EVENTS = (
     EventKind("score", ("scores",), "score: {scores}", tells=("scores",)),
 )
 
-# What names something in the data of the events, and in the state.
+# Identifiers in the data of the events, and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": PLAYER,
     "name": PLAYER,

@@ -1,8 +1,8 @@
 """The Mäxchen table: from messages to rounds, rolls, announcements, losses and points.
 
-A game is a round. All registered clients hear the same broadcasts, each in a datagram of his own: the
-broadcast log makes one event of the copies. Where a message is missing, what it must have said is inferred
-as far as the rest tells it, and a round with a hole in it accuses nobody.
+A game is a round. All registered clients receive the same broadcasts in separate datagrams; the broadcast log
+makes one event of the copies. The content of missing messages is inferred where possible, and no violations
+are reported for incomplete rounds.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ from kiebitz.dissectors.protocols.maexchen.verdict import objection
 
 _REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
 _TO_STRANGERS = frozenset({"REGISTERED", "REJECTED", "ECHOING"})
-"""What a server sends to clients that it did not know before."""
+"""Messages to clients that may be unregistered."""
 
 _SILENCE_NS = 1_000_000_000
-"""A server that has clients asks them something, or calls a round off, within a quarter of this time."""
+"""Silence after which a server was down: one with clients sends within a quarter of this time."""
 
 _LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_ANNOUNCE": "announce"}
 
 
 class MaexchenTable(GameTable):
-    """One Mäxchen server: its players, its rounds, one after another, and the points."""
+    """Time of the server's latest message to a registered client."""
+    """True if the server's port was closed, and the server has sent nothing since."""
+    """One Mäxchen server: its players, its consecutive rounds, and the points."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._rounds = rounds = Rounds(info, ids, findings)
         super().__init__(rounds)
         self._port_was_dead = False
-        """Whether the server's port was closed and nothing has come from it since."""
+        """True if the server's port was closed, and the server has sent nothing since."""
         self._spoke_ns = 0
-        """When the server last sent something to a client that it knows."""
+        """Time of the server's latest message to a registered client."""
         self._registered_ns = -REORDERED_NS
         self._answers = Answers(rounds)
         self._registration = Registration(rounds)
@@ -106,7 +108,7 @@ class MaexchenTable(GameTable):
         seat = self._rounds.seats.pop(stream.id, None)
         if seat is not None:
             self._registration.leaves(seat)
-            # His tokens are remembered longer, and with them the seat.
+            # The tokens are kept longer, and the seat with them.
             seat.questions.clear()
             seat.open.clear()
 
@@ -114,7 +116,7 @@ class MaexchenTable(GameTable):
         self._answers.look_back(None)
 
     def _sit_down(self, stream: Stream) -> Seat:
-        """The seat of a new conversation; a client who was only silent for long is known from before."""
+        """Return the seat of a new conversation; a client that was idle may be known already."""
         seat = self._rounds.seats[stream.id] = Seat(stream)
         for name in self._registration.names_at(stream.client):
             self._registration.learn(seat, name)
@@ -123,7 +125,7 @@ class MaexchenTable(GameTable):
     # Who is there.
 
     def _spoken_to(self, seat: Seat, ts_ns: int, newly: bool = False) -> None:
-        """The server sends to a client that it knows, or takes in `newly`."""
+        """Note a message from the server to a registered client, or to one `newly` registered."""
         if not seat.addressed:
             self._answers.addressed(seat)
         seat.gone = False
@@ -144,14 +146,16 @@ class MaexchenTable(GameTable):
         self._registration.registered(message, seat)
 
     def _was_dead(self, ts_ns: int) -> bool:
-        """Whether the server was not there right before: who has clients never is silent for long."""
+        """Return True if the server was down right before: one with clients is never silent for long."""
         if self._port_was_dead:
             return True
         silent = ts_ns - self._spoke_ns >= _SILENCE_NS
         return silent and any(seat.addressed and not seat.gone for seat in self._rounds.seats.values())
 
     def _begin_anew(self, message: Message, newcomers: Collection[int] | None) -> None:
-        """The server was started anew. It knows only who sits on these streams; None if that is not known."""
+        """Reset the table, as the server was restarted; `newcomers` are the streams that it knows, if
+        known.
+        """
         self._rounds.flaw(message, "restarted")
         if newcomers is not None:
             self._registration.begin_anew(newcomers)
@@ -235,7 +239,7 @@ class MaexchenTable(GameTable):
         ):
             played = self._rounds.begin(message, None)
         if played.phase == "starting" and "player" in reason and not reason.lower().startswith("no"):
-            # It had started with one player, who has his point; that was not seen.
+            # The round had started with one player, who got a point; that was not seen.
             self._rounds.points.forget()
         self._answers.close("join", played)
         played.phase = "canceled"
@@ -307,7 +311,7 @@ class MaexchenTable(GameTable):
         self._rounds.tell_all(message, key, "score", None, {"scores": scores}, played)
 
     def _is_extra(self, message: Message, scores: dict[str, int]) -> bool:
-        """Whether a spectator is told the points although no round is over, as a fork's server does."""
+        """Return True for points sent to a spectator during a round, as a fork's server does."""
         played = self._rounds.current
         if played is not None and (played.phase not in ("starting", "started") or played.game.result):
             return False

@@ -1,6 +1,6 @@
 """The turns of a round: who rolls, announces and wants to see.
 
-Where a message is missing, what it must have said is inferred as far as the rest tells it.
+The content of missing messages is inferred where possible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kiebitz.dissectors.protocols.maexchen.verdict import Announcement
 
 
 class Turns:
-    """What messages between a round's beginning and its loss mean. Most methods take one message."""
+    """Handlers of the messages between a round's beginning and its loss."""
 
     def __init__(self, rounds: Rounds, registration: Registration, answers: Answers) -> None:
         self._rounds = rounds
@@ -38,14 +38,14 @@ class Turns:
         self._answers.asked(seat, "turn", message, played.game.id)
 
     def takes_turn(self, message: Message, seat: Seat) -> None:
-        """`ROLL` or `SEE`."""
+        """Handle `ROLL` or `SEE`."""
         self._answers.answered(seat, "turn", message)
 
     def announces(self, message: Message, seat: Seat) -> None:
         self._answers.answered(seat, "announce", message)
 
     def _infer(self, message: Message, played: Round, kind: str, name: str, key: Hashable) -> None:
-        """Make an event that no message has told of yet; copies of one that does will find it."""
+        """Emit an event without a message, and log it for copies of a later one."""
         self._rounds.log.expect(
             key, self._rounds.emit(kind, message.ts_ns, name, {"name": name}, played.game)
         )
@@ -78,7 +78,7 @@ class Turns:
         self._rounds.mark_inferred(played, "rolling", inferred)
 
     def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
-        """The oldest servers tell nobody who rolls; elsewhere the datagram may be lost."""
+        """Infer who rolls: the oldest servers do not announce it, with others the datagram may be lost."""
         if played.rolling != name and name is not None:
             self._rolls(played, name, inferred=True)
             self._infer(message, played, "rolls", name, ("rolls", name))
@@ -136,10 +136,11 @@ class Turns:
         self._rounds.mark_inferred(played, "seer", inferred)
 
     def infer_see(self, message: Message, played: Round) -> None:
-        """The oldest servers tell nobody who wants to see; elsewhere the datagram may be lost.
+        """Infer who wants to see: the oldest servers do not announce it, with others the datagram may be
+        lost.
 
-        A SEE that was rightly sent tells it. And unless Mäxchen is announced, dice are uncovered only for the
-        player who is next.
+        A valid SEE shows it. Otherwise, unless Mäxchen is announced, dice are uncovered only for the next
+        player.
         """
         if played.seer is not None or (played.last is not None and played.last.dice == MIA):
             return
@@ -151,7 +152,7 @@ class Turns:
             self._infer(message, played, "wants_to_see", name, ("sees", name))
 
     def _who_sees(self, played: Round) -> str | None:
-        """The player whose SEE the server has not yet answered."""
+        """Return the player whose SEE the server has not yet handled."""
         for seat in self._rounds.seats.values():
             question = seat.open.get("turn")
             if (
@@ -188,7 +189,7 @@ class Turns:
             self._rounds.missing(played, "announced")
 
     def _check_announcement(self, message: Message, name: str, dice: str) -> None:
-        """What the server tells everybody must be what the player announced."""
+        """Check that the server broadcasts the player's announcement unchanged."""
         seat = self._registration.seat_of(name)
         question = seat.open.get("announce") if seat is not None else None
         if question is None or question.over:
