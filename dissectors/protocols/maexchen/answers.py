@@ -1,5 +1,3 @@
-"""Longest time an answer to an unseen question waits for any sign that the server knows this client."""
-
 """Checks of the clients' answers: tokens and deadlines, compared with the server's questions.
 
 A token may be right, late, used, of another question, of another player, or unknown. An unknown one is
@@ -42,6 +40,7 @@ class _Unsure(msgspec.Struct, eq=False):
 
 class Answers:
     """Answers to unseen questions, judged later by `look_back`."""
+
     """The open questions of a table, and the checks of their answers."""
 
     def __init__(self, rounds: Rounds) -> None:

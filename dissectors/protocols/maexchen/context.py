@@ -1,5 +1,3 @@
-"""Longest delay of a round's messages after its end; some servers begin the next one soon after."""
-
 """The context of the Mäxchen table and of its parts: its rounds, the seats, and the points.
 
 Over UDP any message may be missing or late. This module assigns messages to rounds; no violations are
@@ -119,8 +117,7 @@ class Rounds(GameContext):
 
     @staticmethod
     def overtaken(played: Round, ts_ns: int) -> bool:
-        """Return True if a round was assumed to have started because its first turn overtook ROUND STARTED.
-        """
+        """Return True if a round was assumed to have started because its first turn overtook ROUND STARTED."""
         return (
             played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
         )
@@ -184,7 +181,6 @@ class Rounds(GameContext):
         """
         heard = sum(seat.addressed and not seat.gone for seat in self.seats.values())
         self.flaw(message, key if heard > 1 else alone(key), **values)
-
 
     def tell_all(
         self,

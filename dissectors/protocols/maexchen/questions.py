@@ -1,5 +1,3 @@
-"""Timeout of servers for an answer; it is in no clause, but in all revisions."""
-
 """The questions of the server, and their answers with the same token (Ablauf einer Spielrunde).
 
 Each conversation has a `Seat`, which keeps the server's questions. So an answer's token can be classified:
@@ -46,6 +44,7 @@ class Question(msgspec.Struct, eq=False):
 
 class Seat(msgspec.Struct, eq=False):
     """True if the latest registration was rejected."""
+
     """True if the server has unregistered all players here."""
     """True if the server has sent anything here."""
     """True if a registration without a name was sent; old servers take the name as `undefined`."""

@@ -1,5 +1,3 @@
-"""Players who are no longer registered; servers still list them with the points."""
-
 """The registered players, by name and conversation (Anmelden)."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-"""Rules that can only be checked reliably with several captured conversations."""
-
 """The rules that the table of a Mäxchen server checks."""
 
 from __future__ import annotations

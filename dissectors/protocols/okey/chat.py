@@ -1,4 +1,4 @@
-"""Who says what to whom: a request, its response, and a copy for each who hears it are one event."""
+"""Chat messages: a request, its response, and the copies to all recipients make one event."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from kiebitz.dissectors.protocols.okey.context import Hall
 from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 
 _OVERTAKEN_NS = 2_000_000_000
-"""Who is busy hears late: real servers write to each client in a thread of its own."""
+"""Longest delay of a copy: real servers send to each client in a thread of its own."""
 
 
 class Chat:
-    """What messages of the chat mean."""
+    """Handlers of chat messages."""
 
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
         self._log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
 
     def heard(self, message: Message, talk: Conversation) -> None:
-        """`CATS`: somebody says something, to this client among others."""
+        """Handle `CATS`: a message to this client, and perhaps to others."""
         scope: str = message.fields["messagetype"]
         to = talk.name if scope == "w" else None
         sender = label(message.fields["sender"])
         self._said(message, message.stream.id, talk, scope, sender, to, message.fields["msg"])
 
     def said(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+CATC`: this client has said something; to nobody, if there is no such player."""
+        """Handle `+CATC`: this client's message was sent, or has no such recipient."""
         fields = message.fields
         to = fields.get("whisperrecipient")
         if fields.get("nicknameexists", True):
             sender = talk.name if talk.name is not None else "null"
             to = None if to is None else label(to)
-            # Who whispers to himself hears it, and is told that he has said it: two copies on one stream.
+            # A client that whispers to itself gets two copies on one stream: the message and its
+            # confirmation.
             hearer = -message.stream.id
             self._said(message, hearer, talk, fields["messagetype"], sender, to, fields["msg"])
 
@@ -60,10 +61,10 @@ class Chat:
         self._log.add(hearer, key, event)
 
     def clear(self) -> None:
-        """Nobody is there any more who could hear copies."""
+        """Forget all copies: no client is left to receive any."""
         self._log.clear()
 
     def forget(self, stream_id: int) -> None:
-        """A stream is over."""
+        """Forget a stream that has ended."""
         self._log.forget(stream_id)
         self._log.forget(-stream_id)

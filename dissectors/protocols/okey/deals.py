@@ -1,4 +1,4 @@
-"""How a game begins and ends: decks are dealt, or given back to who returns; somebody wins, or nobody."""
+"""Beginning and end of a game: decks are dealt, or returned to a player who rejoins; a win or a draw."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kiebitz.dissectors.protocols.okey.tiles import DECK, tiles
 
 
 class Deals:
-    """What `STRT`, `PWIN` and `EMPT` mean."""
+    """Handlers of `STRT`, `PWIN` and `EMPT`."""
 
     def __init__(self, hall: Hall, moves: Moves) -> None:
         self._hall = hall
         self._moves = moves
 
     def dealt(self, message: Message, row: MessageType, talk: Conversation, frame: bytes) -> None:
-        """`STRT`: a new game, or, to who comes into a lobby while one is on, his old deck."""
+        """Handle `STRT`: a new game, or the old deck for a player who joins a lobby during its game."""
         hall = self._hall
         seat: int = message.fields["playeridx"]
         deck: list[str | None] = message.fields["startdeck"]
@@ -50,21 +50,21 @@ class Deals:
             if game.alone:
                 self._first_turn(game, talk, seat)
             else:
-                # Which of the deals counts for whom only the server knows.
+                # Only the server knows which of the deals is valid for whom.
                 place.sure, place.count = False, None
         hidden = {"known_to": [talk.name], "others_see": {"deck": None}}
         data = {"seat": seat, "name": talk.name, "deck": tiles(deck), **hidden}
         hall.emit_of(message, "returned" if returns else "dealt", talk.name, data, game.game)
 
     def _deal(self, room: LobbyRoom, seat: int, message: Message) -> OkeyGame:
-        """The deal that this is a part of: the first of the last moments in which this seat has no deck."""
+        """Return the deal that this deck is a part of: the first recent one without a deck for this seat."""
         for game in room.games:
             if game.places[seat].deck is None and message.ts_ns - game.game.started_ns < RACE_NS:
                 return game
         return self._hall.begin(room, message.ts_ns, True)
 
     def _first_turn(self, game: OkeyGame, talk: Conversation, seat: int) -> None:
-        """Who has a tile more puts first; nobody is told before that whose turn it is."""
+        """Infer the first turn, which is not announced: the player with an extra tile puts first."""
         place = game.places[seat]
         if place.count == DECK + 1:
             game.turn = talk.turn = seat
@@ -72,13 +72,13 @@ class Deals:
             self._hall.put_in(game, seat, "turn")
             self._hall.put_in(game, ["turn"], "inferred")
         else:
-            # Not his, in any case.
+            # Another player's, in any case.
             talk.turn = game.turn if game.turn is not None else (seat - 1) % len(game.places)
 
     def _is_right(
         self, message: Message, row: MessageType, game: OkeyGame, place: Place, frame: bytes
     ) -> bool:
-        """Whether a deck can be dealt so; from one that cannot nobody is held to anything."""
+        """Return True if a deck can be dealt; report one that cannot, and rely on nothing in that game."""
         wrong = wrong_start(game, place)
         if wrong is None:
             return True
@@ -89,7 +89,7 @@ class Deals:
         return False
 
     def won(self, message: Message, talk: Conversation) -> None:
-        """`PWIN`; the specification's server tells everybody, whatever lobby they are in."""
+        """Handle `PWIN`; the specification's server sends it to all clients of all lobbies."""
         hall = self._hall
         name = label(message.fields["nickname"])
         winner = hall.named(name)
@@ -110,11 +110,11 @@ class Deals:
         named = next((game for game in games if any(place.name == name for place in game.places)), None)
         if named is not None or talk.game is None or self._hall.knows_places:
             return named or talk.game
-        # Of a player whose name is not known here it may be told of another lobby.
+        # A player with an unknown name may be in another lobby.
         return talk.game if any(place.name is None for place in talk.game.places) else None
 
     def drawn_game(self, message: Message, talk: Conversation) -> None:
-        """`EMPT`, to whoever wanted to draw, or to his whole lobby."""
+        """Handle `EMPT`, sent to the client that wanted to draw, or to its whole lobby."""
         game = talk.game
         if game is None:
             return

@@ -1,9 +1,9 @@
-"""The grammar of Okey: every command and response of the specification, and of real programs what they add.
+"""The grammar of Okey: every command and response of the specification, and additions of real programs.
 
-A message is a line: its name, then its arguments with blanks between, as `quoting.py` says; a response begins
-with `+`. The clauses are the headings of the specification. Two dialects are at large, the specification's
-(`seed`, lists padded with a blank) and the last one (`head`, padded with `%`, with lobbies that know their
-players' places).
+A message is a line: its name, then its arguments separated by blanks (see `quoting.py`); a response begins
+with `+`. The clauses are the headings of the specification. There are two dialects, the specification's
+(`seed`, lists padded with a blank) and the last one (`head`, padded with `%`, with lobbies that have places
+for players).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOBBY = IdentifierKind("lobby")
 SEAT = IdentifierKind("seat", per_stream=True)
 
 MAX_NAME_LENGTH = 30
-"""Characters of a name in the specification; no real server minds."""
+"""Maximum length of a name in the specification; no real server enforces it."""
 
 _MAX_QUOTED = 40
 
@@ -45,7 +45,7 @@ class Argument(FieldType):
     """The relation between an argument's text and its JSON value; `pad` is the padding of lists inside."""
 
     tokens: tuple[tuple[str, str | None], ...] = ()
-    """Title and key of each token of a list of objects, by turns; empty if it is no list."""
+    """Title and key of each token of a list of objects, cyclically; empty if it is no list."""
 
     def encode(self, value: Any) -> str:
         return self.write(value, BLANK_PAD)
@@ -55,8 +55,7 @@ class Argument(FieldType):
         return str(value)
 
     def identifiers(self) -> Iterator[IdentifierKind]:
-        # Not those of parts: probe replaces a whole field, and a list in which all is one
-        # identifier is no case.
+        # Without those of parts: probe replaces a whole field, and a list of one identifier is no test case.
         if self.identifier is not None:
             yield self.identifier
 
@@ -76,7 +75,7 @@ _NAME = Name()
 
 
 class WantedName(Name):
-    """The name that a player wants. Real servers take any."""
+    """The name that a player wants. Real servers accept any."""
 
     title = f"name without blanks, at most {MAX_NAME_LENGTH} characters"
 
@@ -165,7 +164,7 @@ _TILES = frozenset(f"{number}:{colour}" for number in range(HIGHEST + 1) for col
 
 
 def read_tile(text: str, at: int) -> str | None:
-    """A tile, or None for an empty place. Raises Mismatch, with places `at` characters further on."""
+    """Return a tile, or None for an empty place; positions in a Mismatch are offset by `at`."""
     if text in _TILES:
         return text
     if not text:
@@ -185,17 +184,17 @@ def read_tile(text: str, at: int) -> str | None:
 
 
 def read_tiles(text: str, tokens: list[Token]) -> list[str | None]:
-    """The tiles of a list that is cut already. Raises Mismatch."""
+    """Return the tiles of a list of tokens. Raises Mismatch."""
     tiles: list[str | None] = []
     for token in tokens:
-        # A token of quoted and bare parts does not stand there as it reads.
+        # A token of quoted and bare parts differs from its spelling.
         inner = max(text[token.start : token.end].find(token.text), 0)
         tiles.append(read_tile(token.text, token.start + inner))
     return tiles
 
 
 class Deck(Argument):
-    """A player's tiles, with empty places between."""
+    """A player's tiles and empty places."""
 
     title = f"up to {SLOTS} tiles, or nothing in a place"
     tokens = ((Tile.title, None),)
@@ -230,7 +229,7 @@ class ExchangeStacks(Deck):
 
 
 class Names(Argument):
-    """Players; null where nobody is."""
+    """Players; None for an empty place."""
 
     title = "names, or nothing in a place"
     parts = (_NAME,)
@@ -262,7 +261,7 @@ class LobbyList(Argument):
 
 
 class TitledLobbies(LobbyList):
-    """The specification's lobbies, titles and players by turns, written in three levels."""
+    """The specification's lobbies: titles and players alternately, in three levels."""
 
     title = '"Lobby N" and its players, for each lobby'
     tokens = (('"Lobby N"', "lobby"), (Names.title, "players"))
@@ -319,7 +318,7 @@ class Lobbies(LobbyList):
 
 
 class Games(Argument):
-    """Lobbies, with a number of players or a winner behind a colon, or with neither."""
+    """Lobbies, with a number of players or a winner after a colon, or with neither."""
 
     parts = (_LOBBY, _NAME)
 
@@ -376,7 +375,7 @@ _DATE = Date()
 
 
 class HighScores(Argument):
-    """Who has won, when, and in how many turns."""
+    """Winners, with date and number of turns."""
 
     title = "name, date and number of turns, for each win"
     parts = (_NAME, _DATE)
@@ -679,7 +678,7 @@ ROWS = (
         "the tile is put, or not",
         clause=_PUTTING,
         answers=("PUTT",),
-        summary="put: {valid}, won: {won}",
+        summary="valid: {valid}, won: {won}",
     ),
     # PWIN <nickname> · +PWIN
     MessageType(
@@ -741,7 +740,7 @@ ROWS = (
 )
 
 _AT_ONES_TABLE = ("games.{game}.lobby", "games.{game}.seats", "games.{game}.exchange")
-# What a client knows of its game from the lobby in which it sits.
+# A client's knowledge of its game from its lobby.
 
 EVENTS = (
     EventKind("logged_in", ("name",), "{name} is logged in", reported_by=("+LOGI",), identifies=True),
@@ -763,7 +762,7 @@ EVENTS = (
         restores=True,
         tells=_AT_ONES_TABLE,
     ),
-    # The others see it in the STAT that comes next.
+    # The others see it in the next STAT.
     EventKind(
         "drew",
         ("seat", "name", "stack", "tile"),
@@ -788,7 +787,7 @@ EVENTS = (
     EventKind("left", ("name", "lobby", "reason"), "{name} leaves: {reason}", ending="reason"),
 )
 
-# What names something in the data of the events, and in the state.
+# Identifiers in the data of the events, and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {
     "actor": NAME,
     "name": NAME,

@@ -1,4 +1,4 @@
-"""Who is on the server, under which name, and in which lobby: from `LOGI` to `LOGO`."""
+"""Players and lobbies: logins, names, and joining and leaving, from `LOGI` to `LOGO`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from kiebitz.dissectors.protocols.okey.tiles import SEATS
 
 
 class Lobbies:
-    """What messages about players and lobbies mean. Each method takes one message."""
+    """Handlers of messages about players and lobbies."""
 
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
 
-    # Names.
-
     def logged_in(self, message: Message, talk: Conversation, request: Request | None) -> None:
         if talk.name is not None:
-            # Who logs in twice is only called otherwise.
+            # A second login only changes the name.
             self.renamed(message, talk, request)
             return
         talk.name = label(message.fields["actualname"])
@@ -43,10 +41,8 @@ class Lobbies:
         data = {"name": talk.name, "before": before}
         self._hall.emit_of(message, "renamed", talk.name, data, None)
 
-    # Coming and going.
-
     def joined(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+JLOB`: which lobby it is stands in the request."""
+        """Handle `+JLOB`; the request has the lobby."""
         if not message.fields["joinsuccessful"] or request is None:
             return
         number: int = request.fields["n"]
@@ -64,12 +60,12 @@ class Lobbies:
         talk.joined = event.id
 
     def _seat(self, room: LobbyRoom, name: str | None) -> None:
-        """The first place that is free is the newcomer's."""
+        """Give a new player the first free place."""
         if name is not None and name not in room.places and None in room.places:
             room.places[room.places.index(None)] = name
 
     def somebody_joins(self, message: Message, talk: Conversation) -> None:
-        """`JOND`, to all in the lobby, the newcomer too."""
+        """Handle `JOND`, sent to all in the lobby, including the new player."""
         hall = self._hall
         hall.knows_places = True
         name = label(message.fields["name"])
@@ -87,7 +83,7 @@ class Lobbies:
         hall.log.add(message.stream.id, key, event)
 
     def left_lobby(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+LLOB`."""
+        """Handle `+LLOB`."""
         if message.fields["left"] and talk.lobby is not None:
             self.goes(message, talk, "LLOB", message.ts_ns)
 
@@ -95,7 +91,7 @@ class Lobbies:
         self.goes(message, talk, "LOGO", message.ts_ns)
 
     def somebody_leaves(self, message: Message, talk: Conversation) -> None:
-        """`LEFT`, to the others in the lobby."""
+        """Handle `LEFT`, sent to the others in the lobby."""
         hall = self._hall
         hall.knows_places = True
         name = label(message.fields["name"])
@@ -110,7 +106,7 @@ class Lobbies:
         hall.log.add(message.stream.id, key, event)
 
     def goes(self, message: Message | None, talk: Conversation, reason: str, ts_ns: int) -> None:
-        """A client leaves his lobby, or the server, if he is on it still."""
+        """Handle a client that leaves its lobby, or the server."""
         hall = self._hall
         if talk.left:
             return
@@ -127,7 +123,7 @@ class Lobbies:
             hall.vacate(room, name)
             hall.close_if_empty(room, ts_ns)
         if message is not None and reason == "LLOB" and hall.log.is_copy(message, key):
-            # The others have heard it first.
+            # The message to the others came first.
             return
         if name is None and number is None:
             return
@@ -138,10 +134,8 @@ class Lobbies:
             event = hall.emit("left", ts_ns, name, data, None)
         hall.log.add(talk.stream.id, key, event)
 
-    # Lists.
-
     def places(self, message: Message, talk: Conversation, request: Request | None = None) -> None:
-        """`NAMS` and `+RNAM`: who sits where."""
+        """Handle `NAMS` and `+RNAM`: the players by index."""
         hall = self._hall
         hall.knows_places = True
         names = [label(name) if name is not None else None for name in message.fields["playerlist"]]
@@ -157,7 +151,7 @@ class Lobbies:
                 hall.put_place(room.game, seat, name)
 
     def lobbies(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+LLPL`: who is in which lobby."""
+        """Handle `+LLPL`: the players of each lobby."""
         for told in message.fields["lobbieswithplayerlist"]:
             number: int = told["lobby"]
             room = self._hall.lobbies.get(number)
@@ -169,12 +163,12 @@ class Lobbies:
                 self._sit_down(room, names + [None] * (SEATS - len(names)))
 
     def games(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+LGAM`: which lobbies there are."""
+        """Handle `+LGAM`: the list of lobbies."""
         for told in message.fields["games"]:
             self._hall.hears_of(told["lobby"])
 
     def ready(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+REDY`; outside a lobby the server closes the connection after it."""
+        """Handle `+REDY`; outside a lobby the server closes the connection after it."""
         room = self._hall.lobbies.get(talk.lobby) if talk.lobby is not None else None
         if room is None:
             return

@@ -1,7 +1,7 @@
-"""Draws and puts: what a client asks for, whether he may, and what comes of it.
+"""Draws and puts: requests, their permission, and their results.
 
-What others see of a move is the `STAT` that follows it (`status.py`), which may come before the response to
-whoever has made it: then the move is settled, and the response only tells it again.
+Other players see a move in the `STAT` that follows it (`status.py`), which may arrive before the response to
+the acting player: then the move is already settled, and the response only repeats it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
 
 
 class Moves:
-    """What messages about tiles mean."""
+    """Handlers of messages about tiles."""
 
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
 
-    # Requests.
-
     def may_ask(self, message: Message, row: MessageType, talk: Conversation, frame: bytes) -> bool:
-        """Whether a client may ask for that now; it is told if he may not."""
+        """Return True if a client may send this request now; report the violation if not."""
         found = objection(talk, message)
         if found is None and message.name == "PUTT" and talk.game is not None and talk.seat is not None:
             fields = message.fields
@@ -44,10 +42,8 @@ class Moves:
             at = argument_place(frame, row, found.argument, found.part)
         self._hall.flaw(message, found.key, at=at, clause=row.clause, **found.values)
 
-    # Draws.
-
     def drew(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+DRAW`, with no tile if it is refused or the stack is empty."""
+        """Handle `+DRAW`, without a tile if it is refused or the stack is empty."""
         tile: str | None = message.fields["tile"]
         hall, game = self._hall, talk.game
         if game is None or tile is None:
@@ -63,7 +59,7 @@ class Moves:
         self._sit_down(talk, game, seat)
         place = game.places[seat]
         if game.draw is not None and game.turn == seat:
-            # A STAT has shown it already.
+            # A STAT has reported it already.
             message.event_id, message.game_id = game.draw.id, game.game.id
             if game.draw.data["tile"] is None:
                 place.take(tile, counted=True)
@@ -76,16 +72,16 @@ class Moves:
         talk.turn = seat
 
     def _check_top(self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str) -> None:
-        """What is drawn from an exchange stack must be what was on top of it."""
+        """Check that a tile drawn from an exchange stack was on its top."""
         if stack != "e" or game.exchange is None or game.turn != seat:
             return
         if not self._hall.knows_places and game.places[seat - 1].stream_id is None:
-            # Who has put it was not heard: it may have been told of another lobby's stack.
+            # The put was not captured: the known top may be that of another lobby's stack.
             return
         told = game.status
         by_another = game.status_stream != message.stream.id
         if told is not None and by_another and message.ts_ns - told.ts_ns < REORDERED_NS:
-            # What another player was told may have been told after this.
+            # The status for another player may be later than this draw.
             return
         top = game.exchange[seat]
         if top is not None and top != tile:
@@ -94,7 +90,7 @@ class Moves:
     def draws(
         self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str | None
     ) -> Event:
-        """A player draws; a tile that is not known was not seen."""
+        """Emit a draw; `tile` is None if unknown."""
         hall = self._hall
         place = game.places[seat]
         if tile is not None:
@@ -113,10 +109,8 @@ class Moves:
         game.draw = hall.emit("drew", message.ts_ns, place.name, data, game.game)
         return game.draw
 
-    # Puts.
-
     def put(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+PUTT`: the tile is put, or not, and perhaps he has won with that."""
+        """Handle `+PUTT`: the tile is put, or refused; the player may have won."""
         game, fields = talk.game, message.fields
         if game is None:
             return
@@ -140,14 +134,14 @@ class Moves:
                 self.wins(message, game, game.places[seat].name)
 
     def _sit_down(self, talk: Conversation, game: OkeyGame, seat: int) -> None:
-        """Who was met in mid-game is known by his moves."""
+        """Infer the seat of a client, known only from the middle of a game, by its moves."""
         if talk.seat is None:
             talk.seat = seat
             game.places[seat].stream_id = talk.stream.id
             self._hall.put_place(game, seat, talk.name)
 
     def _shown_put(self, game: OkeyGame, seat: int | None, request: Request | None) -> Event | None:
-        """The put that a response is about, if a STAT has shown it already without his request."""
+        """Return the put of a response if a STAT has reported it already, without the request."""
         latest = game.latest_put
         if latest is None or latest.data["deck"] is not None or latest.data["seat"] == game.turn:
             return None
@@ -156,7 +150,7 @@ class Moves:
         return latest if seat in (None, latest.data["seat"]) else None
 
     def settle_put(self, message: Message, talk: Conversation, request: Request) -> None:
-        """Somebody else hears first that the put that this client has asked for is done."""
+        """Emit the put that a client has requested, as another client's message shows that it is done."""
         if request.event_id is None and talk.game is not None and talk.seat is not None:
             request.event_id = self._puts(message, talk, talk.game, talk.seat, request, True).id
 
@@ -185,7 +179,7 @@ class Moves:
         deck: list[str | None] | None,
         valid: bool,
     ) -> Event:
-        """A player puts a tile, if he may; a deck that is not known was not seen."""
+        """Emit a put, or a refused one; `deck` is None if unknown."""
         hall = self._hall
         place = game.places[seat]
         if valid:
@@ -203,15 +197,13 @@ class Moves:
             game.latest_put = event
         return event
 
-    # Ends.
-
     def _check_win(self, message: Message, game: OkeyGame, seat: int) -> None:
         place = game.places[seat]
         if place.deck is not None and not is_won(place.deck):
             self._hall.flaw(message, "no-win")
 
     def wins(self, message: Message, game: OkeyGame, name: str | None) -> None:
-        """Somebody has won a game."""
+        """End a game with a winner."""
         self._hall.put_in(game, name, "winner")
         self._hall.end(game, message.ts_ns, {"winner": name})
         game.ending = self._hall.emit("won", message.ts_ns, name, {"name": name}, game.game)
@@ -219,7 +211,7 @@ class Moves:
             message.event_id, message.game_id = game.ending.id, game.game.id
 
     def cheated(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+WINC`: the deck is another one from now on."""
+        """Handle `+WINC`: the deck is replaced."""
         game = talk.game
         if game is None or talk.seat is None:
             return

@@ -1,4 +1,4 @@
-"""What the table of an Okey server checks: a row for each rule."""
+"""The rules that the table of an Okey server checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _GAME = "the rules of the game"
 _DEAL = f"{DECK} tiles, one more for who begins; each tile twice, and two jokers"
 
 RULES = (
-    # Who may say this now.
+    # The order of messages.
     Rule(
         "outside-lobby",
         None,
@@ -74,7 +74,7 @@ RULES = (
     # Deals.
     Rule("wrong-deal/count", "STRT", "a deck of {count} tiles", _DEAL),
     Rule("wrong-deal/tile", "STRT", "{tile} stands {count} times in one deck", _DEAL),
-    # What only shows beside other decks is a warning: where deals race, those may be another deal's.
+    # Rules that compare several decks give warnings: in a race those may be of different deals.
     Rule(
         "wrong-deal/second",
         "STRT",

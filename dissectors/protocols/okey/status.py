@@ -1,9 +1,9 @@
-"""`STAT`: what lies on the exchange stacks and whose turn it is, told to all after each draw and put.
+"""`STAT`: the exchange stacks and the turn, sent to all after each draw and put.
 
-It says more than that: from one to the next it shows who has drawn from where and which tile was put, so a
-game can be followed from one conversation. The specification's server tells it to everybody on the server,
-without a word of which lobby it is about: it is this lobby's if it follows from what this game was before.
-What follows from no game is that of a lobby of which nobody is heard, and is only remembered.
+Consecutive ones also show who has drawn from which stack and which tile was put, so a game can be followed
+from one conversation. The specification's server sends it to all clients of all lobbies, without naming the
+lobby: it is this lobby's if it follows from the state of this game. A status that follows from no game
+belongs to a lobby without captured clients, and is only remembered.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from kiebitz.dissectors.protocols.okey.moves import Moves
 from kiebitz.dissectors.protocols.okey.tiles import DECK, SEATS, Slots
 
 Move = Literal["nothing", "drew m", "drew e", "put"]
-"""What leads from one status to the next. A draw from the main stack changes nothing that is told."""
+"""The move from one status to the next. A draw from the main stack changes nothing in it."""
 
 _MAX_ELSEWHERE = 16
 
 
 class Status:
-    """What `STAT` and `+RSTA` mean."""
+    """Handlers of `STAT` and `+RSTA`."""
 
     def __init__(self, hall: Hall, moves: Moves) -> None:
         self._hall = hall
         self._moves = moves
         self._elsewhere: list[tuple[Slots, int]] = []
-        """The latest statuses of lobbies of which nobody is heard."""
+        """The latest statuses of lobbies without captured clients."""
 
     def told(self, message: Message, talk: Conversation) -> None:
-        """`STAT`."""
+        """Handle `STAT`."""
         stacks: Slots = message.fields["exchangestacks"]
         turn: int = message.fields["currentplayeridx"]
         own = self._own(message, talk)
@@ -49,7 +49,7 @@ class Status:
         for game in games:
             if self._is_of(message, game, stacks, turn):
                 if game is own:
-                    # Between several lobbies' statuses it is not sure that it is not his turn.
+                    # With statuses of several lobbies, another player's turn is not certain.
                     talk.turn = turn if turn == talk.seat or not self._elsewhere else None
                 return
         if own is None or own not in games or self._may_be_of_others(talk, own, stacks, turn):
@@ -61,7 +61,7 @@ class Status:
         self._tell(message, own, stacks, turn)
 
     def asked_for(self, message: Message, talk: Conversation, request: Request | None) -> None:
-        """`+RSTA`: told on request, so it is this client's game."""
+        """Handle `+RSTA`: sent on request, so it is about this client's game."""
         own = self._own(message, talk)
         if own is None:
             return
@@ -73,7 +73,7 @@ class Status:
             message.event_id = own.status.id
 
     def _own(self, message: Message, talk: Conversation) -> OkeyGame | None:
-        """The game that a client plays in; one that is met in its middle is known from now on."""
+        """Return a client's game; one first seen in its middle is created."""
         if talk.game is None and not talk.whole and talk.lobby is None and talk.name is None:
             room = self._hall.lobby(None)
             talk.game = room.game or self._hall.begin(room, message.ts_ns, False)
@@ -84,13 +84,13 @@ class Status:
         return talk.game
 
     def _is_of(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> bool:
-        """Whether a status is one of this game, told before or new."""
+        """Return True if a status belongs to this game, as a copy or a new one."""
         hall = self._hall
         key = ("status", game.game.id, tuple(stacks), turn)
         if hall.log.is_copy(message, key):
             return True
         if game.has_not_begun and [seat for seat in range(SEATS) if stacks[seat] is not None] == [turn]:
-            # The first put is that of the player before: it was his turn.
+            # The first put is by the player before: that player had the turn.
             game.turn, game.drawn = (turn - 1) % SEATS, True
         if game.turn is None or game.exchange is None:
             return False
@@ -101,7 +101,7 @@ class Status:
         return True
 
     def _settle(self, message: Message, game: OkeyGame, move: Move, stacks: Slots) -> bool:
-        """Make the move that a status shows, if it was not told yet; False if it cannot have been made."""
+        """Emit the move that a status shows, unless that was done; return False if it is impossible."""
         seat = game.turn
         assert seat is not None
         place = game.places[seat]
@@ -119,7 +119,7 @@ class Status:
             top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
             request = talk.waiting("DRAW") if talk is not None else None
             if request is not None and move == "drew m":
-                # The answer will tell which tile.
+                # The response will contain the tile.
                 return True
             if talk is not None and talk.whole and request is None:
                 return move == "drew m"
@@ -129,7 +129,7 @@ class Status:
         return True
 
     def _settle_put(self, message: Message, talk: Conversation, tile: str | None) -> bool:
-        """Whether a player whose requests are heard has asked to put this tile: then it is done."""
+        """Emit the put of this tile if its player has requested it; return False if not."""
         request = talk.waiting("PUTT")
         if request is None or request.event_id is not None or request.fields.get("tile") != tile:
             return False
@@ -137,17 +137,17 @@ class Status:
         return True
 
     def _may_be_of_others(self, talk: Conversation, own: OkeyGame, stacks: Slots, turn: int) -> bool:
-        """Whether a status that does not follow may be another lobby's."""
+        """Return True if a status that does not follow may be another lobby's."""
         if self._hall.knows_places or own.turn is None:
             return False
         if own.put is not None and turn == (own.turn + 1) % SEATS and stacks[turn] == own.put:
-            # Something was missed before, but what was put is here.
+            # Something was missed before, but the tile put is here.
             return False
-        # Who was told all of his own game cannot have missed a move of it.
+        # With a complete conversation, no move of the own game can be missing.
         return talk.heard_all or bool(self._hall.others) or len(self._hall.lobbies) > 1
 
     def _goes_on_elsewhere(self, stacks: Slots, turn: int) -> bool:
-        """Whether a status follows from one that was another lobby's."""
+        """Return True if a status follows from one of another lobby."""
         for number, (before, turn_before) in enumerate(self._elsewhere):
             if _move(before, turn_before, False, stacks, turn) is not None:
                 self._elsewhere[number] = (stacks, turn)
@@ -176,14 +176,14 @@ class Status:
 
 
 def _move(before: Slots, turn_before: int, drawn: bool, stacks: Slots, turn: int) -> Move | None:
-    """What leads from a status to the next; None if no one move does."""
+    """Return the move from one status to the next; None if no single move leads there."""
     changed = [seat for seat in range(SEATS) if before[seat] != stacks[seat]]
     if turn == turn_before:
         if not changed:
             return "nothing" if drawn else "drew m"
         return "drew e" if changed == [turn] else None
     following = (turn_before + 1) % SEATS
-    # The same tile twice on one stack looks like nothing at all.
+    # The same tile twice on one stack shows no change.
     if turn == following and changed in ([], [following]) and stacks[following] is not None:
         return "put"
     return None

@@ -1,7 +1,7 @@
 """The Okey table: from messages to players, lobbies, deals, draws, puts and wins.
 
-What a message means is told by `lobby.py`, `chat.py`, `deals.py`, `moves.py` and `status.py`; here each is
-tied to the request that it answers, or counted as a push that wants an acknowledgement.
+`lobby.py`, `chat.py`, `deals.py`, `moves.py` and `status.py` handle the messages; this module matches
+responses with requests, and acknowledgements with pushes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from kiebitz.dissectors.protocols.okey.status import Status
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
 _REFUSED = ("DRAW", "PUTT")
-"""What gets a response at the wrong time even if it is not right in itself; all else gets none."""
+"""Requests that get a response at the wrong time even if they are invalid."""
 
 _NEEDED = ("JLOB", *_REFUSED)
-"""Whose arguments tell what the response is about; all of them are short."""
+"""Requests whose arguments are needed to interpret the response; all of them are short."""
 
 _CLAUSE = "Einige Eigenheiten unseres Protokolls"
 
@@ -107,7 +107,7 @@ class OkeyTable(GameTable):
     def _response(self, message: Message, row: MessageType, talk: Conversation) -> None:
         request = talk.answered(message.name[1:], _is_refusal(message))
         if request is None:
-            # What it answers was not seen; he may have come back to a game that was dealt before.
+            # The request was not seen; the client may have rejoined a game dealt before.
             talk.since_deal = False
         if request is None and talk.whole:
             self._hall.flaw(
@@ -117,7 +117,7 @@ class OkeyTable(GameTable):
             self._responses[message.name](message, talk, request)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
-        # What a client has not said right gets no response; of the server, something is not known.
+        # An invalid request gets no response; an unreadable message of the server is missing.
         if direction == "s2c":
             self._hall.lose_sight(self._hall.conversation(stream))
 
@@ -132,10 +132,10 @@ class OkeyTable(GameTable):
         talk = self._hall.conversations.get(stream.id)
         if talk is not None:
             assert stream.close_reason is not None
-            # While he is still among the conversations, his name is known to be his.
+            # While the conversation is registered, its name is known to be in use.
             self._lobbies.goes(None, talk, stream.close_reason, ts_ns)
             del self._hall.conversations[stream.id]
-        # That he has gone was logged as told on his stream.
+        # The leave was logged as received on this stream.
         self._hall.log.forget(stream.id)
         self._chat.forget(stream.id)
         if not self._hall.conversations:
@@ -144,6 +144,6 @@ class OkeyTable(GameTable):
 
 
 def _is_refusal(message: Message) -> bool:
-    """Whether a response may answer a request that was not right in itself."""
+    """Return True if a response may answer an invalid request."""
     fields = message.fields
     return message.name[1:] in _REFUSED and not (fields.get("tile") or fields.get("valid"))

@@ -1,4 +1,4 @@
-"""From the first three cards to who plays what: knocks, bids, a Hochzeit, the declared mode, Kontra."""
+"""The messages before the first card: knocks, bids, a Hochzeit, the declared mode, Kontra."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Rou
 
 
 class Bidding:
-    """What a table's messages before the first card mean. Each method takes one message."""
+    """Handlers of a table's messages before the first card."""
 
     def __init__(self, rounds: Rounds, hands: Hands) -> None:
         self._rounds = rounds
@@ -46,7 +46,7 @@ class Bidding:
         key: str,
         kind: str,
     ) -> None:
-        """The server tells everybody's answers to a question."""
+        """Handle the answers of all players to a question."""
         self._compare(message, played, said, answers)
         seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
         names = [played.who(seat) for seat in seats]
@@ -54,7 +54,7 @@ class Bidding:
         self._rounds.told(message, played, tuple(answers), kind, None, {"seats": seats, "names": names})
 
     def _compare(self, message: Message, played: Round, said: dict[int, str], told: list[str]) -> None:
-        """What the server tells of the answers must be what was answered."""
+        """Check that the server repeats the answers as they were given."""
         for seat, answer in said.items():
             if told[seat] != answer:
                 self._rounds.flaw(

@@ -1,6 +1,6 @@
-"""Pakete to messages and back.
+"""The codec of Pakete.
 
-Of several rows with one flag the first whose fields fit is taken. What is wrong is told by `flaws.py`.
+Of several rows with one flag, the first one whose fields fit is used. `flaws.py` describes what is wrong.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from kiebitz.dissectors.protocols.schafkopf.paket import (
 )
 
 _FIRST_CARD = {"spielerhand": 0, "tisch": HAND, "letzter_stich": HAND + SEATS}
-"""Which of a MODEL's cards is the first of each field."""
+"""The first card of each field of a MODEL."""
 
 
 def _sound(frame: bytes, read: Reading, body: Sequence[str], notes: tuple[Flaw, ...]) -> Decoded:
-    """The message of a row whose fields fit. Raises Mismatch if they do not."""
+    """Return the message of a row. Raises Mismatch if the fields do not fit."""
     fields = {
         name: kind.decode(body[start] if end - start == 1 else "\n".join(body[start:end]))
         for name, kind, start, end in read.fields
@@ -62,7 +62,7 @@ def _sound(frame: bytes, read: Reading, body: Sequence[str], notes: tuple[Flaw, 
 
 
 def _remarks(frame: bytes, read: Reading, body: Sequence[str]) -> list[Flaw]:
-    """Notes on values that are allowed, but unusual."""
+    """Return notes on values that are valid, but unusual."""
     notes = []
     for name, kind, start, end in read.remarkable:
         remark = kind.remark("\n".join(body[start:end]))
@@ -85,7 +85,7 @@ def _remarks(frame: bytes, read: Reading, body: Sequence[str]) -> list[Flaw]:
 
 
 def _without_end(frame: bytes, lines: list[str], direction: Direction) -> Decoded:
-    """A Paket that another one follows, or the like of a Paket."""
+    """Decode a Paket that is followed by another one, or lines that resemble a Paket."""
     rows = GRAMMAR.rows_named(direction, lines[0][1:]) if lines[0][:1] == "!" else ()
     if not rows:
         return no_paket(frame, lines, direction)
@@ -94,16 +94,16 @@ def _without_end(frame: bytes, lines: list[str], direction: Direction) -> Decode
 
 
 def _in_flag(frame: bytes, lines: list[str], direction: Direction) -> Decoded:
-    """The beginning of a flag, or of what is none."""
+    """Decode the incomplete line of a flag, or of an unknown one."""
     begun = lines[0]
     if not any(f"!{name}".startswith(begun) for name in GRAMMAR.names(direction)):
         return no_paket(frame, lines, direction)
-    # Real servers are often gone before they have said all of it.
+    # Real servers often close the connection before the flag is complete.
     return cut_short(frame, None, any_flag(direction), harmless="!BEENDEN".startswith(begun))
 
 
 def _what_follows(rows: Sequence[MessageType], body: Sequence[str]) -> str:
-    """What the rows that fit so far have on the next line."""
+    """Return the expected next line, by the rows that fit so far."""
     fitting = [row for row in rows if line_count(row) >= len(body) and first_wrong(row, body) is None]
     titles = [line.title for row in fitting for line in terminals(row)[len(body) : len(body) + 1]]
     if not fitting or any(line_count(row) == len(body) for row in fitting):
@@ -120,9 +120,9 @@ def _without_line_end(frame: bytes, whole: Decoded) -> Decoded:
 def card_place(
     direction: Direction, fields: Mapping[str, Any], length: int, field: str, place: int
 ) -> tuple[int, int]:
-    """Where in a MODEL of `length` bytes a card of one of its fields stands: offset and length in bytes.
+    """Return offset and length in bytes of a card in one of the fields of a MODEL of `length` bytes.
 
-    Worked out from what was decoded: the length tells which line ends it has, and how § is spelt.
+    Computed from the decoded fields: the length shows the line ends used, and the spelling of §.
     """
     lines = SchafkopfCodec().encode("MODEL", direction, fields).decode().split("\n")[:-1]
     empty = lines.count(EMPTY)
@@ -137,10 +137,9 @@ def card_place(
 
 
 class SchafkopfCodec(Codec):
-    """Pakete: a flag, lines, and the end."""
+    """The codec of Pakete: a flag, lines, and the end."""
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        """What a Paket says; see `Codec.decode`."""
         lines, habits = read_lines(frame)
         name = lines[0][1:] if lines[0][:1] == "!" else ""
         body = lines[1:]
@@ -166,13 +165,11 @@ class SchafkopfCodec(Codec):
         return flawed(frame, row, body, ended=True)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-        """The lines of a Paket and what takes them; see `Codec.anatomy`."""
         return anatomy(frame, self.decode(frame, direction))
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        """What is left when a stream is closed in the middle of a Paket; see `Codec.truncated`."""
         if not frame.endswith(b"\n"):
-            # Who reads line by line takes the last line without its end, too.
+            # A peer that reads line by line accepts the last line without its end, too.
             whole = self.decode(frame, direction)
             if whole.valid:
                 return _without_line_end(frame, whole)
@@ -190,7 +187,6 @@ class SchafkopfCodec(Codec):
         return cut_short(frame, row, _what_follows(rows, body), harmless=row.name == "BEENDEN")
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        """The Paket of a message, with line feeds; see `Codec.encode`."""
         row = GRAMMAR.row_with(name, direction, fields)
         text = "".join(f"{field.type.encode(fields[field.name])}\n" for field in row.fields)
         lines = text.split("\n")[:-1]
@@ -202,8 +198,6 @@ class SchafkopfCodec(Codec):
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        """The Paket with other values in the lines of those before; see `Codec.patch`. What is surplus
-        stays."""
         lines = frame.split(b"\n")
         changed = changed_fields(before, fields)
         for name, kind, start, end in reading(row).fields:
@@ -219,7 +213,7 @@ class SchafkopfCodec(Codec):
         return b"\n".join(lines)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
-        # The line feed belongs to the line, and not to what it says.
+        # The line feed is part of the line, but not of its text.
         place = super().text_place(frame, row, name)
         if place is None:
             return None
@@ -240,7 +234,8 @@ class SchafkopfCodec(Codec):
             for kind in kinds(row):
                 for each in (kind, kind.part, *kind.terminals):
                     symbol, equals, _ = each.title.partition(" = ")
-                    # A dialect may have one more for the same symbol; the first is the specification's.
+                    # A dialect may have another production for the same symbol; the first is the
+                    # specification's.
                     if equals and symbol.isalpha():
                         found.setdefault(symbol, each.title)
         return tuple(found.values())

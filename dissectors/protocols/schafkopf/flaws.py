@@ -1,7 +1,7 @@
-"""What is wrong in a Paket: at which line, what the EBNF has there, and what was probably meant.
+"""Violations of the grammar in a Paket: the line, the EBNF's expectation, and a suggestion.
 
-Of what is wrong in a Paket the first is told, in the order of its bytes: what follows is often only its
-consequence.
+Only the first violation of a Paket is reported, in the order of its bytes: further ones are often only its
+consequences.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FLAGS = {direction: tuple(f"!{name}" for name in GRAMMAR.names(direction)) for 
 
 
 def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decoded:
-    """Lines that begin with no known flag, and what that may have been meant to be."""
+    """Decode lines without a known flag, with a suggestion."""
     line = lines[0]
     if line == END and len(lines) == 1:
         return _ignored(frame, "stray-end", f"{END} stands here without a message before it; it is ignored")
@@ -71,7 +71,7 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
     elif merged is not None:
         problem = f'in "{line[-_MAX_QUOTED:]}" {merged} begins without a line of its own'
     elif line.startswith("!"):
-        # Real peers pass over what they do not know, and a later release may know more.
+        # Real peers ignore unknown flags, and a later release may have more of them.
         severity = "note"
         sender = sender_of(direction)
         problem = f'"{line[:_MAX_QUOTED]}" is no flag that {sender} sends; it is ignored up to its {END}'
@@ -89,7 +89,7 @@ def _ignored(frame: bytes, code: str, problem: str) -> Decoded:
 
 
 def flawed(frame: bytes, row: MessageType, body: list[str], ended: bool) -> Decoded:
-    """The first thing that is wrong with a Paket of this row; `ended` says that it has its end."""
+    """Decode an invalid Paket of this row; `ended` is True if it has its end."""
     fields = sound_fields(row, body)
     flaw = _first_flaw(frame, row, body, ended)
     return Decoded(row, fields, to_json(fields), False, (flaw,))
@@ -117,9 +117,9 @@ def _first_flaw(frame: bytes, row: MessageType, body: list[str], ended: bool) ->
 
 
 def _of_wrong_line(row: MessageType, body: list[str], wrong: Wrong) -> tuple[str, str, str]:
-    """Code, problem and expectation where a line cannot stand."""
+    """Return code, problem and expectation of a wrong line."""
     mismatch = wrong.mismatch
-    # What any row of this flag has there: its words are all that may have been meant.
+    # The words of all rows with this flag may have been meant.
     others = [
         terminals(other)[wrong.first]
         for other in GRAMMAR.rows_named(row.direction, row.name)
@@ -141,10 +141,10 @@ def _there(row: MessageType, body: Sequence[str]) -> str:
 
 
 def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
-    """What is to be said of lines behind the last field: real peers ignore them."""
+    """Return the note on lines after the last field, which real peers ignore."""
     count = line_count(row)
     if body[count].endswith(_FLAGS[row.direction]):
-        # The next message has begun, and has given this one its end.
+        # The next message has begun, and its !END ends both.
         return missing_end(frame, row, body)
     offset, length = place_of(frame, count + 1, len(body))
     problem = f"{row.name} has {count_of_fields(count)}; what follows is ignored"
@@ -152,7 +152,7 @@ def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
 
 
 def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
-    """Where the end should be of a Paket that has all its fields."""
+    """Return the violation of a Paket with all its fields, but without its end."""
     count = line_count(row)
     slip = slip_of_end(row, body)
     if slip is not None:
@@ -168,7 +168,7 @@ def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
 
 
 def slip_of_end(row: MessageType, body: Sequence[str]) -> int | None:
-    """Which line was probably meant to be the end, of a Paket that has all its fields but no end."""
+    """Return the line that was probably meant to be the end of a Paket with all its fields."""
     count = line_count(row)
     for number in (count, len(body) - 1):
         if count <= number < len(body) and nearest_word(body[number], (END,)) is not None:
@@ -181,7 +181,7 @@ def slip_of_end(row: MessageType, body: Sequence[str]) -> int | None:
 
 
 def cut_short(frame: bytes, row: MessageType | None, expected: str, harmless: bool) -> Decoded:
-    """A Paket that is valid as far as it goes."""
+    """Decode a Paket that is valid, but incomplete."""
     flaw = Flaw(
         "note" if harmless else "error",
         "malformed",
@@ -196,5 +196,5 @@ def cut_short(frame: bytes, row: MessageType | None, expected: str, harmless: bo
 
 
 def any_flag(direction: Direction) -> str:
-    """What can stand where a Paket begins."""
+    """Return the expectation at the beginning of a Paket."""
     return production("Paket", _FLAGS[direction]) + " …"

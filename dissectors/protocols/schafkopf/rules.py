@@ -1,4 +1,4 @@
-"""What the table of a Schafkopf server checks: a row for each rule."""
+"""The rules that the table of a Schafkopf server checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = "SIEGER names {named}, but {player} plays"
 _SEAT = "seat {seat}, or it plus 10"
 
 RULES = (
-    # Who may say this now.
+    # The order of messages.
     Rule(
         "out-of-order",
         None,
@@ -49,7 +49,7 @@ RULES = (
         group="sequence",
         clause=_ASKED,
     ),
-    # What is told again.
+    # Repeated contents.
     Rule(
         "told-otherwise",
         None,
@@ -134,7 +134,7 @@ RULES = (
     Rule("card-twice/played", "MODEL", "{card} was already played by {player}", group="state", clause=_GAME),
     Rule("card-twice/held", "MODEL", "{card} is in the hand of {player}", group="state", clause=_GAME),
     Rule("not-in-hand/shown", "MODEL", "{card} was not in the hand of {player}", group="state", clause=_GAME),
-    # The same from a client of which it is not known what it was shown before.
+    # The same from a client whose previous snapshots are unknown.
     Rule("not-in-hand/laid", "MODEL", "{card} was not in the hand of {player}", clause=_GAME),
     Rule("hand-changed/dealt", "MODEL", "{card} is no longer in this hand", group="state", clause=_GAME),
     Rule("hand-changed/back", "MODEL", "{card} is back in this hand", group="state", clause=_GAME),
@@ -157,7 +157,7 @@ RULES = (
         clause=_GAME,
     ),
     Rule("wrong-player", "SIEGER", _NAMES, _SEAT, clause=_GAME),
-    # After a Hochzeit that nobody took, real servers can be wrong about who plays.
+    # After a declined Hochzeit, real servers can be wrong about who plays.
     Rule("wrong-player/refused", "SIEGER", _NAMES, _SEAT, severity="note", clause=_GAME),
     Rule(
         "wrong-partner",

@@ -1,8 +1,8 @@
 """The Schafkopf table: from messages to rounds, bids, cards, tricks, winners and accounts.
 
-A game is a round. What the server tells everybody makes one event, with all clients as witnesses; what it
-tells or asks one client makes an event of his. `context.py` says which round a message belongs to,
-`order.py` whether it may come now, `snapshots.py` what the MODELs tell.
+A game is a round. A broadcast makes one event, observed by all clients; a message to one client makes an
+event of that client. `context.py` assigns messages to rounds, `order.py` checks their order, `snapshots.py`
+reads the MODELs.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kiebitz.dissectors.protocols.schafkopf.snapshots import Snapshots
 from kiebitz.dissectors.protocols.schafkopf.verdict import verdict
 
 _MAX_NAMES = 1000
-"""So many players are known after they have left, and their accounts."""
+"""Maximum number of players, and of accounts, that are kept after they have left."""
 
 
 class SchafkopfTable(GameTable):
-    """One Schafkopf server: its players, and round after round."""
+    """One Schafkopf server: its players, and its consecutive rounds."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._rounds = rounds = Rounds(info, ids, findings)
@@ -98,13 +98,11 @@ class SchafkopfTable(GameTable):
             self._rounds.log.clear()
 
     def _fumbled(self, conversation: Conversation, direction: Direction) -> None:
-        """What was meant is not known: it may have been the answer, or the question."""
+        """Handle an unreadable message, which may have been the answer, or the question."""
         conversation.whole = False
         conversation.lead_due = False
         if direction == "s2c":
             conversation.sure = conversation.synced = False
-
-    # Who is there.
 
     def _named(self, message: Message, conversation: Conversation) -> None:
         self._not_here(conversation)
@@ -114,7 +112,7 @@ class SchafkopfTable(GameTable):
         self._rounds.emit_of(message, "joined", conversation.name, {"name": name}, None)
 
     def _not_here(self, conversation: Conversation) -> None:
-        """A name is no longer here, unless another client has the same."""
+        """Remove a name, unless another client has the same."""
         name, conversation.name = conversation.name, None
         if name is not None and all(other.name != name for other in self._rounds.conversations.values()):
             is_kept = len(self._rounds.state.get("players", {})) <= _MAX_NAMES
@@ -158,7 +156,8 @@ class SchafkopfTable(GameTable):
         played = self._rounds.playing(conversation, message.ts_ns)
         seat: int = message.fields["dran"]
         conversation.dran = seat
-        # The first turn after a trick is its winner's; the next may come before his card is shown.
+        # The first turn after a trick is its winner's; the next may be sent before the winner's card is
+        # shown.
         leads, conversation.lead_due = conversation.lead_due, False
         key = ("turn", played.game.id, seat)
         if self._rounds.log.is_copy(message, key):
@@ -216,7 +215,7 @@ class SchafkopfTable(GameTable):
         self._rounds.told(message, played, None, "round_ended", None, {"reason": reason})
 
     def _result(self, played: Round, **more: Any) -> None:
-        """What came of a round, as far as it is known by now."""
+        """Update the result of a round with what is known now."""
         before = played.game.result or {}
         result = {
             **before,
@@ -241,7 +240,7 @@ class SchafkopfTable(GameTable):
             self._note_account(message, conversation)
 
     def _settle(self, message: Message, conversation: Conversation, played: Round) -> None:
-        """A round's consequence for one player's account."""
+        """Handle the change of a player's account after a round."""
         before = conversation.account
         name = self._note_account(message, conversation)
         if name is None or (
@@ -254,7 +253,7 @@ class SchafkopfTable(GameTable):
         self._result(played, accounts=accounts)
 
     def _note_account(self, message: Message, conversation: Conversation) -> str | None:
-        """Keep an account; give whose it is."""
+        """Store an account; return its owner."""
         account: int = message.fields["konto"]
         conversation.account = account
         if "stock" in message.fields:
