@@ -27,7 +27,7 @@ _DEEPEST = 20
 
 
 def align(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Return the positions of equal elements, increasing in both. Swapping `a` and `b` swaps the positions."""
+    """Return the positions of equal elements, increasing in both; symmetric in `a` and `b`."""
     if (len(b), list(b)) < (len(a), list(a)):
         return [(i, j) for j, i in _aligned(b, a)]
     return _aligned(a, b)

@@ -29,7 +29,7 @@ class Order:
         )
 
     def _orders(self, side: int, event: Events, other: Events) -> tuple[int, int]:
-        """Return the number of streams with both events on which `event` is first, and on which `other` is."""
+        """Return the numbers of streams with both events that have `event` first, and `other` first."""
         one, two = self._first_messages[side](event[side]), self._first_messages[side](other[side])
         both = one.keys() & two.keys()
         before = sum(one[stream] < two[stream] for stream in both)

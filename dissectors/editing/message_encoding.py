@@ -50,7 +50,7 @@ def rewritten(
 def made(
     dissector: Dissector, name: str, directions: Sequence[Direction], assignments: Sequence[Assignment]
 ) -> tuple[Direction, bytes]:
-    """Return the direction (the first possible one) and the bytes of a new message. Raises AssignmentError."""
+    """Return the (first possible) direction and the bytes of a new message. Raises AssignmentError."""
     direction = direction_of(dissector, name, directions)
     target = target_of(dissector, name, direction, {})
     for values in target.readings(assignments):

@@ -99,7 +99,7 @@ class BroadcastLog(Generic[Told]):
         self._cursors: dict[int, _Cursor[Told]] = {}
 
     def witness(self, stream_id: int, key: Hashable, ts_ns: int, may_be_late: bool = True) -> Told | None:
-        """Return the broadcast of this copy, or None if it is new; others can overtake it if `may_be_late`."""
+        """Return the broadcast of this copy, None if it is new; `may_be_late`: others can overtake it."""
         cursor = self._cursors.get(stream_id) or self._appeared(stream_id)
         latest = cursor.latest
         if self._doubled and latest is not None and latest.key == key and ts_ns - latest.ts_ns < REORDERED_NS:

@@ -132,8 +132,7 @@ class Answers:
             right = open_question.asked.fields["token"]
             same = first_difference(token, right)
             length = len(token.encode())
-            # The token is last, unless there are extra fields, which only the shorter messages are known to
-            # get.
+            # The token is last, unless there are extra fields, which only the shorter messages get.
             start = message.length - length if kind == "announce" else len(message.name) + 1
             at, question = (start + same, length - same), ASKED_BY[kind]
             self._rounds.flaw(

@@ -117,7 +117,7 @@ class Rounds(GameContext):
 
     @staticmethod
     def overtaken(played: Round, ts_ns: int) -> bool:
-        """Return True if a round was assumed to have started because its first turn overtook ROUND STARTED."""
+        """Return True if a round seems to have started only because its first turn overtook ROUND STARTED."""
         return (
             played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
         )

@@ -106,7 +106,7 @@ def spelt_as_in(frame: bytes, line: bytes, text: str) -> bytes:
 
 
 def is_line(text: str) -> bool:
-    """Return True if a text is valid as a line for a value: without a line end, and not the end of a Paket."""
+    """Return True if a text is a valid line for a value: no line end in it, and not the end of a Paket."""
     return text != END and "\n" not in text and text[-1:] != "\r"
 
 

@@ -152,7 +152,7 @@ class Play:
         self.current = Trick(len(self.tricks) + 1, None)
 
     def showing(self, table: BySeat, last_trick: BySeat) -> tuple[int | None, int]:
-        """Return the id of the latest event that a snapshot shows, and the number of finished tricks in it."""
+        """Return the id of the latest event in a snapshot, and its number of finished tricks."""
         shown = self._trick_shown(last_trick)
         if shown is None:
             return None, len(self.tricks)

@@ -42,7 +42,7 @@ def _knocks(event: Event) -> Iterable[Sample]:
 
 
 class _Ends:
-    """Reads the outcome of the declared game for its player, who is listed among the winners or the losers."""
+    """Reads the outcome of the declared game for its player, who is a listed winner or loser."""
 
     def __init__(self, give: Callable[[str, str, str], Sample]) -> None:
         self._give = give
