@@ -52,14 +52,14 @@ class MaexchenCodec(DelimitedCodec):
         length = len(name.encode())
         near = self.grammar.nearest(name.removeprefix("\ufeff"), direction)
         if not frame:
-            code, text = "empty-datagram", "an empty datagram says nothing"
+            code, text = "empty-datagram", "an empty datagram has no message"
         elif name.startswith("\ufeff"):
-            code, text, length = "byte-order-mark", "a byte order mark stands before the message", 3
+            code, text, length = "byte-order-mark", "there is a byte order mark before the message", 3
         elif b"\0" in frame[:2] and len(frame) > 1:
             code, text, near = "utf-16", "this looks like UTF-16", None
             length = len(frame)
         elif near is not None and name != name.lstrip() and name.strip() == near:
-            code, text = "leading-blank", "a blank stands before the message"
+            code, text = "leading-blank", "there is a blank before the message"
             length = len(name) - len(name.lstrip())
         else:
             return super().unknown(parts, direction)

@@ -163,13 +163,13 @@ class Scores(FieldType):
 
 
 _NAME = Field("name", _PLAYER, "player")
-_TOKEN = Field("token", Token(), "names the question that is asked or answered", generated=True)
+_TOKEN = Field("token", Token(), "identifies the question", generated=True)
 _ROUND = Field("round", Number(ROUND), "number of the round")
 _DICE = Field("dice", Dice(), "two dice")
 _PLAYERS = Field("players", Names(), "players in the order of play")
 _LOSERS = Field("names", Names(), "the players who lost")
 _CODE = Field("reason", Word(*REASONS), "why")
-_FREE_REASON = Field("reason", Text(), "why, in free words")
+_FREE_REASON = Field("reason", Text(), "the reason, in free text")
 _ECHOED = Field("text", Text(), "any text")
 
 _JOINING = "Anmelden"
@@ -204,7 +204,7 @@ ROWS = (
         "REGISTERED",
         "s2c",
         (),
-        "the name is taken in",
+        "the name is registered",
         clause=_JOINING,
         answers=("REGISTER", "REGISTER_SPECTATOR"),
     ),
@@ -212,7 +212,7 @@ ROWS = (
         "REGISTERED",
         "s2c",
         (Field("points", Number(), "points so far"),),
-        "the name is taken in",
+        "the name is registered",
         clause=_JOINING,
         answers=("REGISTER",),
         deviation="REGISTERED carries points (oldest dialect)",
@@ -239,24 +239,24 @@ ROWS = (
         "UNREGISTER",
         "c2s",
         (),
-        "asks to be forgotten",
+        "asks to be unregistered",
         clause=_JOINING,
-        deviation=f"UNREGISTER {_FORK} forgets who sends it, all others ignore it",
+        deviation=f"UNREGISTER {_FORK} unregisters its sender, all others ignore it",
     ),
     MessageType(
         "UNREGISTERED",
         "s2c",
         (),
-        "is forgotten",
+        "is no longer registered",
         clause=_JOINING,
         answers=("UNREGISTER",),
-        deviation=f"UNREGISTERED {_FORK} sends it to who has asked to be forgotten",
+        deviation=f"UNREGISTERED {_FORK} answers UNREGISTER with it",
     ),
     MessageType(
         "HEARTBEAT",
         "s2c",
         (),
-        "the server is there",
+        "the server is alive",
         clause=_JOINING,
         deviation=f"HEARTBEAT {_FORK} sends it to all clients every 2 s",
         heartbeat=True,
@@ -265,15 +265,15 @@ ROWS = (
         "ECHO",
         "c2s",
         (_ECHOED,),
-        "asks to hear this again",
+        "asks for this text back",
         clause=_JOINING,
-        deviation=f"ECHO {_FORK} sends the text back to anybody",
+        deviation=f"ECHO {_FORK} sends the text back to any client",
     ),
     MessageType(
         "ECHOING",
         "s2c",
         (_ECHOED,),
-        "says again what it was sent",
+        "repeats the text",
         clause=_JOINING,
         answers=("ECHO",),
         deviation=f"ECHOING {_FORK} answers ECHO with it",
@@ -300,7 +300,7 @@ ROWS = (
         "ROUND CANCELED",
         "s2c",
         (Field("reason", Word("no players", "only one player"), "why"),),
-        "the round is off",
+        "the round is canceled",
         clause=_START,
         broadcast=True,
     ),
@@ -308,7 +308,7 @@ ROWS = (
         "ROUND CANCELED",
         "s2c",
         (Field("reason", Text(words=("NO_PLAYERS", "ONLY_ONE_PLAYER")), "why"),),
-        "the round is off",
+        "the round is canceled",
         clause=_START,
         broadcast=True,
         deviation='ROUND CANCELED gives its reason as a code; the specification says "no players"',
@@ -318,38 +318,38 @@ ROWS = (
     MessageType("ROLL", "c2s", (_TOKEN,), "rolls", clause=_PLAY, answers=("YOUR TURN",)),
     MessageType("SEE", "c2s", (_TOKEN,), "wants to see the last roll", clause=_PLAY, answers=("YOUR TURN",)),
     # Bei ROLL
-    MessageType("PLAYER ROLLS", "s2c", (_NAME,), "somebody rolls", clause=_PLAY, broadcast=True),
+    MessageType("PLAYER ROLLS", "s2c", (_NAME,), "a player rolls", clause=_PLAY, broadcast=True),
     MessageType(
         "ROLLED", "s2c", (_DICE, _TOKEN), "your roll; what do you announce?", clause=_PLAY, answers=("ROLL",)
     ),
     MessageType("ANNOUNCE", "c2s", (_DICE, _TOKEN), "announces a roll", clause=_PLAY, answers=("ROLLED",)),
-    MessageType("ANNOUNCED", "s2c", (_NAME, _DICE), "somebody announces", clause=_PLAY, broadcast=True),
+    MessageType("ANNOUNCED", "s2c", (_NAME, _DICE), "a player announces", clause=_PLAY, broadcast=True),
     MessageType(
         "ANNOUNCED",
         "s2c",
         (_NAME, Field("dice", Dice(any_number=True), "what was announced")),
-        "somebody announces",
+        "a player announces",
         clause=_PLAY,
         broadcast=True,
         deviation="ANNOUNCED repeats numbers that no dice show (the specification's own server does)",
     ),
     # Bei SEE
     MessageType(
-        "PLAYER WANTS TO SEE", "s2c", (_NAME,), "somebody wants to see", clause=_PLAY, broadcast=True
+        "PLAYER WANTS TO SEE", "s2c", (_NAME,), "a player wants to see", clause=_PLAY, broadcast=True
     ),
     MessageType("ACTUAL DICE", "s2c", (_DICE,), "the last roll is uncovered", clause=_PLAY, broadcast=True),
     # PLAYER LOST;names;reason
     MessageType(
-        "PLAYER LOST", "s2c", (_LOSERS, _CODE), "somebody lost the round", clause=_CODES, broadcast=True
+        "PLAYER LOST", "s2c", (_LOSERS, _CODE), "a player lost the round", clause=_CODES, broadcast=True
     ),
     MessageType(
         "PLAYER LOST",
         "s2c",
         (_LOSERS, _FREE_REASON),
-        "somebody lost the round",
+        "a player lost the round",
         clause=_CODES,
         broadcast=True,
-        deviation="PLAYER LOST gives its reason in free words; the specification has codes",
+        deviation="PLAYER LOST gives its reason in free text; the specification has codes",
     ),
     # Nach Ende einer Runde: SCORE;spielerpunkte*
     MessageType(

@@ -188,10 +188,10 @@ def _name_flaw(name: str) -> tuple[int, int, str]:
     if not name:
         return 0, 0, "it is empty"
     if wrong is not None:
-        return len(name[: wrong.start()].encode()), len(wrong[0].encode()), f"it holds {wrong[0]!r}"
+        return len(name[: wrong.start()].encode()), len(wrong[0].encode()), f"it contains {wrong[0]!r}"
     units = len(name.encode("utf-16-le")) // 2
     if units > MAX_NAME_LENGTH:
         fits = name.encode("utf-16-le")[: 2 * MAX_NAME_LENGTH].decode("utf-16-le", "ignore")
         start = len(fits.encode())
         return start, len(name.encode()) - start, f"it is {units} characters long"
-    return 0, len(name.encode()), "no rule of names that is known forbids it"
+    return 0, len(name.encode()), "it breaks no known rule for names"

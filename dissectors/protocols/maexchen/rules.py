@@ -128,7 +128,7 @@ RULES = (
     Rule(
         "late",
         None,
-        "{took} ms after {question}: too late, the server has gone on",
+        "{took} ms after {question}: too late, the server has continued",
         f"an answer within {_WINDOW}",
         group="sequence",
         severity="warning",
@@ -157,12 +157,12 @@ RULES = (
     Rule(
         "restarted",
         None,
-        "the server was started anew: its rounds and points begin again",
+        "the server was restarted: its rounds and points begin again",
         group="state",
         severity="note",
         clause=None,
         blame="unknown",
-        unwritten="a server may be started anew at any time",
+        unwritten="a server may be restarted at any time",
     ),
     Rule(
         "out-of-turn",

@@ -50,7 +50,7 @@ _SLOPPY = {
     "vanished": 'an empty argument without a padding vanishes; it is written " "',
     "unpadded": "no padding before the closing quotation mark; it is read as it stands",
     "unended": "a quotation has no end, so readers drop it",
-    "loose": "blanks where none belong are passed over",
+    "loose": "extra blanks are ignored",
 }
 
 
@@ -223,7 +223,7 @@ class OkeyCodec(TextCodec[Line]):
         return self.error("missing-field", text, parts.span(start, end), self.shape(row), row.clause)
 
     def _empty(self, line: Line) -> Flaw:
-        text = "an empty line says nothing"
+        text = "an empty line has no message"
         if line.found.sloppy is not None and line.found.sloppy.kind == "unended":
             text = "a quotation has no end, so readers drop it"
         elif line.body:
@@ -283,7 +283,7 @@ class OkeyCodec(TextCodec[Line]):
 
     def _control(self, line: Line) -> Flaw:
         at = next(number for number, char in enumerate(line.text) if char in _CONTROL)
-        text = f"the control character {ord(line.text[at]):#04x}; servers pass it on to the others"
+        text = f"the control character {ord(line.text[at]):#04x}; servers forward it to the others"
         return self.note("control-character", text, line.span(at, at + 1), "text")
 
 

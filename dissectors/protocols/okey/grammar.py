@@ -155,7 +155,7 @@ class Tile(Argument):
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         yield Wrong("out-of-range", "a tile with the number 14", f"{HIGHEST + 1}:RED")
-        yield Wrong("unknown-colour", "a tile of a colour that there is not", "5:GREEN")
+        yield Wrong("unknown-colour", "a tile of an unknown colour", "5:GREEN")
         yield Wrong("no-colour", "a tile without a colour", "5")
         yield other_case(self.encode)
 
@@ -405,14 +405,14 @@ class HighScores(Argument):
 
 _NICKNAME = Field("nickname", WantedName(), "the name that the player wants")
 _ACTUAL = Field("actualname", Name(), "name that the player gets", generated=True)
-_MSG = Field("msg", Text(), "what is said")
-_RECIPIENT = Field("whisperrecipient", Name(), "to whom")
-_SENDER = Field("sender", Name(), "who says it")
+_MSG = Field("msg", Text(), "text")
+_RECIPIENT = Field("whisperrecipient", Name(), "recipient")
+_SENDER = Field("sender", Name(), "sender")
 _TO_ALL = Field("messagetype", Word("b", "l"), "b to all on the server, l to the lobby")
 _WHISPER = Field("messagetype", Word("w"), "w to one player")
-_DEBUG = Field("debugmessage", Text(), "why, in words", optional=True)
+_DEBUG = Field("debugmessage", Text(), "reason, in words", optional=True)
 _TILE = Field("tile", Tile(), "tile")
-_DECK = Field("deck", Deck(), "the player's tiles as they stand on his rack")
+_DECK = Field("deck", Deck(), "the player's tiles as they are on the rack")
 _N = Field("n", Lobby(), "lobby")
 _PLAYERS = Field("playerlist", Names(), "players")
 _PLACES = Field("playerlist", Names(), "the lobby's players by index")
@@ -506,7 +506,7 @@ ROWS = (
     MessageType(
         "+LGAM",
         "s2c",
-        (_status("o"), Field("games", Games("players"), "open lobbies and how many are in them")),
+        (_status("o"), Field("games", Games("players"), "open lobbies and their numbers of players")),
         "open lobbies",
         clause=_LISTED,
         answers=("LGAM",),
@@ -514,7 +514,7 @@ ROWS = (
     MessageType(
         "+LGAM",
         "s2c",
-        (_status("r"), Field("games", Games(None), "lobbies with a game that is on")),
+        (_status("r"), Field("games", Games(None), "lobbies with a running game")),
         "running games",
         clause=_LISTED,
         answers=("LGAM",),
@@ -522,7 +522,7 @@ ROWS = (
     MessageType(
         "+LGAM",
         "s2c",
-        (_status("f"), Field("games", Games("winner"), "lobbies with a game that is over, and who won")),
+        (_status("f"), Field("games", Games("winner"), "lobbies with a finished game, and the winner")),
         "finished games",
         clause=_LISTED,
         answers=("LGAM",),
@@ -532,7 +532,7 @@ ROWS = (
     MessageType(
         "+JLOB",
         "s2c",
-        (Field("joinsuccessful", Flag(), "whether he is in the lobby now"), _DEBUG),
+        (Field("joinsuccessful", Flag(), "whether the client is in the lobby now"), _DEBUG),
         "has joined the lobby, or not",
         clause=_JOIN,
         answers=("JLOB",),
@@ -542,7 +542,7 @@ ROWS = (
     MessageType(
         "+LLOB",
         "s2c",
-        (Field("left", Flag(), "whether he has left"),),
+        (Field("left", Flag(), "whether the client has left"),),
         "has left the lobby, or not",
         clause=_HEAD,
         answers=("LLOB",),
@@ -552,27 +552,27 @@ ROWS = (
         "JOND",
         "s2c",
         (Field("name", Name(), "player"),),
-        "somebody joins the lobby",
+        "a player joins the lobby",
         clause=_HEAD,
         broadcast=True,
         deviation=_late("JOND"),
         summary="{name} joins",
     ),
     MessageType(
-        "+JOND", "c2s", (), "has heard who joins", clause=_HEAD, answers=("JOND",), deviation=_late("JOND")
+        "+JOND", "c2s", (), "acknowledges who joins", clause=_HEAD, answers=("JOND",), deviation=_late("JOND")
     ),
     MessageType(
         "LEFT",
         "s2c",
         (Field("name", Name(), "player"),),
-        "somebody leaves the lobby",
+        "a player leaves the lobby",
         clause=_HEAD,
         broadcast=True,
         deviation=_late("LEFT"),
         summary="{name} leaves",
     ),
     MessageType(
-        "+LEFT", "c2s", (), "has heard who leaves", clause=_HEAD, answers=("LEFT",), deviation=_late("LEFT")
+        "+LEFT", "c2s", (), "acknowledges who leaves", clause=_HEAD, answers=("LEFT",), deviation=_late("LEFT")
     ),
     MessageType(
         "NAMS",
@@ -584,7 +584,7 @@ ROWS = (
         deviation=_late("NAMS"),
     ),
     MessageType(
-        "+NAMS", "c2s", (), "has heard who is there", clause=_HEAD, answers=("NAMS",), deviation=_late("NAMS")
+        "+NAMS", "c2s", (), "acknowledges the list", clause=_HEAD, answers=("NAMS",), deviation=_late("NAMS")
     ),
     MessageType("RNAM", "c2s", (), "who is in the lobby?", clause=_HEAD, deviation=_late("RNAM")),
     MessageType(
@@ -611,20 +611,20 @@ ROWS = (
     MessageType("+LOGO", "s2c", (), "is logged out", clause=_LOGOUT, answers=("LOGO",)),
     # REDY · +REDY
     MessageType("REDY", "c2s", (), "is ready to play", clause=_READY),
-    MessageType("+REDY", "s2c", (), "is taken as ready", clause=_READY, answers=("REDY",)),
+    MessageType("+REDY", "s2c", (), "is marked as ready", clause=_READY, answers=("REDY",)),
     # STRT <startdeck> <playeridx> · +STRT
     MessageType(
         "STRT",
         "s2c",
         (
-            Field("startdeck", Deck(), "the player's tiles; 15 if he is to begin"),
-            Field("playeridx", Seat(), "his index", generated=True),
+            Field("startdeck", Deck(), "the player's tiles; 15 for the first player"),
+            Field("playeridx", Seat(), "the player's index", generated=True),
         ),
         "the game begins",
         clause=_START,
         summary="deals to player {playeridx}",
     ),
-    MessageType("+STRT", "c2s", (), "has his deck", clause=_START, answers=("STRT",)),
+    MessageType("+STRT", "c2s", (), "acknowledges the deck", clause=_START, answers=("STRT",)),
     # STAT <exchangestacks> <currentplayeridx> · +STAT
     MessageType(
         "STAT",
@@ -635,7 +635,7 @@ ROWS = (
         broadcast=True,
         summary="player {currentplayeridx}'s turn; stacks {exchangestacks}",
     ),
-    MessageType("+STAT", "c2s", (), "has heard whose turn it is", clause=_STATE, answers=("STAT",)),
+    MessageType("+STAT", "c2s", (), "acknowledges the turn", clause=_STATE, answers=("STAT",)),
     MessageType("RSTA", "c2s", (), "whose turn is it?", clause=_HEAD, deviation=_late("RSTA")),
     MessageType(
         "+RSTA",
@@ -671,8 +671,8 @@ ROWS = (
         "+PUTT",
         "s2c",
         (
-            Field("valid", Flag(), "whether he may put it"),
-            Field("won", Flag(), "whether he has won with that"),
+            Field("valid", Flag(), "whether the put is allowed"),
+            Field("won", Flag(), "whether the player has won"),
             _DEBUG,
         ),
         "the tile is put, or not",
@@ -685,15 +685,15 @@ ROWS = (
         "PWIN",
         "s2c",
         (Field("nickname", Name(), "player"),),
-        "somebody has won",
+        "a player has won",
         clause=_WIN,
         broadcast=True,
         summary="{nickname} wins",
     ),
-    MessageType("+PWIN", "c2s", (), "has heard who won", clause=_WIN, answers=("PWIN",)),
+    MessageType("+PWIN", "c2s", (), "acknowledges the win", clause=_WIN, answers=("PWIN",)),
     # EMPT · +EMPT
     MessageType("EMPT", "s2c", (), "the main stack is empty: a draw", clause=_EMPTY, broadcast=True),
-    MessageType("+EMPT", "c2s", (), "has heard that it is a draw", clause=_EMPTY, answers=("EMPT",)),
+    MessageType("+EMPT", "c2s", (), "acknowledges the draw", clause=_EMPTY, answers=("EMPT",)),
     # CATC <messagetype> <msg> [<whisperrecipient>] · +CATC … [<whisperrecipient> <nicknameexists>]
     MessageType("CATC", "c2s", (_TO_ALL, _MSG), "says", clause=_CHAT, summary="says: {msg}"),
     MessageType(
@@ -720,18 +720,18 @@ ROWS = (
     MessageType(
         "CATS",
         "s2c",
-        (Field("messagetype", Word("b", "l", "w"), "to whom"), _MSG, _SENDER),
-        "somebody says",
+        (Field("messagetype", Word("b", "l", "w"), "recipient"), _MSG, _SENDER),
+        "a player says",
         clause=_CHAT_PASSED_ON,
         broadcast=True,
         summary="{sender} says: {msg}",
     ),
-    MessageType("+CATS", "c2s", (), "has heard what was said", clause=_CHAT_PASSED_ON, answers=("CATS",)),
+    MessageType("+CATS", "c2s", (), "acknowledges the chat message", clause=_CHAT_PASSED_ON, answers=("CATS",)),
     # PING · +PING, both ways
     MessageType("PING", "c2s", (), "are you there?", clause=_PING, heartbeat=True),
-    MessageType("+PING", "s2c", (), "is there", clause=_PING, answers=("PING",), heartbeat=True),
+    MessageType("+PING", "s2c", (), "is alive", clause=_PING, answers=("PING",), heartbeat=True),
     MessageType("PING", "s2c", (), "are you there?", clause=_PING, heartbeat=True),
-    MessageType("+PING", "c2s", (), "is there", clause=_PING, answers=("PING",), heartbeat=True),
+    MessageType("+PING", "c2s", (), "is alive", clause=_PING, answers=("PING",), heartbeat=True),
     # WINC · +WINC <deck>
     MessageType("WINC", "c2s", (), "wants a deck that wins (a cheat)", clause=_CHEAT),
     MessageType(

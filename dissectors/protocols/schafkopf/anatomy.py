@@ -11,7 +11,7 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import END, Nonterminal, lin
 from kiebitz.dissectors.protocols.schafkopf.paket import first_wrong, read_lines, reading
 
 _SURPLUS = "surplus: readers ignore it"
-_AFTER_A_FLAW = "not read: what stands before it is wrong"
+_AFTER_A_FLAW = "not read, because of the error before it"
 
 
 def anatomy(frame: bytes, decoded: Decoded) -> tuple[Piece, ...]:

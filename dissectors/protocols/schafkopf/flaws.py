@@ -47,7 +47,7 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
     """Decode lines without a known flag, with a suggestion."""
     line = lines[0]
     if line == END and len(lines) == 1:
-        return _ignored(frame, "stray-end", f"{END} stands here without a message before it; it is ignored")
+        return _ignored(frame, "stray-end", f"{END} without a message before it is ignored")
     if line == "" and len(lines) == 1:
         return _ignored(frame, "empty-line", "an empty line between two messages is ignored")
     expected = any_flag(direction)
@@ -77,7 +77,7 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
         problem = f'"{line[:_MAX_QUOTED]}" is no flag that {sender} sends; it is ignored up to its {END}'
     else:
         code = "stray-lines"
-        problem = f'"{line[:_MAX_QUOTED]}" stands where a message begins, and is no flag'
+        problem = f'"{line[:_MAX_QUOTED]}" is where a message should begin, but is no flag'
     return unreadable(Flaw(severity, "malformed", code, problem, 0, length, expected, "Paket"))
 
 
@@ -107,7 +107,7 @@ def _first_flaw(frame: bytes, row: MessageType, body: list[str], ended: bool) ->
         offset, length = place_of(frame, len(body) + 1)
     elif row.name == "MODEL":
         code, expected = "stray-lines", "the next message"
-        problem = f"MODEL goes on after its {MODEL_LINES} lines of cards"
+        problem = f"MODEL continues after its {MODEL_LINES} lines of cards"
         offset, length = place_of(frame, count + 1, len(body))
     elif ended:
         return surplus(frame, row, body)
@@ -160,7 +160,7 @@ def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
         problem = suggesting(f'{row.name}: "{body[slip][-_MAX_QUOTED:]}" does not end it', END)
     elif len(body) > count:
         offset, length = place_of(frame, count + 1)
-        problem = f'{row.name} has no end: here stands "{body[count][:_MAX_QUOTED]}"'
+        problem = f'{row.name} has no end: here is "{body[count][:_MAX_QUOTED]}"'
     else:
         offset, length = len(frame), 0
         problem = f"{row.name} has no end: here the next message begins"

@@ -133,7 +133,7 @@ class Flag(Word):
 class Number(Word):
     """One of a few numbers, with a single spelling."""
 
-    wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "a number that stands for nothing", "9"))
+    wrong_texts = (*OF_NUMBERS, Wrong("out-of-range", "a number without a meaning", "9"))
 
     def __init__(self, symbol: str, *numbers: int) -> None:
         super().__init__(symbol, *map(str, numbers))
@@ -331,10 +331,10 @@ ROWS = (
         "MODEL",
         "s2c",
         (
-            Field("flag", MODEL_FLAG, "what the player is to do with it"),
+            Field("flag", MODEL_FLAG, "what the player must do"),
             *_KARTEN,
         ),
-        "the cards: just to look at, or with a question",
+        "the cards, for information or with a question",
         clause="Client-seitig: Model",
     ),
     # "!NAME" String
@@ -349,7 +349,7 @@ ROWS = (
         broadcast=True,
     ),
     # "!MODUS" Modus
-    MessageType("MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "this is played; Kontra?", clause=_CLIENT),
+    MessageType("MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "the mode of this round; Kontra?", clause=_CLIENT),
     # "!BESTESSPIEL" Modus
     MessageType(
         "BESTESSPIEL", "s2c", (Field("modus", _MODUS, "mode"),), "the best bid so far", clause=_CLIENT
@@ -420,7 +420,7 @@ ROWS = (
         (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
         "your account and the stock",
         clause=_CLIENT,
-        deviation="KONTO tells the stock, too; the specification has a message STOCK for that",
+        deviation="KONTO contains the stock, too; the specification has a message STOCK for that",
     ),
     # "!STOCK" Konto
     MessageType(
@@ -434,15 +434,15 @@ ROWS = (
         (Field("konto", _KONTO, "account"), Field("stock", _KONTO, "stock")),
         "the round is over",
         clause=_CLIENT,
-        deviation="ENDE tells the stock, too; the specification has one field",
+        deviation="ENDE contains the stock, too; the specification has one field",
     ),
     # "!BEENDEN"
-    MessageType("BEENDEN", "s2c", (), "it is over", clause=_CLIENT, broadcast=True),
+    MessageType("BEENDEN", "s2c", (), "the session is over", clause=_CLIENT, broadcast=True),
     MessageType(
         "BEENDEN",
         "s2c",
         (_NOTHING,),
-        "it is over",
+        "the session is over",
         clause=_CLIENT,
         broadcast=True,
         deviation=f"BEENDEN has a line with {EMPTY}; the specification has none",

@@ -7,7 +7,7 @@ from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, Rule
 _ORDER = "the order of a round"
 _ASKED = f"{OWN_CLAUSE}; {_ORDER}"
 _GAME = "the rules of the game"
-_CONTRADICTS = "it contradicts what was said before"
+_CONTRADICTS = "it contradicts an earlier message"
 _NAMES = "SIEGER names {named}, but {player} plays"
 _SEAT = "seat {seat}, or it plus 10"
 
@@ -53,7 +53,7 @@ RULES = (
     Rule(
         "told-otherwise",
         None,
-        "{name} says something else than before, or than to another player",
+        "{name} differs from what this or another player was sent before",
         "{known}",
         group="state",
         clause=None,
@@ -62,7 +62,7 @@ RULES = (
     Rule(
         "told-otherwise/answer",
         None,
-        "{name} says {told} for {player}, who answered {answer}",
+        "{name} reports {told} for {player}, who answered {answer}",
         "{answer}",
         group="state",
         clause=None,
@@ -72,11 +72,11 @@ RULES = (
     Rule(
         "no-si",
         "SPIELSTDU",
-        "SI is bid without the six highest trumps; real servers take it from any hand",
+        "SI is bid without the six highest trumps; real servers accept it from any hand",
         "{cards}",
         severity="note",
         clause=None,
-        unwritten="the game has it, and no server keeps to it",
+        unwritten="a rule of the game that no server enforces",
     ),
     Rule(
         "not-in-hand/given",
@@ -84,7 +84,7 @@ RULES = (
         "{card} is given, which is not in this hand",
         "one of {hand}",
         clause=None,
-        unwritten="it goes without saying",
+        unwritten="only a held card can be given",
     ),
     Rule(
         "wrong-player/bid",
@@ -169,7 +169,7 @@ RULES = (
     Rule(
         "wrong-winner",
         "SIEGER",
-        "SIEGER says that {player} {said} with {taken}",
+        "SIEGER reports that {player} {said} with {taken}",
         "{right}: {needed} are needed",
         clause=_GAME,
     ),
