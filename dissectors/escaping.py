@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-_MARKS = 8
+_MAX_MARKS = 8
 """Maximum number of combining marks on one letter; no language needs as many."""
 
 _FORMULA_SIGNS = ("=", "+", "-", "@")
@@ -64,15 +64,17 @@ def _shown(text: str, escape: Callable[[str], str]) -> str:
     # Fast path: nearly all text is ASCII.
     if text.isprintable() and (text.isascii() or max(text) < _FIRST_MARK):
         return text
-    return "".join(escape(character) if hidden else character for character, hidden in judged(text))
+    return "".join(
+        escape(character) if hidden else character for character, hidden in classify_characters(text)
+    )
 
 
-def judged(text: str) -> Iterator[tuple[str, bool]]:
+def classify_characters(text: str) -> Iterator[tuple[str, bool]]:
     """Yield each character of a text, and whether it must be escaped."""
     marks = 0
     for character in text:
         marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
-        yield character, marks > _MARKS or not character.isprintable()
+        yield character, marks > _MAX_MARKS or not character.isprintable()
 
 
 def field_words(fields: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.suggestions import suggested
+from kiebitz.dissectors.suggestions import suggestion_in
 
 Direction = Literal["c2s", "s2c"]
 DIRECTIONS: tuple[Direction, Direction] = ("c2s", "s2c")
@@ -183,7 +183,7 @@ class Diagnostic(msgspec.Struct, eq=False, gc=False):
     @property
     def suggestion(self) -> str | None:
         """The word that was probably meant."""
-        return suggested(self.group, self.text)
+        return suggestion_in(self.group, self.text)
 
 
 Change = tuple[list[str], Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_SAID = re.compile(r': did you mean (?:"([^"?]+)"|([^"?]+))\?$')
+_SUGGESTION = re.compile(r': did you mean (?:"([^"?]+)"|([^"?]+))\?$')
 """A suggestion has neither quotation nor question marks: received text is quoted, and cannot imitate one."""
 
 
@@ -17,12 +17,12 @@ def did_you_mean(*words: str) -> str:
     return f"did you mean {' or '.join(words)}?"
 
 
-def suggesting(problem: str, meant: str | None) -> str:
+def with_suggestion(problem: str, meant: str | None) -> str:
     """Append a suggestion, if any, to a problem."""
     return problem if meant is None else f"{problem}: {did_you_mean(meant)}"
 
 
-def suggested(group: str, text: str) -> str | None:
+def suggestion_in(group: str, text: str) -> str | None:
     """Return the suggestion in the text of a diagnostic of this group, without quotation marks, or None."""
-    found = _SAID.search(text) if group == "malformed" else None
+    found = _SUGGESTION.search(text) if group == "malformed" else None
     return (found[1] or found[2]) if found is not None else None

@@ -62,48 +62,50 @@ ValuesOf = Callable[[FieldType], st.SearchStrategy[Any] | None]
 
 
 def every_byte_is_accounted_for(
-    dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES
+    dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES
 ) -> None:
     """Check that each byte is in exactly one message, and that unreadable bytes have a diagnostic."""
 
     def check(data: st.DataObject) -> None:
-        items = draw_traffic(data.draw, dissector, said)
+        items = draw_traffic(data.draw, dissector, frames)
         check_accounted(items, inspect(items, dissector, forced=True))
 
-    _try(check, examples)
+    _run(check, examples)
 
 
-def any_cut_gives_the_same(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
+def any_cut_gives_the_same(dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES) -> None:
     """Check that segmentation of a byte stream does not change its findings. Datagrams are not cut."""
     if dissector.transport == "udp":
         return
 
     def check(data: st.DataObject) -> None:
-        items = draw_traffic(data.draw, dissector, said)
+        items = draw_traffic(data.draw, dissector, frames)
         pieces = recut(items, data.draw(st.lists(st.integers(1, 60), min_size=1, max_size=5)))
-        whole, cut = (told(inspect(each, dissector, forced=True)) for each in (items, pieces))
+        whole, cut = (comparable(inspect(each, dissector, forced=True)) for each in (items, pieces))
         assert cut == whole, f"in pieces they mean {cut}, and at once {whole}"
 
-    _try(check, examples)
+    _run(check, examples)
 
 
-def findings_are_sound(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
+def findings_are_consistent(dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES) -> None:
     """Check that findings refer to each other, that each event can be described, and that nothing raises."""
 
     def check(data: st.DataObject) -> None:
         forced = data.draw(st.booleans())
-        check_sound(dissector, inspect(draw_traffic(data.draw, dissector, said), dissector, forced))
+        check_consistent(dissector, inspect(draw_traffic(data.draw, dissector, frames), dissector, forced))
 
-    _try(check, examples)
+    _run(check, examples)
 
 
-def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
+def every_violation_lies_inside(
+    dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES
+) -> None:
     """Check that no bytes break the decoder, that valid frames have no errors, and that violations lie
     inside.
     """
 
     def check(data: st.DataObject) -> None:
-        frame = data.draw(payloads(said))
+        frame = data.draw(payloads(frames))
         direction = data.draw(st.sampled_from(DIRECTIONS))
         for decoded in (
             dissector.codec.decode(frame, direction),
@@ -116,29 +118,29 @@ def every_flaw_lies_inside(dissector: Dissector, said: Sequence[bytes], examples
                 offset, length = flaw.place(frame)
                 assert 0 <= offset <= offset + length <= len(frame), f"{frame!r}: {flaw} is not in it"
 
-    _try(check, examples)
+    _run(check, examples)
 
 
-def every_byte_has_its_piece(dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None:
+def every_byte_has_its_piece(dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES) -> None:
     """Check that the annotated bytes cover each frame; see `check_anatomy`."""
 
     def check(data: st.DataObject) -> None:
-        check_anatomy(dissector, data.draw(payloads(said)), data.draw(st.sampled_from(DIRECTIONS)))
+        check_anatomy(dissector, data.draw(payloads(frames)), data.draw(st.sampled_from(DIRECTIONS)))
 
-    _try(check, examples)
+    _run(check, examples)
 
 
 class Check(Protocol):
     """A check of a protocol with a number of generated examples."""
 
-    def __call__(self, dissector: Dissector, said: Sequence[bytes], examples: int = EXAMPLES) -> None: ...
+    def __call__(self, dissector: Dissector, frames: Sequence[bytes], examples: int = EXAMPLES) -> None: ...
 
 
 CHECKS: tuple[Check, ...] = (
     every_byte_is_accounted_for,
     any_cut_gives_the_same,
-    findings_are_sound,
-    every_flaw_lies_inside,
+    findings_are_consistent,
+    every_violation_lies_inside,
     every_byte_has_its_piece,
 )
 """Those that need nothing but what peers say."""
@@ -158,30 +160,30 @@ def decode_after_encode_is_the_identity(
         assert decoded.row is not None
         assert (decoded.row.name, decoded.fields) == (row.name, fields), f"{frame!r} says {decoded}"
 
-    _try(check, examples)
+    _run(check, examples)
 
 
 # Traffic.
 
 
-def payloads(said: Sequence[bytes]) -> st.SearchStrategy[bytes]:
+def payloads(frames: Sequence[bytes]) -> st.SearchStrategy[bytes]:
     """Return a strategy for frames, damaged frames, and random bytes."""
-    frames = st.sampled_from(said or [b""])
+    sent = st.sampled_from(frames or [b""])
     return st.one_of(
         st.binary(max_size=60),
-        frames,
-        frames,
+        sent,
+        sent,
         st.builds(
             lambda data, at, junk: data[:at] + junk + data[at:],
-            frames,
+            sent,
             st.integers(0, 80),
             st.binary(max_size=4),
         ),
-        st.builds(lambda data, at: data[:at], frames, st.integers(0, 150)),
+        st.builds(lambda data, at: data[:at], sent, st.integers(0, 150)),
     )
 
 
-def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, said: Sequence[bytes]) -> list[Item]:
+def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, frames: Sequence[bytes]) -> list[Item]:
     """Draw items of a few streams to one or two servers, in order."""
     transport = dissector.transport
     ports = [draw(st.sampled_from(_ports(dissector))) for _ in range(3)]
@@ -205,7 +207,7 @@ def draw_traffic(draw: Callable[[Any], Any], dissector: Dissector, said: Sequenc
             case 1:
                 items.append(Fault(stream, direction, now, offset, "port-unreachable", "nobody there"))
             case _:
-                data = draw(payloads(said))
+                data = draw(payloads(frames))
                 # A snap length cuts datagrams; of a byte stream it makes a gap.
                 missing = draw(st.sampled_from([0, 0, 0, 0, 7])) if transport == "udp" else 0
                 items.append(Chunk(stream, direction, now, offset, data, missing))
@@ -267,7 +269,7 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
 # What must hold.
 
 
-def told(found: Findings) -> list[Any]:
+def comparable(found: Findings) -> list[Any]:
     """Return findings in comparable form."""
     return [
         [(m.stream.id, m.direction, m.ts_ns, m.name, m.fields, m.offset, m.length) for m in found.messages],
@@ -292,12 +294,12 @@ def check_accounted(items: Sequence[Item], found: Findings) -> None:
     streams = {item.stream.id for item in items}
     pieces: list[Message | Diagnostic] = [*found.messages]
     pieces += [flaw for flaw in found.diagnostics if flaw.code == CUT_OFF]
-    told = [(p.stream.id, p.direction, p.offset, p.length) for p in pieces if p.stream.id in streams]
+    comparable = [(p.stream.id, p.direction, p.offset, p.length) for p in pieces if p.stream.id in streams]
     if any(item.stream.transport == "udp" for item in items):
         # Each datagram for itself, the empty ones too.
-        assert sorted(told) == sorted(come)
+        assert sorted(comparable) == sorted(come)
     else:
-        assert _runs(told) == _runs(come)
+        assert _runs(comparable) == _runs(come)
     blamed = {d.message_id for d in found.diagnostics}
     edges = {*_edges(items)}
     for message in found.messages:
@@ -358,7 +360,7 @@ def check_in_order(items: Iterable[Item]) -> None:
             ends[key] = item.offset + _size(item)
 
 
-def check_sound(dissector: Dissector, found: Findings) -> None:
+def check_consistent(dissector: Dissector, found: Findings) -> None:
     """Check the references of findings, the descriptions of events, and the size of the resulting state."""
     events = {event.id for event in found.events}
     games = {game.id for game in found.games}
@@ -442,7 +444,7 @@ def _values(kind: FieldType) -> st.SearchStrategy[Any]:
     raise TypeError(f"say in values_of what the values of {type(kind).__name__} are")
 
 
-def _try(check: Callable[[st.DataObject], None], examples: int) -> None:
+def _run(check: Callable[[st.DataObject], None], examples: int) -> None:
     """Run a check with data drawn by hypothesis."""
     # The time depends on the machine; and of several failures only the first is reported.
     options = settings(

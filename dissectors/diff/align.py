@@ -16,29 +16,29 @@ from collections.abc import Sequence
 Pair = tuple[int, int]
 """Positions of two equal elements."""
 
-_SMALL = 4096
+_EXACT_LIMIT = 4096
 """Maximum number of comparisons (the product of two lengths) of an exact alignment."""
 
-_PIECE = 64
+_PIECE_SIZE = 64
 """Elements per piece of a sequence that is too long for an exact alignment."""
 
-_DEEPEST = 20
+_MAX_DEPTH = 20
 """Maximum recursion depth between anchors; each level costs as much as one pass."""
 
 
 def align(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
     """Return the positions of equal elements, increasing in both; symmetric in `a` and `b`."""
     if (len(b), list(b)) < (len(a), list(a)):
-        return [(i, j) for j, i in _aligned(b, a)]
-    return _aligned(a, b)
+        return [(i, j) for j, i in _align_ordered(b, a)]
+    return _align_ordered(a, b)
 
 
-def _aligned(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+def _align_ordered(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
     pairs: list[Pair] = []
     # Each entry: where the parts begin and end in a and in b, and how deep between anchors they lie.
-    waiting = [(0, len(a), 0, len(b), 0)]
-    while waiting:
-        a0, a1, b0, b1, depth = waiting.pop()
+    pending = [(0, len(a), 0, len(b), 0)]
+    while pending:
+        a0, a1, b0, b1, depth = pending.pop()
         while a0 < a1 and b0 < b1 and a[a0] == b[b0]:
             pairs.append((a0, b0))
             a0, b0 = a0 + 1, b0 + 1
@@ -52,15 +52,15 @@ def _aligned(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
         mine = [i for i in range(a0, a1) if a[i] in in_b]
         in_a = {a[i] for i in mine}
         other = [j for j in range(b0, b1) if b[j] in in_a]
-        if len(mine) * len(other) <= _SMALL:
+        if len(mine) * len(other) <= _EXACT_LIMIT:
             pairs += _exact(a, mine, b, other)
             continue
-        anchors = _unique(a, mine, b, other) if depth < _DEEPEST else []
+        anchors = _unique(a, mine, b, other) if depth < _MAX_DEPTH else []
         if not anchors:
             pairs += _without_anchors(a, mine, b, other)
             continue
         for i, j in [*anchors, (a1, b1)]:
-            waiting.append((a0, i, b0, j, depth + 1))
+            pending.append((a0, i, b0, j, depth + 1))
             a0, b0 = i + 1, j + 1
         pairs += anchors
     return sorted(pairs)
@@ -69,17 +69,17 @@ def _aligned(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 def _unique(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
     counts_a, counts_b = Counter(a[i] for i in mine), Counter(b[j] for j in other)
     places = {b[j]: j for j in other if counts_b[b[j]] == 1}
-    return chain([(i, places[a[i]]) for i in mine if counts_a[a[i]] == 1 and a[i] in places])
+    return longest_increasing([(i, places[a[i]]) for i in mine if counts_a[a[i]] == 1 and a[i] in places])
 
 
 def _without_anchors(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]) -> list[Pair]:
-    front = chain(_by_rank(a, mine, b, other))
-    back = chain(_by_rank(a, mine[::-1], b, other[::-1])[::-1])
+    front = longest_increasing(_by_rank(a, mine, b, other))
+    back = longest_increasing(_by_rank(a, mine[::-1], b, other[::-1])[::-1])
     guesses: list[list[Pair]] = [[], front, back]
-    return max((_filled_up(anchors, a, mine, b, other) for anchors in guesses), key=len)
+    return max((_fill_gaps(anchors, a, mine, b, other) for anchors in guesses), key=len)
 
 
-def _filled_up(
+def _fill_gaps(
     anchors: list[Pair], a: Sequence[int], mine: list[int], b: Sequence[int], other: list[int]
 ) -> list[Pair]:
     """Return the anchors, and the piecewise alignment of the parts between them."""
@@ -99,7 +99,7 @@ def _by_rank(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[in
     return [(i, places[a[i]].pop()) for i in mine if places[a[i]]]
 
 
-def chain(pairs: Sequence[Pair]) -> list[Pair]:
+def longest_increasing(pairs: Sequence[Pair]) -> list[Pair]:
     """Return the longest subsequence of pairs, sorted by first position, whose second positions increase,
     too.
     """
@@ -123,7 +123,7 @@ def _piecewise(a: Sequence[int], mine: list[int], b: Sequence[int], other: list[
     """Cut both parts into equally many pieces, and align the n-th with the n-th."""
     if not (mine and other):
         return []
-    count = -(-max(len(mine), len(other)) // _PIECE)
+    count = -(-max(len(mine), len(other)) // _PIECE_SIZE)
     pairs: list[Pair] = []
     for number in range(count):
         piece, piece_b = (

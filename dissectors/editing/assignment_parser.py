@@ -27,7 +27,7 @@ _NEXT = r"[^\W\d]\w*(?:[.\[][^\s=,]*)?="
 _UNQUOTED = re.compile(rf"(?:(?!,\s*{_NEXT})\S)*")
 _BETWEEN = re.compile(rf"\s+|,\s*(?={_NEXT})|$")
 
-_SHOWN = 60
+_MAX_QUOTED = 60
 """Maximum number of characters of a value that are quoted."""
 
 
@@ -67,7 +67,7 @@ def parse_assignments(text: str) -> list[Assignment]:
     while rest:
         field = _FIELD.match(rest)
         if field is None:
-            word = rest.split()[0][:_SHOWN]
+            word = rest.split()[0][:_MAX_QUOTED]
             hint = "; a text with blanks stands in quotes" if found else ""
             raise AssignmentError(f"{word} is no FIELD=VALUE, such as dice=5,4{hint}")
         given, values, own = _value(rest[field.end() + 1 :])
@@ -81,12 +81,12 @@ def parse_assignments(text: str) -> list[Assignment]:
             own = str(read.constants[0].value)
             values = (own,)
         elif not isinstance(read, Has):
-            raise AssignmentError(f"{field[0][:_SHOWN]} is no name of a field, such as dice or Wurf[0]")
+            raise AssignmentError(f"{field[0][:_MAX_QUOTED]} is no name of a field, such as dice or Wurf[0]")
         end = field.end() + 1 + len(given)
         found.append(Assignment(rest[:end], read.name.steps, values, own))
         between = _BETWEEN.match(rest, end)
         if between is None:
-            raise AssignmentError(f"a blank is missing behind {rest[:end][-_SHOWN:]}")
+            raise AssignmentError(f"a blank is missing behind {rest[:end][-_MAX_QUOTED:]}")
         rest = rest[between.end() :]
     return found
 
@@ -100,12 +100,12 @@ def _value(text: str) -> tuple[str, tuple[Any, ...], str | None]:
             return text[:end], (msgspec.json.decode(text[:end]),), None
         except (ValueError, RecursionError, msgspec.DecodeError) as error:
             raise AssignmentError(
-                f"{text[:_SHOWN]} is no JSON ({error}); a text that begins so stands in quotes"
+                f"{text[:_MAX_QUOTED]} is no JSON ({error}); a text that begins so stands in quotes"
             ) from error
     if text[:1] in ('"', "'"):
         quoted = _QUOTED.match(text)
         if quoted is None:
-            raise AssignmentError(f"{text[:_SHOWN]} has no closing quote")
+            raise AssignmentError(f"{text[:_MAX_QUOTED]} has no closing quote")
         return quoted[0], (), None
     given = _UNQUOTED.match(text)
     assert given is not None

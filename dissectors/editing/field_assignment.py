@@ -24,10 +24,10 @@ from kiebitz.dissectors.grammar.grammar import MessageType, nearest_word, shorte
 from kiebitz.dissectors.grammar.patching import Path, value_at
 from kiebitz.dissectors.suggestions import did_you_mean
 
-_MOST_READINGS = 4096
+_MAX_INTERPRETATIONS = 4096
 """Maximum number of interpretations of one message's assignments."""
 
-_SHOWN = 60
+_MAX_QUOTED = 60
 """Maximum number of characters of a value that are quoted."""
 
 _ESCAPE = re.compile(r"\\.")
@@ -50,7 +50,7 @@ class Target(msgspec.Struct, frozen=True):
             if any(other[: len(path)] == path for other in (*paths[:number], *paths[number + 1 :])):
                 raise AssignmentError(f"{_name(path)} is given more than one value")
         choices = map(self._choices, paths, assignments)
-        for values in islice(product(*choices), _MOST_READINGS):
+        for values in islice(product(*choices), _MAX_INTERPRETATIONS):
             made = deepcopy(dict(self.values))
             for path, value in zip(paths, values, strict=True):
                 value_at(made, path[:-1])[path[-1]] = value
@@ -233,4 +233,4 @@ def _name(path: Path) -> str:
 
 
 def _short(text: str) -> str:
-    return shortened(text, _SHOWN)
+    return shortened(text, _MAX_QUOTED)

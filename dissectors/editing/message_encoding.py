@@ -20,7 +20,7 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.suggestions import did_you_mean
 
 
-def edited(
+def edit_message(
     dissector: Dissector, frame: bytes, direction: Direction, assignments: Sequence[Assignment]
 ) -> bytes:
     """Return a message's bytes with new values, its spelling otherwise unchanged. Raises AssignmentError."""
@@ -30,10 +30,10 @@ def edited(
     # Names are listed as a session's listings have them.
     fields = msgspec.json.decode(decoded.fields_json)
     target = target_of(dissector, decoded.row.name, direction, fields)
-    return rewritten(dissector, frame, direction, target, assignments)
+    return rewrite_message(dissector, frame, direction, target, assignments)
 
 
-def rewritten(
+def rewrite_message(
     dissector: Dissector,
     frame: bytes,
     direction: Direction,
@@ -47,14 +47,14 @@ def rewritten(
     raise AssignmentError(target.refusal(assignments))
 
 
-def made(
+def encode_new(
     dissector: Dissector, name: str, directions: Sequence[Direction], assignments: Sequence[Assignment]
 ) -> tuple[Direction, bytes]:
     """Return the (first possible) direction and the bytes of a new message. Raises AssignmentError."""
     direction = direction_of(dissector, name, directions)
     target = target_of(dissector, name, direction, {})
     for values in target.readings(assignments):
-        data = _written(dissector, name, direction, values)
+        data = _encode(dissector, name, direction, values)
         if data is not None:
             return direction, data
     raise AssignmentError(target.refusal(assignments))
@@ -77,7 +77,7 @@ def target_of(dissector: Dissector, name: str, direction: Direction, values: Map
     return Target(dissector.protocol, name, dissector.grammar.rows_named(direction, name), values)
 
 
-def _written(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> bytes | None:
+def _encode(dissector: Dissector, name: str, direction: Direction, values: dict[str, Any]) -> bytes | None:
     """Return the bytes of a message, None if the grammar does not accept these values."""
     try:
         data = dissector.codec.encode(name, direction, values)

@@ -16,7 +16,7 @@ from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.filters.fields import Column, FieldCatalog, StateField, complete
 from kiebitz.dissectors.filters.predicate import Predicate
 from kiebitz.dissectors.filters.rows import Row, Target
-from kiebitz.dissectors.filters.semantics import Condition, Meaning, meaning, of_rows
+from kiebitz.dissectors.filters.semantics import Condition, Meaning, meaning, with_row_ids
 from kiebitz.dissectors.filters.syntax import Value
 from kiebitz.dissectors.session_numbering import Numbers
 
@@ -67,7 +67,7 @@ class Filter(msgspec.Struct, frozen=True):
 
     def predicate(self, target: Target, numbers: Numbers) -> Predicate:
         """Return the condition on a live row of this kind. It raises FilterError if it takes too long."""
-        return _predicate.predicate(of_rows(self.meaning, target, numbers), target)
+        return _predicate.predicate(with_row_ids(self.meaning, target, numbers), target)
 
 
 def compile_filter(text: str, catalog: FieldCatalog) -> Filter:

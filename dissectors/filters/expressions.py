@@ -182,7 +182,7 @@ class _Writer:
 
 def _range(first: int, last: int, folds: bool, is_ascii: bool) -> str:
     """Return the range from `first` to `last` for a character class."""
-    spelt = _spelt(first) if first == last else f"{_spelt(first)}-{_spelt(last)}"
+    spelt = _escape(first) if first == last else f"{_escape(first)}-{_escape(last)}"
     if not folds:
         return spelt
     if is_ascii:
@@ -192,6 +192,6 @@ def _range(first: int, last: int, folds: bool, is_ascii: bool) -> str:
     return spelt + (_KINDS_OF_I if any(first <= ord(letter) <= last for letter in _KINDS_OF_I) else "")
 
 
-def _spelt(code: int) -> str:
+def _escape(code: int) -> str:
     """Escape a character so that it is literal in any context."""
     return f"\\U{code:08x}" if not chr(code).isalnum() else chr(code)

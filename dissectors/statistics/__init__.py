@@ -122,7 +122,7 @@ def actions(**columns: str) -> Callable[[], Read]:
     return of_each(*columns, give=give)
 
 
-def general(dissector: Dissector) -> Iterator[Statistic]:
+def common_statistics(dissector: Dissector) -> Iterator[Statistic]:
     """Yield the statistics that all protocols share: scores over time, and durations of moves."""
     unit = dissector.presentation.counts
     yield Course(
@@ -137,7 +137,7 @@ def general(dissector: Dissector) -> Iterator[Statistic]:
 
 def statistics_of(dissector: Dissector) -> tuple[Statistic, ...]:
     """Return all statistics of a protocol, its own first."""
-    return (*dissector.presentation.statistics, *general(dissector))
+    return (*dissector.presentation.statistics, *common_statistics(dissector))
 
 
 class _Scores:
@@ -169,7 +169,7 @@ class _Moves:
         kind = self._dissector.grammar.events[event.kind]
         if event.kind == self._dissector.presentation.turn:
             self._since.setdefault(key, event.ts_ns)
-            bound(self._since)
+            evict_oldest(self._since)
         elif kind.ending is not None:
             self._since.pop(key, None)
         elif not kind.directed and (since := self._since.pop(key, None)) is not None:
@@ -181,10 +181,10 @@ class _Moves:
 def remember(memory: dict[Key, Value], key: Key, value: Value) -> None:
     """Set a value in a reader's memory, and evict the oldest beyond the limit."""
     memory[key] = value
-    bound(memory)
+    evict_oldest(memory)
 
 
-def bound(memory: dict[Key, Value]) -> None:
+def evict_oldest(memory: dict[Key, Value]) -> None:
     """Evict the oldest value of a reader's memory beyond the limit."""
     if len(memory) > MAX_WAITING:
         del memory[next(iter(memory))]

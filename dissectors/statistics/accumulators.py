@@ -128,7 +128,7 @@ class Accumulator:
             counts = {name: sum(line.values()) for name, line in self._lines.items()}
             if not any(counts.values()):
                 return None
-            test = None if about.chance is None else chance.judged(about.of, counts, about.chance)
+            test = None if about.chance is None else chance.chance_test(about.of, counts, about.chance)
             return results.Histogram(about.key, about.title, about.of, counts, test, left_out)
         lines = {name: line for name, line in self._lines.items() if line}
         if not lines:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kiebitz.dissectors.diff.compared_table import ComparedTable
+from kiebitz.dissectors.diff.events import TableComparison
 from kiebitz.dissectors.diff.order import Order
+from kiebitz.dissectors.diff.result import Difference, TablePair
+from kiebitz.dissectors.diff.tables import match_tables
 from kiebitz.storage.diff.conversations import compare_conversations
-from kiebitz.storage.diff.events import TableComparison
-from kiebitz.storage.diff.loader import Side, TableSide
+from kiebitz.storage.diff.loader import ComparedSession
 from kiebitz.storage.diff.messages import compare_messages
-from kiebitz.storage.diff.result import Difference, TablePair
-from kiebitz.storage.diff.tables import match_tables
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
     Raises sqlite3.Error.
     """
     with a.as_of_now(), b.as_of_now():
-        first, second = Side(a, wanted), Side(b, wanted)
+        first, second = ComparedSession(a, wanted), ComparedSession(b, wanted)
         # Whoever aligns has to choose at times. So that the choice is the same whichever session is named
         # first, the sessions' contents decide which of them is the first here.
         if first.digest <= second.digest:
@@ -38,7 +39,7 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
         return _compare(second, first, wanted).mirrored()
 
 
-def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
+def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> Difference:
     found = Difference([], [], 0, [], [], [])
     same = 0
     order = Order(a.first_messages, b.first_messages)
@@ -47,10 +48,10 @@ def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
         mine = a.tables[i] if i is not None else None
         other = b.tables[j] if j is not None else None
         if mine is None or other is None:
-            found.tables.append(_alone(mine, other))
+            found.tables.append(_unmatched(mine, other))
             continue
         comparison = TableComparison(mine, other, order, number, len(found.games))
-        table = comparison.findings(a.games, b.games)
+        table = comparison.compare(a.games, b.games)
         found.tables.append(table.pair)
         found.games.extend(table.games)
         found.events.extend(table.events)
@@ -62,7 +63,7 @@ def _compare(a: Side, b: Side, wanted: Filter | None) -> Difference:
     return msgspec.structs.replace(found, same=same)
 
 
-def _alone(a: TableSide | None, b: TableSide | None) -> TablePair:
+def _unmatched(a: ComparedTable | None, b: ComparedTable | None) -> TablePair:
     """A table that only one side has."""
     return TablePair(
         a.row if a is not None else None,

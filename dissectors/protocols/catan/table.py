@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from kiebitz.dissectors.game.observation_merge import Hearing, Observation
+from kiebitz.dissectors.game.observation_merge import Observation, ObservationMerger
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
@@ -43,7 +43,7 @@ class CatanTable(GameTable):
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._play = play = Play(info, ids, findings)
         super().__init__(play)
-        self._hearing = Hearing(self._take, self._may_reveal, OVERTAKEN_NS)
+        self._merger = ObservationMerger(self._take, self._may_reveal, OVERTAKEN_NS)
         self._versions = Versions()
         self._lobby = Lobby(play)
         self._resources = resources = Resources(play)
@@ -95,11 +95,11 @@ class CatanTable(GameTable):
         if message.direction == "c2s":
             if message.name != "Hallo":
                 self._asking[message.id] = conversation.asks(message)
-            self._hearing.hear(message, row, frame)
+            self._merger.add(message, row, frame)
             return
         conversation.in_hole = False
         conversation.told_ns = message.ts_ns
-        self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+        self._merger.add(message, row, frame, self._version(message, row, conversation))
 
     def _version(self, message: Message, row: Nachricht, conversation: Conversation) -> Hashable:
         """What makes messages copies of each other; None for one that is told to one client alone."""
@@ -120,7 +120,7 @@ class CatanTable(GameTable):
         asker = conversation
         if conversation.waiting() is None:
             told = Refusal(message.fields["Meldung"], None)
-            if self._hearing.has(told, message):
+            if self._merger.has(told, message):
                 # A copy of what others were told first.
                 return told
             asking = [other for other in self._play.conversations.values() if other.waiting() is not None]
@@ -140,7 +140,7 @@ class CatanTable(GameTable):
         conversation.whole = False
         conversation.in_hole = True
         conversation.hole_ns = conversation.told_ns
-        self._hearing.silence(stream.id)
+        self._merger.expect_no_more(stream.id)
         # What is missing here the others were told at about the same time.
         since = conversation.told_ns - OVERTAKEN_NS
         players = [other for other in self._play.conversations.values() if other.player is not None]
@@ -149,7 +149,7 @@ class CatanTable(GameTable):
 
     def _unsure(self) -> None:
         """Something is missing that nobody else was heard to be told: from here on counts are not known."""
-        self._hearing.finish()
+        self._merger.finish()
         game = self._play.game
         if game is None:
             return
@@ -161,13 +161,13 @@ class CatanTable(GameTable):
         self._play.put_in(["resources", "cards"], "unknown")
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        self._hearing.forget(stream.id)
+        self._merger.forget(stream.id)
         conversation = self._play.conversations.get(stream.id)
         if conversation is None:
             return
         if conversation.player is not None:
             # What was told before is taken while he is still among the conversations.
-            self._hearing.finish()
+            self._merger.finish()
         del self._play.conversations[stream.id]
         if conversation.player is None:
             return
@@ -184,14 +184,14 @@ class CatanTable(GameTable):
             self._play.leave_state()
         if not self._play.conversations:
             # Whoever comes next may find a server that was started anew, with others under these numbers.
-            self._hearing.clear()
+            self._merger.clear()
             self._play.players.clear()
 
     def undecided(self) -> int | None:
-        return self._hearing.first_waiting()
+        return self._merger.first_waiting()
 
     def finish(self, ts_ns: int) -> None:
-        self._hearing.finish()
+        self._merger.finish()
 
     def _may_reveal(self, observation: Observation) -> set[int]:
         """On which streams a copy may come that hides nothing."""

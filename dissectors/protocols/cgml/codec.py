@@ -44,7 +44,7 @@ from kiebitz.dissectors.protocols.cgml.misprints import MISPRINT, repaired
 from kiebitz.dissectors.protocols.cgml.places import place_of, unusual, wrong
 from kiebitz.dissectors.protocols.cgml.respelling import field_place, patched
 from kiebitz.dissectors.protocols.cgml.values import Compound, Unfit, as_xml, escaped, read, written
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     (direction, name): tuple(row for row in ROWS if (row.direction, row.name) == (direction, name))
@@ -200,7 +200,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
         raise Unfit("wrong-direction", problem, expected)
     problem = f'{attribute}: "{value[:_MAX_QUOTED]}" is not known here'
     near = nearest_word(value, words)
-    raise Unfit("bad-field", suggesting(problem, near), expected, f"={attribute}")
+    raise Unfit("bad-field", with_suggestion(problem, near), expected, f"={attribute}")
 
 
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
@@ -213,7 +213,7 @@ def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
         text += f", but {sender_of(OPPOSITE[direction])}"
         code = "wrong-direction"
     elif near is not None:
-        text = suggesting(text, f"<{near}>")
+        text = with_suggestion(text, f"<{near}>")
     return wrong(code, text, place_of(frame), "one of " + ", ".join(names))
 
 

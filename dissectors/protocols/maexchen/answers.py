@@ -27,7 +27,7 @@ from kiebitz.dissectors.protocols.maexchen.questions import (
 )
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
 
-PATIENCE_NS = 2_000_000_000
+MAX_WAIT_NS = 2_000_000_000
 """Longest time an answer to an unseen question waits for any sign that the server knows this client."""
 
 UNSURE_KEPT = 256
@@ -39,7 +39,7 @@ class _Unsure(msgspec.Struct, eq=False):
 
 
 class Answers:
-    """Answers to unseen questions, judged later by `look_back`."""
+    """Answers to unseen questions, judged later by `judge_unsure`."""
 
     """The open questions of a table, and the checks of their answers."""
 
@@ -47,7 +47,7 @@ class Answers:
         self._rounds = rounds
         self._owners: OrderedDict[Hashable, Seat] = OrderedDict()
         self.unsure: list[_Unsure] = []
-        """Answers to unseen questions, judged later by `look_back`."""
+        """Answers to unseen questions, judged later by `judge_unsure`."""
         self._server_speaks = False
 
     def asked(self, seat: Seat, kind: QuestionKind, message: Message, game_id: int) -> None:
@@ -73,7 +73,7 @@ class Answers:
         question = seat.questions.get(token)
         if question is None:
             self._unknown_token(seat, kind, message, token)
-            seat.fumbled()
+            seat.mark_tried()
         elif question.kind != kind:
             asked, answer = ASKED_BY[question.kind], ANSWERED_BY[question.kind]
             self._rounds.flaw(message, "wrong-answer", name=message.name, question=asked, answer=answer)
@@ -111,11 +111,11 @@ class Answers:
             if question is not None and question.game_id == played.game.id:
                 question.over = True
 
-    def look_back(self, ts_ns: int | None) -> None:
+    def judge_unsure(self, ts_ns: int | None) -> None:
         """Judge answers that have waited long enough, or all of them if `ts_ns` is None."""
         waiting: list[_Unsure] = []
         for unsure in self.unsure:
-            if ts_ns is not None and ts_ns - unsure.message.ts_ns < PATIENCE_NS:
+            if ts_ns is not None and ts_ns - unsure.message.ts_ns < MAX_WAIT_NS:
                 waiting.append(unsure)
             # A client that was seen to register may have been answered outside the capture.
             elif self._server_speaks and not unsure.seat.registering:

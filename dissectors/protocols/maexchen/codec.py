@@ -11,7 +11,7 @@ from kiebitz.dissectors.grammar.grammar import Decoded, Field, Flaw, MessageType
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 
 class MaexchenCodec(DelimitedCodec):
@@ -64,7 +64,7 @@ class MaexchenCodec(DelimitedCodec):
         else:
             return super().unknown(parts, direction)
         if near is not None:
-            text = suggesting(text, near)
+            text = with_suggestion(text, near)
         return self.error(code, text, (0, length), self.names(direction))
 
     def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Flaw:

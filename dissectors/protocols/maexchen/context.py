@@ -18,7 +18,7 @@ from kiebitz.dissectors.protocols.maexchen.questions import Seat
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
 from kiebitz.dissectors.protocols.maexchen.rules import alone
 
-_STRAGGLING_NS = 5_000_000
+_MAX_DELAY_NS = 5_000_000
 """Longest delay of a round's messages after its end; some servers begin the next one soon after."""
 
 
@@ -50,11 +50,11 @@ class Rounds(GameContext):
         game = self.open_game(label, message.ts_ns)
         played = self.current = Round(game, *self.part_of(game), number)
         played.whole = not missing
-        self.put_in(played, "starting", "phase")
+        self.set_in_round(played, "starting", "phase")
         if number is not None:
-            self.put_in(played, number, "round")
+            self.set_in_round(played, number, "round")
         if missing:
-            self.put_in(played, sorted(missing), "unknown")
+            self.set_in_round(played, sorted(missing), "unknown")
         return played
 
     def leave(self, played: Round, ts_ns: int) -> None:
@@ -96,23 +96,23 @@ class Rounds(GameContext):
         if played is not None and played.phase == "starting":
             self.missing(played, "players")
             played.started_ns = message.ts_ns
-            return self._started_unseen(played)
+            return self._start_unseen(played)
         if played is not None and self._just_over(played, message.ts_ns):
             played.whole = False
             return played
-        return self._started_unseen(self.begin(message, None, "players", "round", "announced"))
+        return self._start_unseen(self.begin(message, None, "players", "round", "announced"))
 
-    def _started_unseen(self, played: Round) -> Round:
+    def _start_unseen(self, played: Round) -> Round:
         """Continue a round whose ROUND STARTED was not seen, so that its players' points are unknown."""
         played.phase = "started"
-        self.put_in(played, "started", "phase")
+        self.set_in_round(played, "started", "phase")
         self.points.forget()
         return played
 
     @staticmethod
     def _just_over(played: Round, ts_ns: int) -> bool:
         """Return True if messages of a finished round may still arrive; for longer if its loss is missing."""
-        patience_ns = REORDERED_NS if played.game.result is None else _STRAGGLING_NS
+        patience_ns = REORDERED_NS if played.game.result is None else _MAX_DELAY_NS
         return played.over_ns is not None and ts_ns - played.over_ns < patience_ns
 
     @staticmethod
@@ -122,34 +122,34 @@ class Rounds(GameContext):
             played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
         )
 
-    def put_in(self, played: Round, value: Any, *path: str) -> None:
+    def set_in_round(self, played: Round, value: Any, *path: str) -> None:
         """Change a round's part of the state, unless it was removed."""
         if not played.left:
             self.set_part(played.place, played.state, path, value)
 
-    def now_known(self, played: Round, name: str, value: Any) -> None:
+    def set_known(self, played: Round, name: str, value: Any) -> None:
         """Set a part of a round's state, which may have been unknown before."""
-        self.put_in(played, value, name)
+        self.set_in_round(played, value, name)
         unknown = played.state.get("unknown", ())
         if name in unknown:
             rest = [other for other in unknown if other != name]
-            self.put_in(played, rest or None, "unknown")
+            self.set_in_round(played, rest or None, "unknown")
 
     def mark_inferred(self, played: Round, name: str, inferred: bool) -> None:
         """Note in a round's state whether one of its parts is inferred."""
         if inferred != (name in played.inferred):
             played.inferred ^= {name}
-            self.put_in(played, sorted(played.inferred) or None, "inferred")
+            self.set_in_round(played, sorted(played.inferred) or None, "inferred")
 
     def missing(self, played: Round, *parts: str) -> None:
         """Mark `parts` of a round as unknown, and the round as incomplete."""
         played.whole = False
         if not played.left:
             part = played.state
-            self.put_in(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
+            self.set_in_round(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
             for name in parts:
                 if name in part:
-                    self.put_in(played, None, name)
+                    self.set_in_round(played, None, name)
 
     def count_start(self, played: Round) -> None:
         """Count a point for each player (protocol page: points)."""
@@ -161,7 +161,7 @@ class Rounds(GameContext):
         self._started_ns = played.started_ns
         self.points.started(played.players or ())
 
-    def falls(self, number: int | None, ts_ns: int) -> bool:
+    def number_decreased(self, number: int | None, ts_ns: int) -> bool:
         """Return True if a starting round has a lower number than the last one, and was not overtaken by
         it.
         """
@@ -173,7 +173,7 @@ class Rounds(GameContext):
             and ts_ns - self._started_ns >= REORDERED_NS
         )
 
-    def accuse(self, message: Message, key: str, **values: Any) -> None:
+    def flaw_of_server(self, message: Message, key: str, **values: Any) -> None:
         """Report a violation by the server, or a datagram missing from the capture.
 
         With several captured conversations, a datagram is hardly missing from all of them; with a single one
@@ -182,7 +182,7 @@ class Rounds(GameContext):
         heard = sum(seat.addressed and not seat.gone for seat in self.seats.values())
         self.flaw(message, key if heard > 1 else alone(key), **values)
 
-    def tell_all(
+    def emit_broadcast(
         self,
         message: Message,
         key: Hashable,

@@ -20,7 +20,7 @@ class Points:
     def __init__(self) -> None:
         self._due: Account | None = None
         """The expected points; None if unknown."""
-        self._anew: Account | None = None
+        self._if_restarted: Account | None = None
         """The expected points of a restarted server; None unless a restart is possible."""
         self.told: Account | None = None
         """The latest announced points."""
@@ -29,15 +29,15 @@ class Points:
 
     def registered(self, stream: int) -> None:
         """Note a registration: the server may have been restarted just before."""
-        if self._anew is None:
-            self._anew = {}
+        if self._if_restarted is None:
+            self._if_restarted = {}
             self.newcomers.clear()
         self.newcomers.add(stream)
 
     def spoken_to(self, stream: int) -> None:
         """Note that the server sent to a client that must be registered."""
-        if self._anew is not None and stream not in self.newcomers:
-            self._anew = None
+        if self._if_restarted is not None and stream not in self.newcomers:
+            self._if_restarted = None
 
     def started(self, players: Iterable[str]) -> None:
         """Add a point for each player of a round."""
@@ -49,36 +49,40 @@ class Points:
 
     def _add(self, names: Iterable[str], points: int) -> None:
         for name in names:
-            for account in (self._due, self._anew):
+            for account in (self._due, self._if_restarted):
                 if account is not None:
                     account[name] = account.get(name, 0) + points
 
     def forget(self) -> None:
         """Forget the points until the next announcement, as a part of a round was not seen."""
-        self._due = self._anew = None
+        self._due = self._if_restarted = None
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Forget the points of a server that was restarted."""
         self.forget()
         self.told = None
 
-    def tell(self, scores: Account) -> None:
+    def announce(self, scores: Account) -> None:
         """Set the points that the server announces."""
-        self._due, self._anew = dict(scores), None
+        self._due, self._if_restarted = dict(scores), None
         self.told = dict(scores)
 
-    def repeat(self, scores: Account) -> bool:
+    def is_repeat(self, scores: Account) -> bool:
         """Return True if these are the latest announced points, or those of the present moment."""
         return scores in (self.told, self._due)
 
     @property
     def possible_newcomers(self) -> set[int] | None:
         """The only streams that a restarted server knows; None if unknown."""
-        return self.newcomers if self._anew is not None else None
+        return self.newcomers if self._if_restarted is not None else None
 
-    def show_new_start(self, scores: Account) -> bool:
+    def shows_restart(self, scores: Account) -> bool:
         """Return True if only a restarted server can have these points."""
-        return self._anew is not None and not _differences(scores, self._anew) and bool(self.wrong(scores))
+        return (
+            self._if_restarted is not None
+            and not _differences(scores, self._if_restarted)
+            and bool(self.wrong(scores))
+        )
 
     def wrong(self, scores: Account) -> list[str]:
         """Return the differences from the expected points, a clause for each player."""

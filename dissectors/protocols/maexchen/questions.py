@@ -81,7 +81,7 @@ class Seat(msgspec.Struct, eq=False):
         if len(self.questions) > QUESTIONS_KEPT:
             del self.questions[next(iter(self.questions))]
 
-    def fumbled(self) -> None:
+    def mark_tried(self) -> None:
         """Mark the open questions as tried, as something unreadable or invalid was received."""
         for question in self.open.values():
             question.tried = True

@@ -16,7 +16,7 @@ _NOT_IN_A_NAME = re.compile(r"[\s,;:]")
 MAX_ABSENT = 1000
 """Maximum number of players without an open conversation; the least recently seen one is evicted."""
 
-_MAX_HERE = 64
+_MAX_PER_CONVERSATION = 64
 """Maximum number of players on one conversation."""
 
 
@@ -46,7 +46,7 @@ class Registration:
         elif seat.nameless:
             name = "undefined"
         if name is not None:
-            self.learn(seat, name)
+            self.assign(seat, name)
             self._rounds.set_state({"address": seat.stream.client, "spectator": spectator}, "players", name)
             if "," in name:
                 self._with_commas.add(name)
@@ -79,7 +79,7 @@ class Registration:
         seat.gone = not seat.names
         return name
 
-    def begin_anew(self, newcomers: Collection[int]) -> None:
+    def restart(self, newcomers: Collection[int]) -> None:
         """Keep only the players on these streams, as the server was restarted."""
         for name, seat in list(self._owner.items()):
             if seat.stream.id not in newcomers:
@@ -97,7 +97,7 @@ class Registration:
         if name in self._rounds.state.get("players", {}):
             self._rounds.set_state(None, "players", name)
 
-    def learn(self, seat: Seat, name: str) -> None:
+    def assign(self, seat: Seat, name: str) -> None:
         """Assign a player to a seat."""
         before = self._owner.get(name)
         if before is not None and before is not seat and name in before.names:
@@ -107,15 +107,15 @@ class Registration:
         self._owner[name] = seat
         self._absent.pop(name, None)
         self._gone.pop(name, None)
-        if len(seat.names) > _MAX_HERE:
-            self._miss(seat.names.pop(0))
+        if len(seat.names) > _MAX_PER_CONVERSATION:
+            self._note_absent(seat.names.pop(0))
 
-    def leaves(self, seat: Seat) -> None:
+    def disconnect(self, seat: Seat) -> None:
         """Handle the end of a conversation, whose players may return."""
         for name in seat.names:
-            self._miss(name)
+            self._note_absent(name)
 
-    def _miss(self, name: str) -> None:
+    def _note_absent(self, name: str) -> None:
         """Note a player without an open conversation."""
         self._absent[name] = None
         self._absent.move_to_end(name)
@@ -125,7 +125,7 @@ class Registration:
             if forgotten in self._rounds.state.get("scores", {}):
                 self._rounds.set_state(None, "scores", forgotten)
 
-    def learn_from_turn(self, name: str) -> None:
+    def assign_by_turn(self, name: str) -> None:
         """Assign a player who has just moved to the conversation without a name that did so, if it is the
         only one.
         """
@@ -140,7 +140,7 @@ class Registration:
             and question.answer is not None
         ]
         if len(nameless) == 1:
-            self.learn(nameless[0], name)
+            self.assign(nameless[0], name)
 
     def seen(self, name: str) -> None:
         """Add a player whose registration is not in the capture."""
@@ -148,7 +148,7 @@ class Registration:
             self._absent.move_to_end(name)
         elif name not in self._owner and name not in self._gone:
             self._rounds.set_state({}, "players", name)
-            self._miss(name)
+            self._note_absent(name)
 
     def seat_of(self, name: str) -> Seat | None:
         """Return a player's seat, None if no conversation is known."""

@@ -32,7 +32,7 @@ class Turns:
         if inferred:
             name = played.due
             if name is not None:
-                self._registration.learn(seat, name)
+                self._registration.assign(seat, name)
         self._set_turn(played, name, inferred)
         self._rounds.emit_of(message, "turn", name, {"name": name}, played.game)
         self._answers.asked(seat, "turn", message, played.game.id)
@@ -55,7 +55,7 @@ class Turns:
             if played.due is not None and name is not None and name != played.due:
                 self._rounds.missing(played, "announced")
             played.turn = name
-            self._rounds.put_in(played, name, "turn")
+            self._rounds.set_in_round(played, name, "turn")
             self._rounds.mark_inferred(played, "turn", inferred and name is not None)
 
     def player_rolls(self, message: Message, seat: Seat) -> None:
@@ -66,15 +66,15 @@ class Turns:
         played = self._rounds.playing(message)
         self._check_order(message, played, name)
         self._rolls(played, name)
-        self._rounds.tell_all(message, key, "rolls", name, {"name": name}, played)
-        self._registration.learn_from_turn(name)
+        self._rounds.emit_broadcast(message, key, "rolls", name, {"name": name}, played)
+        self._registration.assign_by_turn(name)
 
     def _rolls(self, played: Round, name: str | None, inferred: bool = False) -> None:
         self._set_turn(played, name, inferred)
         played.rolling = name
         played.rolled.clear()
-        self._rounds.put_in(played, None, "private")
-        self._rounds.put_in(played, name, "rolling")
+        self._rounds.set_in_round(played, None, "private")
+        self._rounds.set_in_round(played, name, "rolling")
         self._rounds.mark_inferred(played, "rolling", inferred)
 
     def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
@@ -90,9 +90,9 @@ class Turns:
         self._infer_roll(message, played, name)
         if name is not None:
             if not seat.names:
-                self._registration.learn(seat, name)
+                self._registration.assign(seat, name)
             played.rolled[name] = dice
-            self._rounds.put_in(played, dice, "private", name, "dice")
+            self._rounds.set_in_round(played, dice, "private", name, "dice")
         self._rounds.emit_of(message, "rolled", name, {"name": name, "dice": dice}, played.game)
         self._answers.asked(seat, "announce", message, played.game.id)
 
@@ -108,14 +108,14 @@ class Turns:
             self._infer_roll(message, played, name)
         played.before, played.last = played.last, Announcement(name, dice)
         played.rolling = None
-        self._rounds.put_in(played, None, "rolling")
+        self._rounds.set_in_round(played, None, "rolling")
         self._rounds.mark_inferred(played, "rolling", False)
         # Mäxchen is uncovered at once; after any other announcement it is the next player's turn.
         self._set_turn(played, played.due if dice != MIA else None, inferred=True)
-        self._rounds.now_known(played, "announced", {"name": name, "dice": dice})
+        self._rounds.set_known(played, "announced", {"name": name, "dice": dice})
         if name in played.rolled:
-            self._rounds.put_in(played, played.rolled[name] != dice, "private", name, "bluff")
-        self._rounds.tell_all(message, key, "announced", name, {"name": name, "dice": dice}, played)
+            self._rounds.set_in_round(played, played.rolled[name] != dice, "private", name, "bluff")
+        self._rounds.emit_broadcast(message, key, "announced", name, {"name": name, "dice": dice}, played)
         self._check_announcement(message, name, dice)
 
     def player_wants_to_see(self, message: Message, seat: Seat) -> None:
@@ -126,13 +126,13 @@ class Turns:
         played = self._rounds.playing(message)
         self._check_order(message, played, name)
         self._sees(played, name)
-        self._rounds.tell_all(message, key, "wants_to_see", name, {"name": name}, played)
-        self._registration.learn_from_turn(name)
+        self._rounds.emit_broadcast(message, key, "wants_to_see", name, {"name": name}, played)
+        self._registration.assign_by_turn(name)
 
     def _sees(self, played: Round, name: str, inferred: bool = False) -> None:
         self._set_turn(played, name, inferred)
         played.seer = name
-        self._rounds.put_in(played, name, "seer")
+        self._rounds.set_in_round(played, name, "seer")
         self._rounds.mark_inferred(played, "seer", inferred)
 
     def infer_see(self, message: Message, played: Round) -> None:
@@ -173,12 +173,12 @@ class Turns:
         played = self._rounds.playing(message)
         self.infer_see(message, played)
         played.actual = dice
-        self._rounds.put_in(played, dice, "actual")
-        self._rounds.tell_all(message, key, "actual_dice", None, {"dice": dice}, played)
+        self._rounds.set_in_round(played, dice, "actual")
+        self._rounds.emit_broadcast(message, key, "actual_dice", None, {"dice": dice}, played)
         name = played.last.name if played.last is not None else None
         if played.whole and name is not None and played.rolled.get(name, dice) != dice:
             rolled = played.rolled[name]
-            self._rounds.accuse(message, "other-dice/shown", player=name, rolled=rolled, dice=dice)
+            self._rounds.flaw_of_server(message, "other-dice/shown", player=name, rolled=rolled, dice=dice)
 
     # Checks.
 
@@ -198,4 +198,6 @@ class Turns:
         # What is flawed to us may have been good enough for the server.
         if question.answer is not None and not question.tried and question.answer.fields["dice"] != dice:
             announced = question.answer.fields["dice"]
-            self._rounds.accuse(message, "other-dice/announced", player=name, announced=announced, dice=dice)
+            self._rounds.flaw_of_server(
+                message, "other-dice/announced", player=name, announced=announced, dice=dice
+            )

@@ -7,7 +7,7 @@ from typing import Any
 from kiebitz.dissectors.game.broadcast_dedup import EventLog, text_key
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.context import Hall
+from kiebitz.dissectors.protocols.okey.context import OkeyContext
 from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 
 _OVERTAKEN_NS = 2_000_000_000
@@ -17,48 +17,48 @@ _OVERTAKEN_NS = 2_000_000_000
 class Chat:
     """Handlers of chat messages."""
 
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
+    def __init__(self, context: OkeyContext) -> None:
+        self._context = context
         self._log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
 
-    def heard(self, message: Message, talk: Conversation) -> None:
+    def received(self, message: Message, conversation: Conversation) -> None:
         """Handle `CATS`: a message to this client, and perhaps to others."""
         scope: str = message.fields["messagetype"]
-        to = talk.name if scope == "w" else None
+        to = conversation.name if scope == "w" else None
         sender = label(message.fields["sender"])
-        self._said(message, message.stream.id, talk, scope, sender, to, message.fields["msg"])
+        self._emit(message, message.stream.id, conversation, scope, sender, to, message.fields["msg"])
 
-    def said(self, message: Message, talk: Conversation, request: Request | None) -> None:
+    def confirmed(self, message: Message, conversation: Conversation, request: Request | None) -> None:
         """Handle `+CATC`: this client's message was sent, or has no such recipient."""
         fields = message.fields
         to = fields.get("whisperrecipient")
         if fields.get("nicknameexists", True):
-            sender = talk.name if talk.name is not None else "null"
+            sender = conversation.name if conversation.name is not None else "null"
             to = None if to is None else label(to)
             # A client that whispers to itself gets two copies on one stream: the message and its
             # confirmation.
-            hearer = -message.stream.id
-            self._said(message, hearer, talk, fields["messagetype"], sender, to, fields["msg"])
+            recipient = -message.stream.id
+            self._emit(message, recipient, conversation, fields["messagetype"], sender, to, fields["msg"])
 
-    def _said(
+    def _emit(
         self,
         message: Message,
-        hearer: int,
-        talk: Conversation,
+        recipient: int,
+        conversation: Conversation,
         scope: str,
         sender: str,
         to: str | None,
         text: str,
     ) -> None:
         key = (scope, sender, to, text_key(text))
-        if self._log.is_copy(message, key, hearer):
+        if self._log.is_copy(message, key, recipient):
             return
         data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
         if to is not None:
             data |= {"known_to": [sender, to], "others_see": {"text": None}}
-        game = talk.game.game if scope == "l" and talk.game is not None else None
-        event = self._hall.emit_of(message, "chat", sender, data, game)
-        self._log.add(hearer, key, event)
+        game = conversation.game.game if scope == "l" and conversation.game is not None else None
+        event = self._context.emit_of(message, "chat", sender, data, game)
+        self._log.add(recipient, key, event)
 
     def clear(self) -> None:
         """Forget all copies: no client is left to receive any."""

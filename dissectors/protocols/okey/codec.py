@@ -36,7 +36,7 @@ from kiebitz.dissectors.protocols.okey.quoting import (
     quote,
     shown_pad,
 )
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _FORM = "Einige Eigenheiten unseres Protokolls"
 """The clause on how messages are written."""
@@ -46,7 +46,7 @@ _CONTROL = frozenset(map(chr, (*range(32), 127))) - {"\t"}
 _QUOTE = "quotation mark"
 _PAD = "padding and quotation mark"
 
-_SLOPPY = {
+_DEVIATIONS = {
     "vanished": 'an empty argument without a padding vanishes; it is written " "',
     "unpadded": "no padding before the closing quotation mark; it is read as it stands",
     "unended": "a quotation has no end, so readers drop it",
@@ -155,7 +155,7 @@ class OkeyCodec(TextCodec[Line]):
             ):
                 continue
             try:
-                texts = [_written(field.type, fields[field.name], pad) for field in given]
+                texts = [_encode_value(field.type, fields[field.name], pad) for field in given]
                 if _read(row, texts) == fields:
                     line = " ".join([name, *(quote(text, pad) for text in texts)])
                     if not {"\r", "\n"} & {*line}:
@@ -182,7 +182,7 @@ class OkeyCodec(TextCodec[Line]):
         pieces: dict[Place, bytes] = {}
         for field, token in zip(row.fields, line.found.tokens[1:], strict=False):
             if field.name in changed:
-                text = quote(_written(field.type, fields[field.name], pad), pad)
+                text = quote(_encode_value(field.type, fields[field.name], pad), pad)
                 if {"\r", "\n"} & {*text}:
                     raise ValueError(f"{field.name} would end the line")
                 pieces[line.span(token.start, token.end)] = text.encode(charset)
@@ -213,18 +213,18 @@ class OkeyCodec(TextCodec[Line]):
     def missing(self, parts: Line, row: MessageType, number: int) -> Flaw:
         text = f"{row.name} ends before its {row.fields[number - 1].name}"
         start = end = len(parts.text)
-        sloppy = parts.found.sloppy
-        if sloppy is not None and sloppy.kind == "unended":
+        deviation = parts.found.deviation
+        if deviation is not None and deviation.kind == "unended":
             text = f"{row.name}: a quotation has no end, so readers drop this argument"
-            start, end = sloppy.start, sloppy.end
-        elif sloppy is not None and sloppy.kind == "vanished":
+            start, end = deviation.start, deviation.end
+        elif deviation is not None and deviation.kind == "vanished":
             text = f'{row.name}: "" without a padding is no argument; the empty one is written " "'
-            start, end = sloppy.start, sloppy.end
+            start, end = deviation.start, deviation.end
         return self.error("missing-field", text, parts.span(start, end), self.shape(row), row.clause)
 
     def _empty(self, line: Line) -> Flaw:
         text = "an empty line has no message"
-        if line.found.sloppy is not None and line.found.sloppy.kind == "unended":
+        if line.found.deviation is not None and line.found.deviation.kind == "unended":
             text = "a quotation has no end, so readers drop it"
         elif line.body:
             text = "there is no command in this line"
@@ -246,7 +246,7 @@ class OkeyCodec(TextCodec[Line]):
         elif name in self.grammar.names(OPPOSITE[direction]):
             text += f"; {sender_of(OPPOSITE[direction])} does"
         elif near is not None:
-            text = suggesting(text, near)
+            text = with_suggestion(text, near)
         return self.error("unknown-message", text, parts.span(start, end), self.names(direction))
 
     def remarks(self, parts: Line, reading: Reading) -> tuple[Flaw, ...]:
@@ -258,17 +258,19 @@ class OkeyCodec(TextCodec[Line]):
             found.append(self._line_end(parts))
         if row.direction == "c2s" and not _CONTROL.isdisjoint(parts.text):
             found.append(self._control(parts))
-        sloppy = parts.found.sloppy
-        if sloppy is not None and not (sloppy.kind == "unended" and len(parts.texts) <= len(row.fields)):
-            place = parts.span(sloppy.start, sloppy.end)
-            found.append(self.note(sloppy.kind, _SLOPPY[sloppy.kind], place, self.shape(row)))
+        deviation = parts.found.deviation
+        if deviation is not None and not (
+            deviation.kind == "unended" and len(parts.texts) <= len(row.fields)
+        ):
+            place = parts.span(deviation.start, deviation.end)
+            found.append(self.note(deviation.kind, _DEVIATIONS[deviation.kind], place, self.shape(row)))
         return (*found, *super().remarks(parts, reading))
 
     def surplus(self, parts: Line, row: MessageType) -> Sequence[Flaw]:
-        sloppy = parts.found.sloppy
+        deviation = parts.found.deviation
         if row.fields and row.fields[-1].optional:
             return ()
-        if sloppy is not None and sloppy.kind not in ("loose", "unpadded"):
+        if deviation is not None and deviation.kind not in ("loose", "unpadded"):
             return ()
         first = parts.found.tokens[len(row.fields) + 1]
         text = f"{row.name} has {len(row.fields) or 'no'} arguments; what follows is ignored"
@@ -325,7 +327,7 @@ def argument_place(frame: bytes, row: MessageType, name: str, part: int | None =
     return line.place(number, inner.start, inner.end)
 
 
-def _written(kind: FieldType, value: Any, pad: str) -> str:
+def _encode_value(kind: FieldType, value: Any, pad: str) -> str:
     return kind.write(value, pad) if isinstance(kind, Argument) else kind.encode(value)
 
 

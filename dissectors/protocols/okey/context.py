@@ -42,7 +42,7 @@ class LobbyRoom(msgspec.Struct, eq=False):
         return self.games[-1] if self.games else None
 
 
-class Hall(GameContext):
+class OkeyContext(GameContext):
     """An Okey server's players, lobbies and games, without the meaning of its messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
@@ -52,7 +52,7 @@ class Hall(GameContext):
         self.lobbies: dict[int | None, LobbyRoom] = {}
         self.others: set[int] = set()
         """Lobbies known only from lists."""
-        self.knows_places = False
+        self.announces_seats = False
         """True if the server announces seats, and sends messages about a lobby to that lobby only."""
 
     def conversation(self, stream: Stream) -> Conversation:
@@ -64,7 +64,9 @@ class Hall(GameContext):
 
     def named(self, name: str | None) -> Conversation | None:
         """Return the conversation of a player."""
-        return next((talk for talk in self.conversations.values() if talk.name == name), None)
+        return next(
+            (conversation for conversation in self.conversations.values() if conversation.name == name), None
+        )
 
     def lobby(self, number: int | None) -> LobbyRoom:
         """Return a lobby, created if unknown; None is that of games whose beginning was not captured."""
@@ -75,7 +77,7 @@ class Hall(GameContext):
             self.others.discard(number)
         return room
 
-    def hears_of(self, number: int) -> None:
+    def add_other(self, number: int) -> None:
         """Add a lobby known only from a list."""
         if number not in self.lobbies and len(self.others) < _MAX_OTHERS:
             self.others.add(number)
@@ -92,19 +94,23 @@ class Hall(GameContext):
         else:
             self.set_state(None, "lobbies", number)
 
-    def enter(self, talk: Conversation, room: LobbyRoom, ts_ns: int) -> None:
+    def enter(self, conversation: Conversation, room: LobbyRoom, ts_ns: int) -> None:
         """Move a client to a lobby."""
-        before = self.lobbies.get(talk.lobby)
-        talk.lobby = room.number
-        self.put_player(talk)
+        before = self.lobbies.get(conversation.lobby)
+        conversation.lobby = room.number
+        self.put_player(conversation)
         if before is not None and before is not room:
-            self.vacate(before, talk.name)
+            self.vacate(before, conversation.name)
             self.close_if_empty(before, ts_ns)
 
-    def put_player(self, talk: Conversation) -> None:
+    def put_player(self, conversation: Conversation) -> None:
         """Set a player and their lobby in the state."""
-        if talk.name is not None:
-            self.set_state({} if talk.lobby is None else {"lobby": talk.lobby}, "players", talk.name)
+        if conversation.name is not None:
+            self.set_state(
+                {} if conversation.lobby is None else {"lobby": conversation.lobby},
+                "players",
+                conversation.name,
+            )
 
     def vacate(self, room: LobbyRoom, name: str | None) -> None:
         """Remove a player from a lobby."""
@@ -116,8 +122,8 @@ class Hall(GameContext):
     def close_if_empty(self, room: LobbyRoom, ts_ns: int) -> None:
         """Drop a lobby without conversations, and its games."""
         if any(
-            talk.lobby == room.number and (room.number is not None or talk.game is not None)
-            for talk in self.conversations.values()
+            conversation.lobby == room.number and (room.number is not None or conversation.game is not None)
+            for conversation in self.conversations.values()
         ):
             return
         for game in room.games:
@@ -129,7 +135,7 @@ class Hall(GameContext):
 
     # Games.
 
-    def put_in(self, game: OkeyGame, value: Any, *path: str) -> None:
+    def set_in_game(self, game: OkeyGame, value: Any, *path: str) -> None:
         """Change a game's part of the state, unless it was removed."""
         if not game.gone:
             self.set_state(value, "games", str(game.game.id), *path)
@@ -148,12 +154,12 @@ class Hall(GameContext):
         if len(room.games) > 1:
             for each in room.games:
                 each.alone = False
-        self.put_in(game, room.number, "lobby")
+        self.set_in_game(game, room.number, "lobby")
         if deal:
             game.exchange = [None] * SEATS
-            self.put_in(game, [*game.exchange], "exchange")
+            self.set_in_game(game, [*game.exchange], "exchange")
         else:
-            self.put_in(game, ["decks", "exchange", "turn"], "unknown")
+            self.set_in_game(game, ["decks", "exchange", "turn"], "unknown")
         for seat, name in enumerate(room.places):
             self.put_place(game, seat, name)
         return game
@@ -162,26 +168,28 @@ class Hall(GameContext):
         """Seat a player; the private state of the previous one is dropped."""
         place = game.places[seat]
         if name is not None and name != place.name:
-            self.put_in(game, None, "private", self.who(game, seat))
+            self.set_in_game(game, None, "private", self.who(game, seat))
             place.name = name
-            self.put_in(game, name, "seats", str(seat), "name")
+            self.set_in_game(game, name, "seats", str(seat), "name")
             self.put_deck(game, seat)
 
     def put_deck(self, game: OkeyGame, seat: int) -> None:
         """Set a player's tiles, visible to that player only, and their number."""
         place = game.places[seat]
-        self.put_in(game, place.deck, "private", self.who(game, seat), "deck")
-        self.put_in(game, place.count, "seats", str(seat), "tiles")
+        self.set_in_game(game, place.deck, "private", self.who(game, seat), "deck")
+        self.set_in_game(game, place.count, "seats", str(seat), "tiles")
 
-    def lose_sight(self, talk: Conversation) -> None:
+    def mark_unknown(self, conversation: Conversation) -> None:
         """Mark a client's knowledge and tiles as unknown, as a message from the server was not readable."""
-        talk.unsure()
-        if talk.game is not None and talk.seat is not None:
-            place = talk.game.places[talk.seat]
+        conversation.unsure()
+        if conversation.game is not None and conversation.seat is not None:
+            place = conversation.game.places[conversation.seat]
             place.deck = place.count = None
-            self.put_deck(talk.game, talk.seat)
-            self.put_in(talk.game, None, "private", self.who(talk.game, talk.seat), "drawn")
-            self.put_in(talk.game, ["decks"], "unknown")
+            self.put_deck(conversation.game, conversation.seat)
+            self.set_in_game(
+                conversation.game, None, "private", self.who(conversation.game, conversation.seat), "drawn"
+            )
+            self.set_in_game(conversation.game, ["decks"], "unknown")
 
     def who(self, game: OkeyGame, seat: int) -> str:
         """Return a player's key in the state."""

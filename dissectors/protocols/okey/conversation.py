@@ -54,11 +54,11 @@ class Conversation(msgspec.Struct, eq=False):
     left: bool = False
 
     @property
-    def heard_all(self) -> bool:
+    def is_complete(self) -> bool:
         """True if all messages to this client about its game were captured."""
         return self.whole or self.since_deal
 
-    def asks(self, request: Request) -> None:
+    def add_request(self, request: Request) -> None:
         """Add an open request."""
         self.requests.append(request)
         if len(self.requests) > _MAX_WAITING:

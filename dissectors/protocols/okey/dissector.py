@@ -30,7 +30,7 @@ _LEAVES = {
 }
 """The sentence about a player who leaves, by message."""
 
-_ANYBODYS = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
+_COMMON_NAMES = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
 """Names of messages that other line protocols have, too."""
 
 
@@ -123,7 +123,7 @@ class Okey(Dissector):
             if frame.cut is None and self.codec.names_message(frame.data, direction)
         ]
         valid = [line.row.name for line in lines if line.valid and line.row is not None]
-        if any(name not in _ANYBODYS for name in valid):
+        if any(name not in _COMMON_NAMES for name in valid):
             return "certain"
         return "similar" if any(line.row is not None for line in lines) else None
 

@@ -27,7 +27,7 @@ from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, OF_WORDS, Wron
 from kiebitz.dissectors.protocols.okey.quoting import BLANK_PAD, Token, cut, quote, write_list
 from kiebitz.dissectors.protocols.okey.rules import RULES
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 NAME = IdentifierKind("name", of_player=True)
 LOBBY = IdentifierKind("lobby")
@@ -179,7 +179,7 @@ def read_tile(text: str, at: int) -> str | None:
         raise Mismatch(at, at + len(number), problem, f"0 (joker) to {HIGHEST}", "bad-tile")
     if colour in COLOURS:
         raise Mismatch(at, at + len(number), f"{shown}: no zeros stand before a number", text[1:], "bad-tile")
-    problem = suggesting(f"{shown}: there is no such colour", nearest_word(colour, COLOURS))
+    problem = with_suggestion(f"{shown}: there is no such colour", nearest_word(colour, COLOURS))
     raise Mismatch(end - len(colour), end, problem, "one of " + ", ".join(COLOURS), "bad-tile")
 
 
@@ -572,7 +572,13 @@ ROWS = (
         summary="{name} leaves",
     ),
     MessageType(
-        "+LEFT", "c2s", (), "acknowledges who leaves", clause=_HEAD, answers=("LEFT",), deviation=_late("LEFT")
+        "+LEFT",
+        "c2s",
+        (),
+        "acknowledges who leaves",
+        clause=_HEAD,
+        answers=("LEFT",),
+        deviation=_late("LEFT"),
     ),
     MessageType(
         "NAMS",
@@ -726,7 +732,9 @@ ROWS = (
         broadcast=True,
         summary="{sender} says: {msg}",
     ),
-    MessageType("+CATS", "c2s", (), "acknowledges the chat message", clause=_CHAT_PASSED_ON, answers=("CATS",)),
+    MessageType(
+        "+CATS", "c2s", (), "acknowledges the chat message", clause=_CHAT_PASSED_ON, answers=("CATS",)
+    ),
     # PING · +PING, both ways
     MessageType("PING", "c2s", (), "are you there?", clause=_PING, heartbeat=True),
     MessageType("+PING", "s2c", (), "is alive", clause=_PING, answers=("PING",), heartbeat=True),

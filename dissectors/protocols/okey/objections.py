@@ -34,16 +34,16 @@ class Objection(msgspec.Struct, frozen=True):
     part: int | None = None
 
 
-def objection(talk: Conversation, request: Message) -> Objection | None:
+def objection(conversation: Conversation, request: Message) -> Objection | None:
     """Return the objection to a request now, regardless of its tiles, or None."""
     name = request.name
-    if talk.whole and talk.lobby is None and request.fields.get("messagetype") == "l":
+    if conversation.whole and conversation.lobby is None and request.fields.get("messagetype") == "l":
         return Objection("outside-lobby/chat")
     if name not in _NEEDS_LOBBY:
         return None
-    game = talk.game
-    if talk.whole:
-        if talk.lobby is None:
+    game = conversation.game
+    if conversation.whole:
+        if conversation.lobby is None:
             return Objection("outside-lobby", {"name": name})
         if name not in _NEEDS_GAME:
             return None
@@ -51,22 +51,22 @@ def objection(talk: Conversation, request: Message) -> Objection | None:
             return Objection("no-game", {"name": name})
         if game.ended:
             return Objection("after-end", {"name": name})
-    if game is None or game.ended or not talk.heard_all:
+    if game is None or game.ended or not conversation.is_complete:
         return None
-    return _against_move(talk, game, name)
+    return _against_move(conversation, game, name)
 
 
-def _against_move(talk: Conversation, game: OkeyGame, name: str) -> Objection | None:
+def _against_move(conversation: Conversation, game: OkeyGame, name: str) -> Objection | None:
     """Return the objection to a draw or a put now: servers check the turn first, then the tiles."""
-    if name not in ("DRAW", "PUTT") or talk.seat is None:
+    if name not in ("DRAW", "PUTT") or conversation.seat is None:
         return None
-    place = game.places[talk.seat]
+    place = game.places[conversation.seat]
     count = place.count
-    if talk.turn is None:
+    if conversation.turn is None:
         if name == "PUTT" and count == DECK and place.sure:
             return Objection("must-draw/turn", {"count": count})
         return None
-    if talk.turn != talk.seat:
+    if conversation.turn != conversation.seat:
         return Objection("not-your-turn", {"name": name})
     if name == "DRAW" and count == DECK + 1:
         return Objection("must-put", {"count": count})

@@ -33,7 +33,7 @@ class Token(msgspec.Struct, frozen=True):
     end: int
 
 
-class Sloppy(msgspec.Struct, frozen=True):
+class Deviation(msgspec.Struct, frozen=True):
     """A deviation from the quoting rule, and its range of characters.
 
     `vanished`: an empty token is lost, having no padding. `unpadded`: a quoted token has no padding.
@@ -49,7 +49,7 @@ class Tokens(msgspec.Struct, frozen=True):
     """The tokens of a text, and the first deviation in their quoting, if any."""
 
     tokens: list[Token]
-    sloppy: Sloppy | None = None
+    deviation: Deviation | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -64,7 +64,7 @@ def cut(text: str) -> Tokens:
     its own.
     """
     tokens: list[Token] = []
-    sloppy: Sloppy | None = None
+    deviation: Deviation | None = None
     parts = ""
     start = end = 0
     quoted = False
@@ -72,13 +72,13 @@ def cut(text: str) -> Tokens:
         group = piece.lastgroup
         if group == "blank":
             if len(piece[0]) > 1 or not piece.start() or piece.end() == len(text):
-                sloppy = sloppy or Sloppy("loose", *piece.span())
+                deviation = deviation or Deviation("loose", *piece.span())
             if not parts:
                 # An empty part does not end a token, so `quoted` stays set for the next one.
                 continue
             token, was_padded = _token(parts, start, end, quoted)
             if not was_padded:
-                sloppy = sloppy or Sloppy("unpadded", start, end)
+                deviation = deviation or Deviation("unpadded", start, end)
             tokens.append(token)
             parts, quoted = "", False
             continue
@@ -86,20 +86,20 @@ def cut(text: str) -> Tokens:
             start = piece.start()
         end = piece.end()
         if group == "open":
-            return Tokens(tokens, Sloppy("unended", piece.start(), len(text)))
+            return Tokens(tokens, Deviation("unended", piece.start(), len(text)))
         if group == "bare":
             parts += piece[0]
         else:
             quoted = True
             parts += piece["quoted"].replace('\\"', '"')
             if not piece["quoted"]:
-                sloppy = sloppy or Sloppy("vanished", *piece.span())
+                deviation = deviation or Deviation("vanished", *piece.span())
     if parts:
         token, was_padded = _token(parts, start, end, quoted)
         if not was_padded:
-            sloppy = sloppy or Sloppy("unpadded", start, end)
+            deviation = deviation or Deviation("unpadded", start, end)
         tokens.append(token)
-    return Tokens(tokens, sloppy)
+    return Tokens(tokens, deviation)
 
 
 def _token(text: str, start: int, end: int, quoted: bool) -> tuple[Token, bool]:

@@ -48,7 +48,13 @@ RULES = (
         "PUTT",
         group="sequence",
     ),
-    Rule("must-draw", "PUTT", "PUTT with {count} tiles: this player has not drawn yet", "DRAW", group="sequence"),
+    Rule(
+        "must-draw",
+        "PUTT",
+        "PUTT with {count} tiles: this player has not drawn yet",
+        "DRAW",
+        group="sequence",
+    ),
     Rule(
         "must-draw/turn",
         "PUTT",

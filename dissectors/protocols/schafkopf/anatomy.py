@@ -8,7 +8,7 @@ from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocols.schafkopf.grammar import END, Nonterminal, line_count, notation
-from kiebitz.dissectors.protocols.schafkopf.paket import first_wrong, read_lines, reading
+from kiebitz.dissectors.protocols.schafkopf.paket import first_wrong, lines_of, read_lines
 
 _SURPLUS = "surplus: readers ignore it"
 _AFTER_A_FLAW = "not read, because of the error before it"
@@ -44,7 +44,7 @@ class _Walk:
     def take(self) -> None:
         row, pieces = self._row, self._pieces
         self._lines(0, "name", notation(row))
-        for name, kind, start, _ in reading(row).fields:
+        for name, kind, start, _ in lines_of(row).fields:
             if start < self._count and start <= self._first_wrong:
                 self._field(kind, start, (name,))
         body_end = self._ends[self._count]

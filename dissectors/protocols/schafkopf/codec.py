@@ -1,6 +1,6 @@
 """The codec of Pakete.
 
-Of several rows with one flag, the first one whose fields fit is used. `flaws.py` describes what is wrong.
+Of several rows with one flag, the first one whose fields fit is used. `violations.py` describes errors.
 """
 
 from __future__ import annotations
@@ -16,14 +16,6 @@ from kiebitz.dissectors.grammar.patching import Place, changed_fields
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.anatomy import anatomy
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, SEATS
-from kiebitz.dissectors.protocols.schafkopf.flaws import (
-    any_flag,
-    cut_short,
-    flawed,
-    no_paket,
-    slip_of_end,
-    surplus,
-)
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     EMPTY,
     EMPTY_SPELLINGS,
@@ -35,22 +27,30 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     terminals,
 )
 from kiebitz.dissectors.protocols.schafkopf.paket import (
-    Reading,
+    RowLines,
     closest_row,
     first_wrong,
     is_line,
+    lines_of,
     place_of,
     read_lines,
-    reading,
-    readings,
-    spelt_as_in,
+    rows_of_length,
+    spelled_as_in,
+)
+from kiebitz.dissectors.protocols.schafkopf.violations import (
+    any_flag,
+    cut_short,
+    invalid_paket,
+    misspelled_end,
+    surplus,
+    unknown_lines,
 )
 
 _FIRST_CARD = {"spielerhand": 0, "tisch": HAND, "letzter_stich": HAND + SEATS}
 """The first card of each field of a MODEL."""
 
 
-def _sound(frame: bytes, read: Reading, body: Sequence[str], notes: tuple[Flaw, ...]) -> Decoded:
+def _decode_row(frame: bytes, read: RowLines, body: Sequence[str], notes: tuple[Flaw, ...]) -> Decoded:
     """Return the message of a row. Raises Mismatch if the fields do not fit."""
     fields = {
         name: kind.decode(body[start] if end - start == 1 else "\n".join(body[start:end]))
@@ -61,7 +61,7 @@ def _sound(frame: bytes, read: Reading, body: Sequence[str], notes: tuple[Flaw, 
     return Decoded(read.row, fields, to_json(fields), True, notes)
 
 
-def _remarks(frame: bytes, read: Reading, body: Sequence[str]) -> list[Flaw]:
+def _remarks(frame: bytes, read: RowLines, body: Sequence[str]) -> list[Flaw]:
     """Return notes on values that are valid, but unusual."""
     notes = []
     for name, kind, start, end in read.remarkable:
@@ -88,16 +88,16 @@ def _without_end(frame: bytes, lines: list[str], direction: Direction) -> Decode
     """Decode a Paket that is followed by another one, or lines that resemble a Paket."""
     rows = GRAMMAR.rows_named(direction, lines[0][1:]) if lines[0][:1] == "!" else ()
     if not rows:
-        return no_paket(frame, lines, direction)
+        return unknown_lines(frame, lines, direction)
     body = lines[1:]
-    return flawed(frame, closest_row(rows, body), body, ended=False)
+    return invalid_paket(frame, closest_row(rows, body), body, ended=False)
 
 
 def _in_flag(frame: bytes, lines: list[str], direction: Direction) -> Decoded:
     """Decode the incomplete line of a flag, or of an unknown one."""
     begun = lines[0]
     if not any(f"!{name}".startswith(begun) for name in GRAMMAR.names(direction)):
-        return no_paket(frame, lines, direction)
+        return unknown_lines(frame, lines, direction)
     # Real servers often close the connection before the flag is complete.
     return cut_short(frame, None, any_flag(direction), harmless="!BEENDEN".startswith(begun))
 
@@ -147,22 +147,22 @@ class SchafkopfCodec(Codec):
             if not body or body[-1] != END:
                 return _without_end(frame, lines, direction)
             del body[-1]
-        for fitting in readings(direction, name, len(body)):
+        for fitting in rows_of_length(direction, name, len(body)):
             try:
-                return _sound(frame, fitting, body, habits)
+                return _decode_row(frame, fitting, body, habits)
             except Mismatch:
                 continue
         rows = GRAMMAR.rows_named(direction, name)
         if not rows:
-            return no_paket(frame, lines, direction)
+            return unknown_lines(frame, lines, direction)
         if name == "MODEL" and body and body[-1] == END:
             del body[-1]
         row = closest_row(rows, body)
         if name != "MODEL" and len(body) > line_count(row) and first_wrong(row, body) is None:
             more = surplus(frame, row, body)
             if more.severity == "note":
-                return _sound(frame, reading(row), body, (*habits, more))
-        return flawed(frame, row, body, ended=True)
+                return _decode_row(frame, lines_of(row), body, (*habits, more))
+        return invalid_paket(frame, row, body, ended=True)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         return anatomy(frame, self.decode(frame, direction))
@@ -179,11 +179,11 @@ class SchafkopfCodec(Codec):
             return _in_flag(frame, lines, direction)
         rows = GRAMMAR.rows_named(direction, complete[0][1:]) if complete[0][:1] == "!" else ()
         if not rows:
-            return no_paket(frame, lines, direction)
+            return unknown_lines(frame, lines, direction)
         body = complete[1:]
         row = closest_row(rows, body)
-        if first_wrong(row, body) is not None or slip_of_end(row, body) is not None:
-            return flawed(frame, row, body, ended=False)
+        if first_wrong(row, body) is not None or misspelled_end(row, body) is not None:
+            return invalid_paket(frame, row, body, ended=False)
         return cut_short(frame, row, _what_follows(rows, body), harmless=row.name == "BEENDEN")
 
     def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
@@ -200,7 +200,7 @@ class SchafkopfCodec(Codec):
     ) -> bytes:
         lines = frame.split(b"\n")
         changed = changed_fields(before, fields)
-        for name, kind, start, end in reading(row).fields:
+        for name, kind, start, end in lines_of(row).fields:
             if name not in changed:
                 continue
             old, new = (kind.encode(values[name]).split("\n") for values in (before, fields))
@@ -209,7 +209,7 @@ class SchafkopfCodec(Codec):
             for at, (text, was) in enumerate(zip(new, old, strict=True), start + 1):
                 if text != was:
                     line_end = b"\r" if lines[at].endswith(b"\r") else b""
-                    lines[at] = spelt_as_in(frame, lines[at], text) + line_end
+                    lines[at] = spelled_as_in(frame, lines[at], text) + line_end
         return b"\n".join(lines)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:

@@ -20,7 +20,7 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.play import Play, Trick
 from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, Conversation, Phase, Round
 
-_REMEMBERED = 4
+_MAX_LAG = 4
 """Maximum number of rounds by which a conversation may lag behind the others."""
 
 _MAX_WORDS_LENGTH = 200
@@ -98,37 +98,37 @@ class Rounds(GameContext):
         game = self.open_game(f"round {self._count}", ts_ns)
         started = Round(game, self._count, None, Play(whole))
         self._latest.append(started)
-        kept = self._latest[-_REMEMBERED:]
+        kept = self._latest[-_MAX_LAG:]
         for older in self._latest[:-1]:
             if older.ended or older not in kept:
                 self.leave_state(older)
         self._latest = kept
-        self.put_in(started, self._count, "round")
+        self.set_in_round(started, self._count, "round")
         self.advance(started, "dealing")
-        self.put_in(started, ["names", "player", "partner"], "unknown")
+        self.set_in_round(started, ["names", "player", "partner"], "unknown")
         return started
 
     def advance(self, played: Round, phase: Phase) -> None:
         """Advance a round to a phase; a conversation that lags behind does not reset it."""
         if PHASES.index(phase) >= PHASES.index(played.phase):
             played.phase = phase
-            self.put_in(played, phase, "phase")
+            self.set_in_round(played, phase, "phase")
 
     def name(self, played: Round, names: list[str]) -> None:
         """Set the names by seat."""
         before = [played.who(seat) for seat in range(SEATS)]
         played.names = names
         now = [played.who(seat) for seat in range(SEATS)]
-        self.put_in(played, now, "seats")
+        self.set_in_round(played, now, "seats")
         self.known(played, "names")
         # The state of a player was stored by seat, and is stored by name from now on.
         part = self._part(played)
         for seat, name in zip(before, now, strict=True):
             if part.get("turn") == seat:
-                self.put_in(played, name, "turn")
+                self.set_in_round(played, name, "turn")
             for what, value in dict(part.get("private", {}).get(seat, {})).items():
-                self.put_in(played, value, "private", str(name), what)
-            self.put_in(played, None, "private", str(seat))
+                self.set_in_round(played, value, "private", str(name), what)
+            self.set_in_round(played, None, "private", str(seat))
         for conversation in self.conversations.values():
             if conversation.round is played:
                 self.sit(conversation, conversation.seat)
@@ -152,7 +152,7 @@ class Rounds(GameContext):
         self.set_state(None, "games", played.key)
         played.left = True
 
-    def put_in(self, played: Round, value: Any, *path: str) -> None:
+    def set_in_round(self, played: Round, value: Any, *path: str) -> None:
         """Change a round's part of the state, unless it was removed."""
         if not played.left:
             self.set_state(value, "games", played.key, *path)
@@ -166,35 +166,35 @@ class Rounds(GameContext):
         """Mark a part of a round as known."""
         unknown = self._part(played).get("unknown", [])
         if what in unknown:
-            self.put_in(played, [other for other in unknown if other != what] or None, "unknown")
+            self.set_in_round(played, [other for other in unknown if other != what] or None, "unknown")
 
     def unsure(self, played: Round, what: str) -> None:
         """Mark a part of a round as unknown, as something is missing."""
         unknown = self._part(played).get("unknown", [])
         if what not in unknown:
-            self.put_in(played, [*unknown, what], "unknown")
+            self.set_in_round(played, [*unknown, what], "unknown")
 
     def put_hand(self, played: Round, seat: int) -> None:
         """Set the known cards of a hand, visible to its player only."""
         who = played.who(seat)
         hand = played.hand(seat)
         if who is not None:
-            self.put_in(played, hand, "private", who, "hand")
+            self.set_in_round(played, hand, "private", who, "hand")
 
     def put_table(self, played: Round) -> None:
         """Set the cards on the table by seat, and the current trick."""
         trick = played.play.current
         if not trick.cards and played.play.tricks:
             trick = played.play.tricks[-1]
-        self.put_in(played, {str(card.seat): card.card for card in trick.cards}, "table")
-        self.put_in(played, trick.number, "trick")
+        self.set_in_round(played, {str(card.seat): card.card for card in trick.cards}, "table")
+        self.set_in_round(played, trick.number, "trick")
 
     def put_tricks(self, played: Round) -> None:
         """Set the finished tricks, and their points."""
-        self.put_in(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
+        self.set_in_round(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
         counted = self.points(played)
         if counted is not None:
-            self.put_in(played, counted, "points")
+            self.set_in_round(played, counted, "points")
 
     def trick(self, played: Round, trick: Trick) -> dict[str, Any]:
         """Return a trick as JSON."""
@@ -218,10 +218,10 @@ class Rounds(GameContext):
 
     # Broadcasts: the first copy makes an event, the others must be equal.
 
-    def told_before(
+    def is_broadcast_copy(
         self, message: Message, conversation: Conversation, played: Round, content: object
     ) -> bool:
-        told = played.told.get(message.name)
+        told = played.broadcasts.get(message.name)
         if told is None:
             return False
         known, event_id = told
@@ -232,7 +232,7 @@ class Rounds(GameContext):
             self.flaw(message, "told-otherwise", name=message.name, known=_in_words(known))
         return True
 
-    def told(
+    def emit_broadcast(
         self,
         message: Message,
         played: Round,
@@ -242,7 +242,7 @@ class Rounds(GameContext):
         data: dict[str, Any],
     ) -> None:
         event = self.emit_of(message, kind, actor, data, played.game)
-        played.told[message.name] = (content, event.id)
+        played.broadcasts[message.name] = (content, event.id)
 
     # Cards.
 

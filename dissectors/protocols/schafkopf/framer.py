@@ -52,7 +52,7 @@ _State = Literal["between", "paket", "model", "unknown", "seeking"]
 gap, searching for the next mark.
 """
 
-_GOES_ON = -1
+_CONTINUES = -1
 
 
 class SchafkopfFramer(ByteFramer):
@@ -82,7 +82,7 @@ class SchafkopfFramer(ByteFramer):
         frames: list[Frame] = []
         while searched < len(held) and (end := held.find(b"\n", searched) + 1):
             upto = self._take(end)
-            if upto == _GOES_ON:
+            if upto == _CONTINUES:
                 self._line = searched = end
             else:
                 self._release(upto, frames)
@@ -113,7 +113,7 @@ class SchafkopfFramer(ByteFramer):
         if end - self._line > _MAX_MARK_LENGTH:
             self._overflow()
         upto = self._judge(end)
-        if upto == _GOES_ON or self._is_too_long(upto):
+        if upto == _CONTINUES or self._is_too_long(upto):
             self._overflow()
         return upto
 
@@ -130,7 +130,7 @@ class SchafkopfFramer(ByteFramer):
             if self._in_phase and 0 < number < MODEL_LINES and line in _FITTING[number & 1]:
                 # The case of most lines.
                 self._lines = number + 1
-                return _GOES_ON
+                return _CONTINUES
             return self._take_in_model(line, end)
         if state == "paket":
             return self._take_in_paket(line, end)
@@ -144,7 +144,7 @@ class SchafkopfFramer(ByteFramer):
             self._begin(line)
         elif line in self._flags:
             return start
-        return _GOES_ON
+        return _CONTINUES
 
     def _begin(self, line: bytes) -> None:
         self._lines = 0
@@ -174,7 +174,7 @@ class SchafkopfFramer(ByteFramer):
             self._doubtful = self._line
         elif doubtful:
             return doubtful
-        return _GOES_ON
+        return _CONTINUES
 
     def _take_in_model(self, line: bytes, end: int) -> int:
         number = self._lines
@@ -195,13 +195,13 @@ class SchafkopfFramer(ByteFramer):
             if b"!" in line:
                 # Two lines were joined, and the cards belong to another MODEL: it extends to the next mark.
                 self._state = "unknown"
-                return _GOES_ON
+                return _CONTINUES
             # A line may be extra or missing: that is disproved by a Farbe or a Wert at its right place,
             # otherwise the MODEL extends to the next mark.
             self._in_phase = False
         elif line not in _EMPTY and number:
             self._in_phase = True
-        return end if number >= MODEL_LINES and number % 2 == 0 and self._in_phase else _GOES_ON
+        return end if number >= MODEL_LINES and number % 2 == 0 and self._in_phase else _CONTINUES
 
     def _flag_at(self, start: int) -> bool:
         """Return True if the line at `start` is the flag of a Paket."""

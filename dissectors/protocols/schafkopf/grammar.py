@@ -274,12 +274,12 @@ class Karte(Nonterminal):
 
     def wrong_values(self) -> Iterator[Wrong]:
         for wrong in self.farbe.wrong_values():
-            yield wrong.inside("farbe", partial(self._spoilt, wrong, None))
+            yield wrong.inside("farbe", partial(self._with_wrong_line, wrong, None))
         for wrong in self.wert.wrong_values():
-            yield wrong.inside("wert", partial(self._spoilt, None, wrong))
+            yield wrong.inside("wert", partial(self._with_wrong_line, None, wrong))
         yield Wrong("half", f"a Farbe, and {EMPTY} for the Wert", f"{FARBEN[0]}\n{EMPTY}")
 
-    def _spoilt(self, farbe: Wrong | None, wert: Wrong | None, value: Any) -> str:
+    def _with_wrong_line(self, farbe: Wrong | None, wert: Wrong | None, value: Any) -> str:
         """Return a card with one of its lines wrong."""
         one, _, other = self.encode(value).partition("\n")
         return f"{farbe.of(one) if farbe else one}\n{wert.of(other) if wert else other}"
@@ -349,7 +349,9 @@ ROWS = (
         broadcast=True,
     ),
     # "!MODUS" Modus
-    MessageType("MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "the mode of this round; Kontra?", clause=_CLIENT),
+    MessageType(
+        "MODUS", "s2c", (Field("modus", _MODUS, "mode"),), "the mode of this round; Kontra?", clause=_CLIENT
+    ),
     # "!BESTESSPIEL" Modus
     MessageType(
         "BESTESSPIEL", "s2c", (Field("modus", _MODUS, "mode"),), "the best bid so far", clause=_CLIENT

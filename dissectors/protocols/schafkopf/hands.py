@@ -38,7 +38,7 @@ class Hands:
             return
         played.dealt[seat] = hand
         self._rounds.put_hand(played, seat)
-        self._see_called(played, seat)
+        self._find_called(played, seat)
         who = played.who(seat)
         self._rounds.emit_of(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played.game)
 
@@ -87,7 +87,7 @@ class Hands:
                 del played.dealt[other]
         played.dealt[seat] = hand
         self._rounds.put_hand(played, seat)
-        self._see_called(played, seat)
+        self._find_called(played, seat)
 
     def _is_refused(self, message: Message, conversation: Conversation, played: Round) -> bool:
         """Return True if the server has rejected the card that this client just played."""
@@ -113,15 +113,15 @@ class Hands:
         """Set the player's partner, publicly."""
         if played.partner != seat and played.player is not None:
             played.partner = seat
-            self._rounds.put_in(played, played.who(seat), "partner")
+            self._rounds.set_in_round(played, played.who(seat), "partner")
             self._rounds.known(played, "partner")
 
-    def _see_called(self, played: Round, seat: int) -> None:
+    def _find_called(self, played: Round, seat: int) -> None:
         """Note that the holder of the called Sau knows to be the partner."""
         mode = played.play.mode
         who = played.who(seat)
         if mode is not None and mode.called in played.dealt.get(seat, ()) and who is not None:
-            self._rounds.put_in(played, True, "private", who, "partner")
+            self._rounds.set_in_round(played, True, "private", who, "partner")
 
     def exchange(self, played: Round) -> None:
         """Exchange the cards of a Hochzeit between the player and the partner."""
@@ -139,7 +139,7 @@ class Hands:
                 del played.dealt[giver]
             self._rounds.put_hand(played, giver)
 
-    def see_called(self, played: Round) -> None:
+    def find_called(self, played: Round) -> None:
         """Search all known hands for the called Sau, as the mode is known now."""
         for seat in played.dealt:
-            self._see_called(played, seat)
+            self._find_called(played, seat)

@@ -33,7 +33,7 @@ class FieldLines(NamedTuple):
     end: int
 
 
-class Reading(NamedTuple):
+class RowLines(NamedTuple):
     """A row of the grammar with the lines of its fields; `remarkable` are those that can be unusual."""
 
     row: MessageType
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     remarkable: tuple[FieldLines, ...]
 
 
-class Wrong(NamedTuple):
+class WrongLines(NamedTuple):
     """A range of lines after the flag, counted from 0, that do not fit a row."""
 
     first: int
@@ -50,7 +50,7 @@ class Wrong(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def reading(row: MessageType) -> Reading:
+def lines_of(row: MessageType) -> RowLines:
     """Return a row with the lines of its fields."""
     fields = []
     at = 0
@@ -58,14 +58,14 @@ def reading(row: MessageType) -> Reading:
         fields.append(FieldLines(field.name, kind, at, at + kind.lines))
         at += kind.lines
     remarkable = (field for field in fields if type(field.type.part).remark is not FieldType.remark)
-    return Reading(row, tuple(fields), tuple(remarkable))
+    return RowLines(row, tuple(fields), tuple(remarkable))
 
 
 @lru_cache(maxsize=256)
-def readings(direction: Direction, name: str, lines: int) -> tuple[Reading, ...]:
+def rows_of_length(direction: Direction, name: str, lines: int) -> tuple[RowLines, ...]:
     """Return the rows of a name that have this number of lines."""
     rows = GRAMMAR.rows_named(direction, name)
-    return tuple(reading(row) for row in rows if line_count(row) == lines)
+    return tuple(lines_of(row) for row in rows if line_count(row) == lines)
 
 
 def read_lines(frame: bytes) -> tuple[list[str], tuple[Flaw, ...]]:
@@ -87,7 +87,7 @@ def read_lines(frame: bytes) -> tuple[list[str], tuple[Flaw, ...]]:
     return lines, habits
 
 
-def spelt_as_in(frame: bytes, line: bytes, text: str) -> bytes:
+def spelled_as_in(frame: bytes, line: bytes, text: str) -> bytes:
     """Encode a text that replaces a line of a Paket, in its sender's style.
 
     The charset is that of the line, or of the frame if the line is ASCII; § is spelled as in the frame.
@@ -138,7 +138,7 @@ def place_of(frame: bytes, first: int, last: int | None = None) -> tuple[int, in
     return offset, len(b"\n".join(wanted).rstrip(b"\r\n"))
 
 
-def first_wrong(row: MessageType, body: Sequence[str]) -> Wrong | None:
+def first_wrong(row: MessageType, body: Sequence[str]) -> WrongLines | None:
     """Return the first line that does not fit a row; missing lines are not wrong."""
     at = 0
     for kind in _parts(row):
@@ -151,7 +151,9 @@ def first_wrong(row: MessageType, body: Sequence[str]) -> Wrong | None:
         try:
             read.decode(text)
         except Mismatch as error:
-            return Wrong(at + text.count("\n", 0, error.start), at + text.count("\n", 0, error.end), error)
+            return WrongLines(
+                at + text.count("\n", 0, error.start), at + text.count("\n", 0, error.end), error
+            )
         at += kind.lines
     return None
 
@@ -176,10 +178,10 @@ def closest_row(rows: Sequence[MessageType], body: Sequence[str]) -> MessageType
     return max(rows, key=likeness)
 
 
-def sound_fields(row: MessageType, body: Sequence[str]) -> dict[str, Any]:
+def valid_fields(row: MessageType, body: Sequence[str]) -> dict[str, Any]:
     """Return the fields before the first one that does not fit."""
     fields: dict[str, Any] = {}
-    for name, kind, start, end in reading(row).fields:
+    for name, kind, start, end in lines_of(row).fields:
         if end > len(body):
             break
         try:

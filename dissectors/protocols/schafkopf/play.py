@@ -20,7 +20,7 @@ BySeat = Sequence[str | None]
 """Four cards by seat, None where there is none."""
 
 
-class Played(msgspec.Struct, eq=False):
+class PlayedCard(msgspec.Struct, eq=False):
     """A card that was played, and the id of its event."""
 
     seat: int
@@ -36,7 +36,7 @@ class Trick(msgspec.Struct, eq=False):
 
     number: int
     leader: int | None
-    cards: list[Played] = msgspec.field(default_factory=list)
+    cards: list[PlayedCard] = msgspec.field(default_factory=list)
     by_seat: list[str | None] = msgspec.field(default_factory=lambda: [None] * SEATS)
     winner: int | None = None
     disputed: bool = False
@@ -53,7 +53,7 @@ class Trick(msgspec.Struct, eq=False):
 
     def lay(self, seat: int, card: str) -> None:
         """Add the next card."""
-        self.cards.append(Played(seat, card))
+        self.cards.append(PlayedCard(seat, card))
         self.by_seat[seat] = card
 
     def next_seat(self) -> int | None:
@@ -91,11 +91,11 @@ class Play:
     def over(self) -> bool:
         return self.current.number > TRICKS
 
-    def cards(self) -> list[Played]:
+    def cards(self) -> list[PlayedCard]:
         """Return all cards played, in order."""
         return [played for trick in (*self.tricks, self.current) for played in trick.cards]
 
-    def last(self) -> Played | None:
+    def last(self) -> PlayedCard | None:
         """Return the latest card."""
         for trick in (self.current, *reversed(self.tricks)):
             if trick.cards:

@@ -38,7 +38,7 @@ class Round(msgspec.Struct, eq=False):
     partner: int | None = None
     hochzeit: bool = False
     """True if one was proposed."""
-    told: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
+    broadcasts: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
     """The content of each broadcast, by message name, and its event id."""
     ended: bool = False
     left: bool = False

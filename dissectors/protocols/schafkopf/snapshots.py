@@ -49,7 +49,7 @@ class Snapshots:
                 news = []
         self._hands.compare(message, conversation, played, news)
         conversation.doubted = not self._take(message, conversation, played, news)
-        self._note_place(message, conversation, played)
+        self._note_position(message, conversation, played)
         conversation.synced = True
 
     def move(self, message: Message, conversation: Conversation, played: Round) -> None:
@@ -100,7 +100,7 @@ class Snapshots:
             played.refused.add((seat, card))
             return
         self._take(message, conversation, played, news)
-        self._note_place(message, conversation, played)
+        self._note_position(message, conversation, played)
 
     def infer_last(self, message: Message, conversation: Conversation, played: Round) -> None:
         """Infer the last card of a round, when all others are known."""
@@ -151,7 +151,7 @@ class Snapshots:
         """Emit events of the cards played, up to an impossible one; return False if there was one."""
         rounds = self._rounds
         for seat, card in news:
-            if not inferred and self._cannot_be(message, conversation, played, seat, card):
+            if not inferred and self._is_impossible_card(message, conversation, played, seat, card):
                 return False
             trick = played.play.current
             if not inferred and (seat, card) not in played.refused:
@@ -168,16 +168,16 @@ class Snapshots:
             event = rounds.emit_of(message, "played", who, data, played.game)
             (done or played.play.current).cards[-1].event_id = event.id
             if done is not None:
-                self._tell_trick(message, played, done)
+                self._emit_trick(message, played, done)
         return True
 
-    def _tell_trick(self, message: Message, played: Round, trick: Trick) -> None:
+    def _emit_trick(self, message: Message, played: Round, trick: Trick) -> None:
         rounds = self._rounds
         rounds.put_tricks(played)
         data = rounds.trick(played, trick)
         trick.event_id = rounds.emit_of(message, "trick", data["winner"], data, played.game).id
 
-    def _cannot_be(
+    def _is_impossible_card(
         self, message: Message, conversation: Conversation, played: Round, seat: int, card: str
     ) -> bool:
         """Report a card that cannot be played now; if the server repeats it, drop the contradicting
@@ -242,7 +242,7 @@ class Snapshots:
         who = played.who(seat)
         self._rounds.card_flaw(message, played, key, "tisch", seat, blame=blame, player=who, **values)
 
-    def _note_place(self, message: Message, conversation: Conversation, played: Round) -> None:
+    def _note_position(self, message: Message, conversation: Conversation, played: Round) -> None:
         table, last = message.fields["tisch"], message.fields["letzter_stich"]
         event_id, tricks = played.play.showing(table, last)
         if message.event_id is None:

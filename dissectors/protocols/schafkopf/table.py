@@ -71,7 +71,7 @@ class SchafkopfTable(GameTable):
         if row.deviation is not None:
             self._rounds.note_dialect(message, row)
         if not valid:
-            self._fumbled(conversation, message.direction)
+            self._lose_track(conversation, message.direction)
             return
         if conversation.round is not None:
             message.game_id = conversation.round.game.id
@@ -82,7 +82,7 @@ class SchafkopfTable(GameTable):
             self._client[row.name](message, conversation)
 
     def unreadable(self, stream: Stream, direction: Direction) -> None:
-        self._fumbled(self._rounds.conversation(stream), direction)
+        self._lose_track(self._rounds.conversation(stream), direction)
 
     def missing(self, stream: Stream, direction: Direction) -> None:
         conversation = self._rounds.conversation(stream)
@@ -97,7 +97,7 @@ class SchafkopfTable(GameTable):
         if not self._rounds.conversations:
             self._rounds.log.clear()
 
-    def _fumbled(self, conversation: Conversation, direction: Direction) -> None:
+    def _lose_track(self, conversation: Conversation, direction: Direction) -> None:
         """Handle an unreadable message, which may have been the answer, or the question."""
         conversation.whole = False
         conversation.lead_due = False
@@ -105,13 +105,13 @@ class SchafkopfTable(GameTable):
             conversation.sure = conversation.synced = False
 
     def _named(self, message: Message, conversation: Conversation) -> None:
-        self._not_here(conversation)
+        self._remove_name(conversation)
         name: str = message.fields["name"]
         conversation.name = label(name)
         self._rounds.set_state(True, "players", conversation.name, "here")
         self._rounds.emit_of(message, "joined", conversation.name, {"name": name}, None)
 
-    def _not_here(self, conversation: Conversation) -> None:
+    def _remove_name(self, conversation: Conversation) -> None:
         """Remove a name, unless another client has the same."""
         name, conversation.name = conversation.name, None
         if name is not None and all(other.name != name for other in self._rounds.conversations.values()):
@@ -131,9 +131,9 @@ class SchafkopfTable(GameTable):
         elif played.names is None:
             self._rounds.name(played, names)
         message.game_id = played.game.id
-        if not self._rounds.told_before(message, conversation, played, tuple(names)):
+        if not self._rounds.is_broadcast_copy(message, conversation, played, tuple(names)):
             data = {"round": played.number, "names": names}
-            self._rounds.told(message, played, tuple(names), "round_started", None, data)
+            self._rounds.emit_broadcast(message, played, tuple(names), "round_started", None, data)
 
     def _leaves(self, message: Message | None, conversation: Conversation, reason: str, ts_ns: int) -> None:
         if conversation.left or (conversation.name is None and conversation.round is None):
@@ -141,7 +141,7 @@ class SchafkopfTable(GameTable):
         conversation.left = True
         played = conversation.round
         name = conversation.name
-        self._not_here(conversation)
+        self._remove_name(conversation)
         data: dict[str, Any] = {"seat": conversation.seat, "name": name, "reason": reason}
         game = played.game if played is not None else None
         if message is not None:
@@ -166,7 +166,7 @@ class SchafkopfTable(GameTable):
         if leads and conversation.tricks == len(play.tricks) and not play.current.cards and not play.over:
             self._snapshots.leads(message, played, seat)
         who = played.who(seat)
-        self._rounds.put_in(played, who, "turn")
+        self._rounds.set_in_round(played, who, "turn")
         event = self._rounds.emit_of(message, "turn", who, {"seat": seat, "name": who}, played.game)
         self._rounds.log.add(message.stream.id, key, event)
 
@@ -195,7 +195,7 @@ class SchafkopfTable(GameTable):
             self._snapshots.infer_last(message, conversation, played)
             self._end(message, played)
         else:
-            told = played.told.get("ENDE")
+            told = played.broadcasts.get("ENDE")
             message.event_id = told[1] if told is not None else None
         if played.mode is None:
             self._settle(message, conversation, played)
@@ -209,10 +209,10 @@ class SchafkopfTable(GameTable):
         else:
             reason = "broken off"
         self._rounds.advance(played, "over")
-        self._rounds.put_in(played, None, "turn")
+        self._rounds.set_in_round(played, None, "turn")
         played.game.ended_ns = message.ts_ns
         self._result(played)
-        self._rounds.told(message, played, None, "round_ended", None, {"reason": reason})
+        self._rounds.emit_broadcast(message, played, None, "round_ended", None, {"reason": reason})
 
     def _result(self, played: Round, **more: Any) -> None:
         """Update the result of a round with what is known now."""
@@ -270,7 +270,7 @@ class SchafkopfTable(GameTable):
     def _sieger(self, message: Message, conversation: Conversation) -> None:
         played = self._rounds.playing(conversation, message.ts_ns)
         codes: tuple[int, int] = (message.fields["spieler"], message.fields["mitspieler"])
-        if self._rounds.told_before(message, conversation, played, codes):
+        if self._rounds.is_broadcast_copy(message, conversation, played, codes):
             return
         won = [code for code in codes if code < NOBODY]
         lost = [code - 10 for code in codes if code > NOBODY]
@@ -285,5 +285,5 @@ class SchafkopfTable(GameTable):
         seats, kind = (sorted(set(won)), "won") if won else (party, "lost")
         names = [played.who(seat) for seat in seats]
         winners = names if won else [played.who(seat) for seat in range(SEATS) if seat not in party]
-        self._rounds.told(message, played, codes, kind, None, {"seats": seats, "names": names})
+        self._rounds.emit_broadcast(message, played, codes, kind, None, {"seats": seats, "names": names})
         self._result(played, winner=winners)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.diff.states import Called
+from kiebitz.dissectors.diff.states import Owners
 from kiebitz.dissectors.model import Direction, Game, TableInfo
 
 Sort = Literal["changed", "only a", "only b", "order", "name", "game order"]
@@ -37,7 +37,7 @@ class PlayerPair(msgspec.Struct, frozen=True):
 class TablePair(msgspec.Struct, frozen=True):
     """Two tables that were compared, or one that the other session lacks; `events` are those of each side.
 
-    `called` tells of each side whom a value of a handle calls: a player, by a number that both sides share.
+    `owners` tells of each side whom a value of a handle calls: a player, by a number that both sides share.
     """
 
     a: TableInfo | None
@@ -45,16 +45,16 @@ class TablePair(msgspec.Struct, frozen=True):
     matching: Matching
     players: list[PlayerPair]
     events: tuple[int, int]
-    called: tuple[Called, Called] = ({}, {})
+    owners: tuple[Owners, Owners] = ({}, {})
 
     @property
-    def is_alone(self) -> bool:
+    def is_unmatched(self) -> bool:
         """Whether only one session has this table."""
         return self.a is None or self.b is None
 
     def mirrored(self) -> TablePair:
         players = [pair.mirrored() for pair in self.players]
-        return TablePair(self.b, self.a, self.matching, players, self.events[::-1], self.called[::-1])
+        return TablePair(self.b, self.a, self.matching, players, self.events[::-1], self.owners[::-1])
 
 
 class GamePair(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class GamePair(msgspec.Struct, frozen=True):
     events: tuple[int, int]
 
     @property
-    def is_alone(self) -> bool:
+    def is_unmatched(self) -> bool:
         """Whether only one session has this game."""
         return self.a is None or self.b is None
 
@@ -155,11 +155,11 @@ class Difference(msgspec.Struct, frozen=True):
     def equal(self) -> bool:
         """Whether the two sessions mean the same."""
         pairs: list[TablePair | GamePair] = [*self.tables, *self.games]
-        alone = any(pair.is_alone for pair in pairs)
-        return not (alone or self.events or self.messages or self.conversations or self.strangers)
+        alone = any(pair.is_unmatched for pair in pairs)
+        return not (alone or self.events or self.messages or self.conversations or self.unmatched_players)
 
     @property
-    def strangers(self) -> list[tuple[int, PlayerPair]]:
+    def unmatched_players(self) -> list[tuple[int, PlayerPair]]:
         """Players who take part on one side only, with the place of their table."""
         return [
             (number, pair)

@@ -32,8 +32,8 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     production,
     terminals,
 )
-from kiebitz.dissectors.protocols.schafkopf.paket import Wrong, first_wrong, place_of, sound_fields
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.protocols.schafkopf.paket import WrongLines, first_wrong, place_of, valid_fields
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _MAX_QUOTED = 40
 
@@ -43,7 +43,7 @@ _FLAGS = {direction: tuple(f"!{name}" for name in GRAMMAR.names(direction)) for 
 # Between two Pakete.
 
 
-def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decoded:
+def unknown_lines(frame: bytes, lines: Sequence[str], direction: Direction) -> Decoded:
     """Decode lines without a known flag, with a suggestion."""
     line = lines[0]
     if line == END and len(lines) == 1:
@@ -67,7 +67,7 @@ def no_paket(frame: bytes, lines: Sequence[str], direction: Direction) -> Decode
     elif line in MODEL_FLAG.words:
         problem = f'"{line}" is the flag of a MODEL, but there is no !MODEL before it'
     elif near is not None:
-        problem = suggesting(f'"{line[:_MAX_QUOTED]}" is no flag', near)
+        problem = with_suggestion(f'"{line[:_MAX_QUOTED]}" is no flag', near)
     elif merged is not None:
         problem = f'in "{line[-_MAX_QUOTED:]}" {merged} begins without a line of its own'
     elif line.startswith("!"):
@@ -88,9 +88,9 @@ def _ignored(frame: bytes, code: str, problem: str) -> Decoded:
 # In a Paket.
 
 
-def flawed(frame: bytes, row: MessageType, body: list[str], ended: bool) -> Decoded:
+def invalid_paket(frame: bytes, row: MessageType, body: list[str], ended: bool) -> Decoded:
     """Decode an invalid Paket of this row; `ended` is True if it has its end."""
-    fields = sound_fields(row, body)
+    fields = valid_fields(row, body)
     flaw = _first_flaw(frame, row, body, ended)
     return Decoded(row, fields, to_json(fields), False, (flaw,))
 
@@ -103,7 +103,7 @@ def _first_flaw(frame: bytes, row: MessageType, body: list[str], ended: bool) ->
         offset, length = place_of(frame, wrong.first + 1, wrong.last + 1)
     elif len(body) < count:
         code, expected = "missing-field", terminals(row)[len(body)].title
-        problem = f"{row.name} ends after {_there(row, body)}"
+        problem = f"{row.name} ends after {_count_words(row, body)}"
         offset, length = place_of(frame, len(body) + 1)
     elif row.name == "MODEL":
         code, expected = "stray-lines", "the next message"
@@ -116,7 +116,7 @@ def _first_flaw(frame: bytes, row: MessageType, body: list[str], ended: bool) ->
     return Flaw("error", "malformed", code, problem, offset, length, expected, row.clause)
 
 
-def _of_wrong_line(row: MessageType, body: list[str], wrong: Wrong) -> tuple[str, str, str]:
+def _of_wrong_line(row: MessageType, body: list[str], wrong: WrongLines) -> tuple[str, str, str]:
     """Return code, problem and expectation of a wrong line."""
     mismatch = wrong.mismatch
     # The words of all rows with this flag may have been meant.
@@ -134,7 +134,7 @@ def _of_wrong_line(row: MessageType, body: list[str], wrong: Wrong) -> tuple[str
     return mismatch.code, problem, mismatch.expected
 
 
-def _there(row: MessageType, body: Sequence[str]) -> str:
+def _count_words(row: MessageType, body: Sequence[str]) -> str:
     if row.name != "MODEL":
         return f"{len(body)} of its {count_of_fields(line_count(row))}"
     return f"{len(body) - 1} of its {MODEL_LINES} lines of cards" if body else "its flag"
@@ -154,10 +154,10 @@ def surplus(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
 def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
     """Return the violation of a Paket with all its fields, but without its end."""
     count = line_count(row)
-    slip = slip_of_end(row, body)
+    slip = misspelled_end(row, body)
     if slip is not None:
         offset, length = place_of(frame, slip + 1)
-        problem = suggesting(f'{row.name}: "{body[slip][-_MAX_QUOTED:]}" does not end it', END)
+        problem = with_suggestion(f'{row.name}: "{body[slip][-_MAX_QUOTED:]}" does not end it', END)
     elif len(body) > count:
         offset, length = place_of(frame, count + 1)
         problem = f'{row.name} has no end: here is "{body[count][:_MAX_QUOTED]}"'
@@ -167,7 +167,7 @@ def missing_end(frame: bytes, row: MessageType, body: Sequence[str]) -> Flaw:
     return Flaw("error", "malformed", "missing-end", problem, offset, length, f'"{END}"', row.clause)
 
 
-def slip_of_end(row: MessageType, body: Sequence[str]) -> int | None:
+def misspelled_end(row: MessageType, body: Sequence[str]) -> int | None:
     """Return the line that was probably meant to be the end of a Paket with all its fields."""
     count = line_count(row)
     for number in (count, len(body) - 1):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-Named = Sequence[tuple[str, str]]
+Identifiers = Sequence[tuple[str, str]]
 """The identifiers in an event, in order: kind and value."""
 
 
-def partners(pairs: Iterable[tuple[Named, Named, int]]) -> dict[tuple[str, str], str]:
+def match_identifiers(pairs: Iterable[tuple[Identifiers, Identifiers, int]]) -> dict[tuple[str, str], str]:
     """Return the one-to-one match of identifiers, by kind and value of the first side.
 
     Args:
@@ -33,7 +33,7 @@ def partners(pairs: Iterable[tuple[Named, Named, int]]) -> dict[tuple[str, str],
     return chosen
 
 
-def agree(mine: Named, others: Named, chosen: Mapping[tuple[str, str], str]) -> bool:
+def identify_same(mine: Identifiers, others: Identifiers, chosen: Mapping[tuple[str, str], str]) -> bool:
     """Return True if two events identify the same things."""
     return all(
         chosen.get((sort, value)) == other for (sort, value), (_, other) in zip(mine, others, strict=True)
