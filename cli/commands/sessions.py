@@ -106,7 +106,7 @@ def _keep_in_order(
     """Rename, annotate and delete, but nothing unless all of it can be done. Raises StorageError."""
     # They take their time to load, and a listing does without.
     from kiebitz.services.recording.unfinished import refuse_if_unfinished
-    from kiebitz.storage.recording import maintenance as housekeeping
+    from kiebitz.storage.recording import maintenance
 
     if not os.path.exists(database) or not is_database(database):
         raise StorageError(f"{database}: only a database has sessions to keep in order")
@@ -122,8 +122,8 @@ def _keep_in_order(
         if not confirmed(f"Delete for good from {database}: {names}?"):
             raise click.Abort
     if renamed is not None:
-        housekeeping.rename(database, *renamed)
+        maintenance.update(database, renamed[0], {"name": renamed[1]})
     if noted is not None:
-        housekeeping.annotate(database, noted[0], noted[1] or None)
+        maintenance.update(database, noted[0], {"note": noted[1] or None})
     if deleted:
-        housekeeping.delete(database, deleted)
+        maintenance.delete(database, deleted)

@@ -1,4 +1,4 @@
-"""Compares what happened at one table in two sessions."""
+"""Comparison of the events at one table in two sessions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from kiebitz.dissectors.diff.result import EventDifference, GamePair, Sort, Tabl
 from kiebitz.dissectors.model import Game
 
 _MAX_CROSSED = 32
-"""Of what has moved across more events than these nobody is asked in which order it was heard."""
+"""If an event moved across more events than this, the order on each stream is not examined."""
 
 
 class TableFindings(msgspec.Struct, frozen=True):
-    """How two tables differ: their players, their games, how many events are the same, and the others."""
+    """The differences of two tables: players, games, number of equal events, and different events."""
 
     pair: TablePair
     games: list[GamePair]
@@ -35,9 +35,9 @@ class TableFindings(msgspec.Struct, frozen=True):
 
 
 class TableComparison:
-    """Two tables side by side; `number` is the place of the pair, `first_game` that of its first game.
+    """Two tables side by side; `number` is the index of the pair, `first_game` that of its first game.
 
-    `order` knows what was heard when in the two sessions.
+    `order` knows the order of messages on each stream of the two sessions.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class TableComparison:
         self._levels = [self._level(_kind_and_actor), self._level(_kind)]
         self._games: list[GamePair] = []
         self._spans: list[tuple[Span, Span]] = []
-        """Where the games that both sides have begin and end."""
+        """The first and last events of the games that both sides have."""
         self._found: list[EventDifference] = []
         self._same = 0
 
     def compare(self, games_a: Mapping[int, Game], games_b: Mapping[int, Game]) -> TableFindings:
-        """All that differs; the games by their numbers."""
+        """Return all differences; the arguments map game ids to games."""
         endings = self._match_endings()
         self._same += len(endings)
         strands_a = self._a.strands({i for i, _ in endings})
@@ -100,7 +100,7 @@ class TableComparison:
     def _add_game(
         self, a: Game | None, b: Game | None, strand_a: Sequence[int], strand_b: Sequence[int]
     ) -> int:
-        """Add a pair of games; give its place."""
+        """Add a pair of games, and return its index."""
         self._games.append(GamePair(self._number, a, b, (len(strand_a), len(strand_b))))
         return self._first_game + len(self._games) - 1
 
@@ -111,7 +111,7 @@ class TableComparison:
         games_b: Mapping[int, Game],
         strands_b: Mapping[int, list[int]],
     ) -> None:
-        """Add the games that only one side has, and of each the first event: there the sessions part."""
+        """Add the games that only one side has, each with its first event as the difference."""
         ends = sorted((end_a, end_b) for (_, end_a), (_, end_b) in self._spans)
         for number, strand in strands_a.items():
             game = self._add_game(games_a[number], None, strand, ())
@@ -126,7 +126,7 @@ class TableComparison:
             self._found.append(self._difference("only b", game, None, strand[0], (before, strand[0] - 1)))
 
     def _level(self, key_of: Callable[[NormalizedEvent, Sequence[int]], Hashable]) -> Level:
-        """Keys of all events that say no more than this."""
+        """Return coarser keys of all events, as made by `key_of`."""
         numbers: dict[Hashable, int] = {}
         by_reading = [
             [numbers.setdefault(key_of(reading, who), len(numbers)) for reading in side.normalizer.events]
@@ -138,7 +138,7 @@ class TableComparison:
         )
 
     def _compare_events(self, game: int | None, strand_a: list[int], strand_b: list[int]) -> None:
-        """Compare the events of one game, or those outside games, given by their places at the table."""
+        """Compare the events of one game, or those outside games, given by their indexes at the table."""
         paired = pair_events(
             [self._events_a[i] for i in strand_a],
             [self._events_b[j] for j in strand_b],
@@ -161,11 +161,11 @@ class TableComparison:
         found += [("changed", i, j, self._fields(i, j)) for i, j in changed]
         found += [("only a", strand_a[x], None, ()) for x in paired.only_a]
         found += [("only b", None, strand_b[y], ()) for y in paired.only_b]
-        # Before the first that both have comes what is before the game.
+        # Before the first common event, refer to the event before the game.
         start = (strand_a[0] if strand_a else 0) - 1, (strand_b[0] if strand_b else 0) - 1
         firsts, seconds = [i for i, _ in same], [j for _, j in same]
         for sort, i, j, fields in found:
-            # Of two places the earlier one counts.
+            # Of two positions the earlier one counts.
             before = min(
                 len(same) if i is None else bisect_left(firsts, i),
                 len(same) if j is None else bisect_left(seconds, j),
@@ -176,7 +176,7 @@ class TableComparison:
     def _is_kept(
         self, strand_a: Sequence[int], strand_b: Sequence[int], moved: Pair, paired: Pairing
     ) -> bool:
-        """Whether everybody heard an event that has moved in the same order as before."""
+        """Return True if a moved event still arrived in the same order on every stream."""
         crossed = paired.crossed(moved)
         if len(crossed) > _MAX_CROSSED:
             return False
@@ -184,7 +184,7 @@ class TableComparison:
         return self._order.is_kept(event, others)
 
     def _match_endings(self) -> list[Pair]:
-        """Who is gone on both sides. When a connection ended is the network's affair: in whatever order."""
+        """Pair the connection ends of both sides in any order, as the network determines their time."""
         others: dict[int, list[int]] = {}
         for j in reversed(self._b.endings()):
             others.setdefault(self._events_b[j], []).append(j)
@@ -201,7 +201,7 @@ class TableComparison:
         before: Pair,
         fields: tuple[str, ...] = (),
     ) -> EventDifference:
-        """Two events by their places at the tables; `before` are those of the last ones before (-1: none)."""
+        """Return the difference of two events by index; `before` are the last common ones (-1: none)."""
         a, b = self._a, self._b
         if i is not None:
             told = a.normalizer.events[a.normalized[i]]
@@ -221,11 +221,10 @@ class TableComparison:
         )
 
     def _numbers(self, i: int, j: int) -> Pair:
-        """The numbers of the readings of two events."""
         return self._a.normalized[i], self._b.normalized[j]
 
     def _fields(self, i: int, j: int) -> tuple[str, ...]:
-        """The fields in which two events differ; who acts only if no field says so."""
+        """Return the fields in which two events differ; the actor only if no other field does."""
         mine = self._a.normalizer.events[self._a.normalized[i]]
         other = self._b.normalizer.events[self._b.normalized[j]]
         values = {part.field: field_key(part, self._who_a) for part in mine.parts}
@@ -234,9 +233,9 @@ class TableComparison:
         return tuple(name for name in fields if name != "actor") or tuple(fields)
 
     def _differing_identifiers(self, same: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
-        """Of events that are the same but for names, those that name another thing, or take another name.
+        """Return the pairs, equal but for identifiers, that refer to different things or rename differently.
 
-        They are given by the numbers of their readings, each with the fields in which it is so.
+        They are given by the numbers of their normalized events, each with the fields concerned.
         """
         readings_a, readings_b = self._a.normalizer.events, self._b.normalizer.events
         counts = Counter(self._numbers(i, j) for i, j in same)

@@ -1,4 +1,4 @@
-"""Which players of two tables are the same, so that the most of their events are."""
+"""Matching of the players of two tables, so that most of their events are equal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kiebitz.dissectors.diff.players import Match, by_name, by_seat
 from kiebitz.dissectors.diff.result import Matching, PlayerPair
 
 _SEAT_MARGIN = 20
-"""Players are matched by seat only if that makes more events equal by one of so many."""
+"""Players are matched by seat only if that makes more than one event in this many equal."""
 
 
 def shared_numbers(match: Match, others: int) -> list[int]:
-    """For each of so many players of the second session the number that he shares with one of the first.
+    """Return for each of the second session's players the number shared with its match in the first session.
 
-    Who has no match there gets a number of his own.
+    A player without a match gets a new number.
     """
     shared = [len(match) + number for number in range(others)]
     for mine, other in enumerate(match):
@@ -29,7 +29,7 @@ def shared_numbers(match: Match, others: int) -> list[int]:
 
 
 def match_players(a: ComparedTable, b: ComparedTable) -> tuple[Matching, Match, list[int], list[int]]:
-    """How the players are matched, and the keys of both sides' readings then."""
+    """Return how the players are matched, and the resulting keys of both sides' readings."""
     mine, others = a.normalizer.roster.players, b.normalizer.roster.players
     keys: dict[Hashable, int] = {}
     named, seated = by_name(mine, others), by_seat(mine, others)
@@ -45,25 +45,25 @@ def match_players(a: ComparedTable, b: ComparedTable) -> tuple[Matching, Match, 
 
 
 def player_numbers(a: ComparedTable, b: ComparedTable, match: Match) -> tuple[list[int], list[int]]:
-    """For each stay on either side the number of its player that both share."""
+    """Return for each stay on either side the shared number of its player."""
     shared = shared_numbers(match, len(b.normalizer.roster.players))
     return [*a.normalizer.roster.player_of], [shared[player] for player in b.normalizer.roster.player_of]
 
 
 def _number_keys(keys: dict[Hashable, int], side: ComparedTable, who: Sequence[int]) -> list[int]:
-    """The keys of a side's readings as numbers."""
+    """Return the keys of a side's readings as numbers."""
     return [keys.setdefault(key(reading, who), len(keys)) for reading in side.normalizer.events]
 
 
 def _equal_in_place(a: ComparedTable, keys_a: Keys, b: ComparedTable, keys_b: Keys) -> int:
-    """How many events are the same and come after the same, at most."""
+    """Return the maximum number of events that are equal and follow equal ones."""
     pairs_a = Counter(pairwise([keys_a[reading] for reading in a.normalized]))
     pairs_b = Counter(pairwise([keys_b[reading] for reading in b.normalized]))
     return sum(min(count, pairs_b[pair]) for pair, count in pairs_a.items())
 
 
 def player_pairs(a: ComparedTable, b: ComparedTable, match: Match) -> list[PlayerPair]:
-    """Who is who; of those who are on one side only, whoever takes part in an event that is compared."""
+    """Return the matched players, and the unmatched ones that take part in a compared event."""
     mine, others = a.normalizer.roster.players, b.normalizer.roster.players
     pairs = [
         PlayerPair(mine[number].name, others[other].name)

@@ -1,4 +1,4 @@
-"""What is in a corpus, capture by capture in order of time, as the records that a session gives."""
+"""The records of a corpus, capture by capture in order of time, in the form that a session yields."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """Which capture a record is of: what it is called in the corpus, and where its file was."""
+    """The capture of a record: its id in the corpus, and the path of its file."""
 
     capture: str
     source: str
 
 
 _NOT_OURS = (msgspec.MsgspecError, TypeError, ValueError, LookupError, AttributeError, RecursionError)
-"""Values raise these where they are not of the form in which Kiebitz writes them."""
+"""Exceptions raised by values that are not in the form in which Kiebitz writes them."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,7 +41,7 @@ T = TypeVar("T")
 def told_if_damaged(
     read: Callable[Concatenate[Engine, P], Iterator[T]],
 ) -> Callable[Concatenate[Engine, P], Iterator[T]]:
-    """Let a function that reads a corpus raise CorpusError where a row is none that Kiebitz has written."""
+    """Make a function that reads a corpus raise CorpusError for rows that Kiebitz cannot have written."""
 
     @wraps(read)
     def reading(engine: Engine, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -51,7 +51,7 @@ def told_if_damaged(
             if isinstance(error, KiebitzError):
                 raise
             raise CorpusError(
-                f"{engine.corpus.path}: this corpus is damaged: a row in it is none of Kiebitz's ({error})"
+                f"{engine.corpus.path}: this corpus is damaged: Kiebitz never writes such a row ({error})"
             ) from error
 
     return reading
@@ -65,9 +65,9 @@ _IN_ORDER = "ORDER BY x.started_ns, x.capture"
 
 @told_if_damaged
 def sessions(engine: Engine) -> Iterator[tuple[Origin, CountedSession]]:
-    """The sessions, one of each capture, with how many streams, messages, games and errors each has.
+    """Yield the session of each capture with its numbers of streams, messages, games and errors.
 
-    Raises CorpusError, as all here.
+    Raises CorpusError, as all functions of this module.
     """
     counted = [
         f"(SELECT count(*) FROM {table} AS c WHERE c.capture = x.capture{also})"
@@ -91,7 +91,7 @@ def sessions(engine: Engine) -> Iterator[tuple[Origin, CountedSession]]:
 
 @told_if_damaged
 def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
-    """The games."""
+    """Yield the games."""
     rows = engine.rows(
         f"SELECT {_ORIGIN}, x.started_ns, g.id, g.protocol, t.server, g.label, g.started_ns, g.ended_ns,"
         " g.result, g.named_result FROM games AS g"
@@ -118,7 +118,7 @@ def games(engine: Engine) -> Iterator[tuple[Origin, Game]]:
 
 @told_if_damaged
 def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Event]]:
-    """The events that a filter lets through."""
+    """Yield the events that pass a filter."""
     condition, parameters = sql_condition(wanted, "events")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, e.data, e.seq, e.id, e.id, (e.ts_ns - x.started_ns) / 1e9, e.ts_ns, e.table_id,"
@@ -134,7 +134,7 @@ def events(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Even
 
 @told_if_damaged
 def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, ListedMessage]]:
-    """The messages that a filter lets through."""
+    """Yield the messages that pass a filter."""
     condition, parameters = sql_condition(wanted, "messages")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, m.protocol, m.fields, m.sent, f.flaws, m.id, m.id,"
@@ -159,7 +159,7 @@ def messages(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Li
 
 @told_if_damaged
 def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, ListedDiagnostic]]:
-    """The diagnostics that a filter lets through."""
+    """Yield the diagnostics that pass a filter."""
     condition, parameters = sql_condition(wanted, "diagnostics")
     rows = engine.rows(
         f"SELECT {_ORIGIN}, d.lines, d.resumed_offset, d.resumed_message, d.id,"
@@ -177,7 +177,7 @@ def flaws(engine: Engine, wanted: Filter | None) -> Iterator[tuple[Origin, Liste
 
 
 class FlawsOfCode(NamedTuple):
-    """How often something is wrong in a corpus, in how many captures, and the first place of it."""
+    """Summary of one diagnostic code in a corpus: count, captures, and first occurrence."""
 
     times: int
     severity: Severity
@@ -190,11 +190,11 @@ class FlawsOfCode(NamedTuple):
 
 
 def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode]:
-    """The diagnostics that a filter lets through, summed up: the gravest first, then the most frequent."""
+    """Yield a summary of the diagnostics that pass a filter: most severe first, then most frequent."""
     condition, parameters = sql_condition(wanted, "diagnostics")
     first = "arg_min({}, (x.started_ns, x.capture, d.ts_ns, d.id))"
     rows = engine.rows(
-        # As in the listings a note blames nobody.
+        # As in the listings, a note blames no side.
         "SELECT count(*) AS times, d.severity, d.code, d.protocol,"
         " CASE WHEN d.severity != 'note' THEN d.blame END AS blamed, count(DISTINCT d.capture),"
         f" {first.format('x.source')}, nullif({first.format('coalesce(d.message_id, 0)')}, 0)"
@@ -208,7 +208,7 @@ def flaws_by_code(engine: Engine, wanted: Filter | None) -> Iterator[FlawsOfCode
 
 
 def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]]:
-    """A filter as a condition for WHERE and its parameters; without a filter, one that is always true."""
+    """Return a filter as an SQL condition with parameters; without a filter, an always true one."""
     if wanted is None:
         return "TRUE", []
     from kiebitz.storage.filters.dialects import DUCKDB

@@ -1,7 +1,7 @@
-"""What was asked of a corpus, and what came of it: the log of each `kiebitz corpus add`.
+"""The log of each `kiebitz corpus add`: the requested captures and their outcomes.
 
-From these it is known which captures are missing, and why. A log has one writer, which holds a lock on it.
-The system ends that with the process, so it tells for certain who is still at work.
+The logs tell which captures are missing, and why. A log has one writer, which locks it. The system releases
+the lock when the process ends, so the lock reliably shows whether a run is active.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from kiebitz.storage.database.path_checks import open_file, open_folder, why_not
 _ENDING = ".jsonl"
 
 _LEFT = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}\.[0-9]{6}-[0-9a-f]{8})(\.[0-9a-f]{32}\.gone)?")
-"""The name of a folder that a run has in `.staging`, also while it is being removed."""
+"""The name of a run's folder in `.staging`, also while it is being removed."""
 
 _MOST_LINE = 1 << 20
-"""Longest line of a log that is read, in bytes."""
+"""Maximum length of a log's line in bytes; the rest of a longer one is ignored."""
 
 _MOST_LOG = 1 << 30
-"""Longest log that is read, in bytes; a million captures take about 300 MB."""
+"""Maximum length of a log in bytes; a million captures take about 300 MB."""
 
 
 class Wanted(NamedTuple):
-    """A capture to be added: its absolute path, and as it was given."""
+    """A requested capture: its absolute path, and its path as given."""
 
     path: str
     source: str
 
 
 class Missing(NamedTuple):
-    """A capture that was to be added and is not in the corpus, as it was given; `reason` is a sentence."""
+    """A requested capture that is not in the corpus: its path as given, and the reason as a sentence."""
 
     source: str
     reason: str
 
 
 class Run:
-    """The log of one run, as a context; at the end what it has left unfinished is removed.
+    """A context manager that writes the log of one run, and at the end removes its unfinished captures.
 
     Raises CorpusError.
     """
@@ -72,21 +72,21 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What is left, the next run removes.
+        # Failures are left to the next run.
         with suppress(CorpusError, OSError), self._corpus.folder(STAGING) as staging:
             _sweep(staging, self.name, self.name)
         self._file.close()
 
     def asked(self, wanted: Sequence[Wanted]) -> None:
-        """Note what is to be added. Raises CorpusError."""
+        """Log the requested captures. Raises CorpusError."""
         self._write(b"".join(_line({"path": one.path, "source": one.source}) for one in wanted))
 
     def added(self, path: str, capture: str) -> None:
-        """Note that a capture is in the corpus, as which. Raises CorpusError."""
+        """Log that a capture is in the corpus, and its id. Raises CorpusError."""
         self._write(_line({"path": path, "capture": capture}))
 
     def failed(self, path: str, reason: str) -> None:
-        """Note why a capture could not be added. Raises CorpusError."""
+        """Log why a capture could not be added. Raises CorpusError."""
         self._write(_line({"path": path, "failed": reason}))
 
     def _write(self, lines: bytes) -> None:
@@ -98,13 +98,13 @@ class Run:
 
 
 def missing(corpus: Corpus) -> list[Missing]:
-    """What was to be added and is not there, by path. Raises CorpusError."""
+    """Return the requested captures that are not in the corpus, by path. Raises CorpusError."""
     sources: dict[str, str] = {}
     came: dict[str, dict[str, Any]] = {}
     at_work: set[str] = set()
     at = os.path.join(corpus.path, RUNS)
     try:
-        # The corpus may be another user's, and only readable.
+        # The corpus may be another user's and read-only.
         runs = open_folder(at)
         try:
             for run in _runs(runs):
@@ -127,7 +127,7 @@ def missing(corpus: Corpus) -> list[Missing]:
 
 
 def sweep_abandoned(corpus: Corpus) -> None:
-    """Remove what killed runs have left in `.staging`. Raises CorpusError.
+    """Remove what killed runs left in `.staging`. Raises CorpusError.
 
     Only folders named after a run that has a log of this user are removed.
     """
@@ -142,9 +142,9 @@ def sweep_abandoned(corpus: Corpus) -> None:
 
 
 def _sweep(staging: int, name: str, run: str) -> None:
-    """Remove a folder that a run has left. Raises OSError."""
-    # A worker on another machine may still write into it. From a folder of another name no capture appears;
-    # from one that is being removed an incomplete capture could.
+    """Remove a folder that a run left behind. Raises OSError."""
+    # A worker on another machine may still write into it. Renamed first, an incomplete capture cannot appear
+    # in the corpus while the folder is being removed.
     gone = f"{run}.{uuid.uuid4().hex}.gone"
     try:
         os.rename(name, gone, src_dir_fd=staging, dst_dir_fd=staging)
@@ -154,9 +154,9 @@ def _sweep(staging: int, name: str, run: str) -> None:
 
 
 def _why(corpus: Corpus, source: str, came: dict[str, Any] | None, is_on: bool) -> str | None:
-    """Why a capture is not there; None if it is."""
+    """Return why a capture is not in the corpus; None if it is."""
     if came is None:
-        why = "it is being added" if is_on else "adding was ended before its turn came: add it again"
+        why = "it is being added" if is_on else "the run ended before it was added: add it again"
         return f"{source}: {why}"
     if "capture" in came:
         return None if corpus.has(str(came["capture"])) else f"{source}: its folder was removed: add it again"
@@ -171,7 +171,7 @@ def _runs(runs: int) -> list[str]:
 def _entries(file: IO[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the entries of a log. Raises OSError."""
     while line := file.readline(_MOST_LINE):
-        # Where its process was killed, the last line may be cut.
+        # The last line may be incomplete if its process was killed.
         with suppress(ValueError, RecursionError):
             entry = json.loads(line)
             if isinstance(entry, dict):
@@ -188,7 +188,7 @@ def _log(runs: int, run: str) -> Iterator[IO[bytes]]:
 
 
 def _is_on(log: IO[bytes]) -> bool:
-    """True if a process is at work on the run of a log. Raises OSError."""
+    """Return True if a process is working on the run of a log. Raises OSError."""
     try:
         fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -198,7 +198,7 @@ def _is_on(log: IO[bytes]) -> bool:
 
 
 def _is_over(runs: int, run: str) -> bool:
-    """True if a run has a log of this user, and no process is at work on it."""
+    """Return True if a run has a log of this user, and no process is working on it."""
     try:
         with _log(runs, run) as log:
             return why_not_ours(os.fstat(log.fileno())) is None and not _is_on(log)
@@ -207,5 +207,5 @@ def _is_over(runs: int, run: str) -> bool:
 
 
 def _line(value: dict[str, str]) -> bytes:
-    # In ASCII any name of a file can be written.
+    # ASCII can represent any file name.
     return json.dumps(value).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""A session as the Parquet files of one capture, written row by row."""
+"""Writer of a session as the Parquet files of one capture, row by row."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from kiebitz.storage.read.timeline import Timeline
 
 ROW_GROUP = 20_000
-"""Rows that are in memory at once."""
+"""Rows held in memory at once."""
 
 _NO_PROTOCOL = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for NULL in the name of a folder."""
+"""The name that stands for NULL in a folder's name."""
 
 _Row = tuple[Any, ...]
 _Rows = Iterator[tuple[str | None, _Row]]
-"""Each row with its protocol."""
+"""Rows, each with its protocol."""
 
 
 class Place(NamedTuple):
-    """What a diagnostic points at: the bytes, the lines around them as JSON, and where reading went on."""
+    """The location of a diagnostic: bytes, surrounding lines as JSON, and next readable position."""
 
     marked: bytes | None
     lines: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What is known of a capture beside its session: its packets, its size in bytes, what it lacks."""
+    """Facts of a capture that are not in its session: packet count, size in bytes, and unreadable parts."""
 
     packets: int
     bytes: int
@@ -73,7 +73,7 @@ def write_capture(
 
 
 class _Parts:
-    """The files of one table, one for each protocol, as a context. Raises OSError."""
+    """A context manager that writes the files of one table, one for each protocol. Raises OSError."""
 
     def __init__(self, table: str, folder: str) -> None:
         import pyarrow as pa
@@ -98,7 +98,6 @@ class _Parts:
                 writer.close()
 
     def add(self, protocol: str | None, row: _Row) -> None:
-        """One more row."""
         waiting = self._waiting.setdefault(protocol, [])
         waiting.append(row)
         if len(waiting) == ROW_GROUP:
@@ -120,7 +119,7 @@ class _Parts:
         if self._table != BY_CAPTURE:
             name = _NO_PROTOCOL if protocol is None else quote(protocol, safe="")
             folder = os.path.join(folder, f"{PROTOCOL}={name}")
-            # Its parents are not made: when they are gone, so is what was written before.
+            # Its parents are not made: if they are gone, so are the files written before.
             with suppress(FileExistsError):
                 os.mkdir(folder)
         path = os.path.join(folder, file_name(self._table))
@@ -129,11 +128,11 @@ class _Parts:
 
 
 _PARENTS = {"events": "tables", "messages": "streams", "diagnostics": "streams"}
-"""Tables whose rows have the protocol of another table's row."""
+"""Child table -> parent table that has the protocol of its rows."""
 
 
 def _stored(timeline: Timeline, table: str) -> _Rows:
-    """The rows of a table as they are, without those columns of which the files have none."""
+    """Yield the stored rows of a table, without the columns that the files lack."""
     parent, protocol = "", "t.protocol" if PROTOCOL in TABLES[table] else "NULL"
     if table in _PARENTS:
         protocol = "p.protocol"
@@ -165,7 +164,7 @@ def _events(session: Session) -> _Rows:
     place = [*COLUMNS["events"]].index("sentence")
     stored = _stored(session.timeline, "events")
     for (protocol, row), event in zip(stored, session.events(), strict=True):
-        # As listings tell it, which know to whom it was said.
+        # Use the sentence of the listings, which depends on visibility.
         yield protocol, (*row[:place], event.sentence, *row[place + 1 :])
 
 

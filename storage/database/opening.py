@@ -1,9 +1,9 @@
-"""Opening of a database: to read it, to record into it, or to change it.
+"""Opening a database to read it, to record into it, or to change it.
 
-It may come from anyone. Reading writes nothing, and uses only plain tables with the columns of the schema.
-Nothing is written into a file unless each object of its schema is one of Kiebitz's.
+A file may come from anyone. Reading writes nothing, and uses only plain tables with the columns of the
+schema. Writing requires that each object of the file's schema is one of Kiebitz's.
 
-A database has a write-ahead log while it is recorded into; afterwards all is in the one file.
+A database has a write-ahead log during a recording; afterwards everything is in the one file.
 """
 
 from __future__ import annotations
@@ -40,37 +40,37 @@ from kiebitz.storage.database.schema import (
 )
 
 LOCK_PATIENCE_S = 5.0
-"""How long a database that another program is writing to is waited for."""
+"""Timeout in seconds for a database that another program is writing to."""
 
 _OPENING_PATIENCE_S = 1.0
 _BEGINNING_PATIENCE_S = 0.1
 _LOOK_EVERY_S = 0.02
 
 _SETTLE_MS = 200
-"""So long its readers are waited for when a recording is over."""
+"""Timeout in milliseconds for readers when a recording ends."""
 
-_NO_DATABASE = "this is no database, and only one can be recorded into: use another file with -w"
+_NO_DATABASE = "this is not a database, and only those can be recorded into: use another file with -w"
 
 _LONGEST_VALUE = 64 << 20
-"""Bytes. A frame has at most 1 MiB; what is told of it in JSON may be several times as long."""
+"""Maximum size of a value in bytes. A frame has at most 1 MiB; its JSON may be several times as long."""
 
 _LOOK_EVERY = 1 << 20
-"""Steps of SQLite's machine, some milliseconds, between two looks at what is left."""
+"""Steps of SQLite's virtual machine, some milliseconds, between two checks of the limit."""
 
 _LEAST_STEPS = 50_000_000
 _STEPS_PER_BYTE = 1000
-"""So many a statement may take. Ours take less than one, where a table lacks its index some hundred."""
+"""Maximum steps of a statement. Our own take less than one per byte, or some hundred without an index."""
 
 
 class Bounded(sqlite3.Connection):
-    """A connection none of whose statements goes on for ever, whatever the file's pages refer to.
+    """A connection whose statements are limited, so that corrupt pages cannot cause endless loops.
 
-    One that takes more steps than a file of its size can need is interrupted, which is an OperationalError;
-    `has_run_out` is true then. Ctrl-C interrupts a statement, too.
+    A statement that takes more steps than a file of its size can need is interrupted: it raises
+    OperationalError, and `has_run_out` becomes True. Ctrl-C interrupts a statement, too.
     """
 
     has_run_out = False
-    """Of any connection of this process."""
+    """True once the limit was reached on any connection of this process."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -80,7 +80,7 @@ class Bounded(sqlite3.Connection):
         """Device and inode."""
 
     def bound(self, path: str) -> None:
-        """From here on, bound statements by the size of the file at `path`."""
+        """Limit all further statements by the size of the file at `path`."""
         self._paths = (path, f"{path}-wal")
         found = os.stat(path)
         self.file = (found.st_dev, found.st_ino)
@@ -88,12 +88,10 @@ class Bounded(sqlite3.Connection):
         _OPEN.add(self)
 
     def close(self) -> None:
-        """As ever."""
         _OPEN.discard(self)
         super().close()
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """As ever; each statement begins with all its steps."""
         size = 0
         for path in self._paths:
             with suppress(OSError):
@@ -112,10 +110,10 @@ _OPEN: WeakSet[Bounded] = WeakSet()
 
 
 def is_open(path: str) -> bool:
-    """Whether this process has a connection to the database at `path`. Raises OSError if nothing is there.
+    """Return True if this process has a connection to the database at `path`. Raises OSError without a file.
 
-    Then nothing else may open that file: closing it would end the locks that SQLite has on it, as POSIX has
-    it, and what another program writes meanwhile would be read half.
+    In that case no other code may open that file: under POSIX, closing it would release SQLite's locks on it,
+    and a read could see half of another program's write.
     """
     found = os.stat(path)
     return any(connection.file == (found.st_dev, found.st_ino) for connection in _OPEN)
@@ -132,7 +130,7 @@ def open_existing(path: str) -> sqlite3.Connection:
 
 
 def open_for_writing(path: str) -> sqlite3.Connection:
-    """Open the database at `path` (or `MEMORY`) to record into it; it is made if there is none.
+    """Open the database at `path` (or `MEMORY`) to record into it; create it if there is none.
 
     A new one has no indexes yet: see `create_indexes`. Raises StorageError.
     """
@@ -144,7 +142,7 @@ def open_for_writing(path: str) -> sqlite3.Connection:
         if not check_to_write(path):
             make(path)
         with _open_if_well(_connected(path, "mode=rw")) as connection:
-            # Whoever made the file may have been killed before it made the tables.
+            # The process that made the file may have been killed before it made the tables.
             is_new = _is_empty(connection)
             if not is_new:
                 _check_ours(connection, path)
@@ -156,7 +154,7 @@ def open_for_writing(path: str) -> sqlite3.Connection:
 
 
 def open_to_change(path: str) -> sqlite3.Connection:
-    """Open a database of ours to change what is in it; nothing is written yet. Raises StorageError."""
+    """Open a database of ours to change its contents; nothing is written yet. Raises StorageError."""
     with _told(path):
         if not check_to_write(path):
             raise StorageError(f"{path}: there is no such file")
@@ -166,9 +164,9 @@ def open_to_change(path: str) -> sqlite3.Connection:
 
 
 def recover(path: str) -> bool:
-    """Roll back what a killed program has left half written in a database of ours; True if anything is in it.
+    """Roll back an unfinished transaction of a killed program; return True if the database has contents.
 
-    To be called before a command reads a database that it will change. Raises StorageError.
+    Call it before a command reads a database that it will change. Raises StorageError.
     """
     with _told(path):
         if not check_to_write(path):
@@ -181,9 +179,9 @@ def recover(path: str) -> bool:
 
 
 def settle(connection: sqlite3.Connection) -> None:
-    """Put all that was written into the one file, so that nothing beside it is needed, if nobody hinders it.
+    """Move the write-ahead log into the database file and remove the log, if no other connection prevents it.
 
-    It may be read meanwhile: then as much as can be is there, and the log stays beside it.
+    If it is being read meanwhile, as much as possible is moved, and the log stays.
     """
     with suppress(sqlite3.Error):
         connection.execute(f"PRAGMA busy_timeout = {_SETTLE_MS}")
@@ -193,7 +191,7 @@ def settle(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _told(path: str, no_database: str | None = None) -> Iterator[None]:
-    """Raise whatever fails as a StorageError about the database at `path`; `no_database` if it is none."""
+    """Convert errors into a StorageError about the database at `path`; `no_database` if it is none."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -204,7 +202,7 @@ def _told(path: str, no_database: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def _open_if_well(connection: Bounded) -> Iterator[Bounded]:
-    """A connection for a block that looks at it; it stays open if the block ends well."""
+    """Yield a connection to a block that checks it; close it if the block fails."""
     try:
         yield connection
     except BaseException:
@@ -222,11 +220,11 @@ def _connected(path: str, how: Literal["mode=ro", "mode=rw", "immutable=1"]) -> 
 
 
 def _connected_to_read(path: str) -> Bounded:
-    """A connection that has read something.
+    """Return a connection that has read something.
 
-    SQLite reads a database with a log only where it can have the log's files, so not in a folder in which
-    nothing may be written. There a file without a log counts as one that does not change (`immutable`): its
-    recorder would have made a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
+    SQLite reads a database with a log only where it can have the log's files, so not in a read-only folder.
+    There a file without a log counts as one that does not change (`immutable`): its recorder would have made
+    a log. `nolock` helps in no case of ours. Raises StorageError, sqlite3.Error.
     """
     begun = time.monotonic()
     while True:
@@ -236,7 +234,7 @@ def _connected_to_read(path: str) -> Bounded:
         except sqlite3.OperationalError as error:
             connection.close()
             if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK:
-                # SQLite takes the journal of a transaction that begins in this moment for such a one.
+                # SQLite takes the journal of a transaction that is just beginning for an abandoned one.
                 if time.monotonic() > begun + _BEGINNING_PATIENCE_S:
                     raise unfinished(path) from error
                 time.sleep(_LOOK_EVERY_S)
@@ -246,11 +244,11 @@ def _connected_to_read(path: str) -> Bounded:
             if not os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
                 if has_wal(path):
                     raise StorageError(
-                        f"{path}: some of it is in {path}-wal, which cannot be read where you may not write: "
+                        f"{path}: part of it is in {path}-wal, which cannot be read in a read-only folder: "
                         "copy both into a folder of your own"
                     ) from error
                 return _connected(path, "immutable=1")
-            # A recorder begins or ends, and the log comes or goes.
+            # A recorder is starting or ending, and its log appears or disappears.
             if time.monotonic() > begun + _OPENING_PATIENCE_S:
                 raise
             time.sleep(_LOOK_EVERY_S)
@@ -262,7 +260,7 @@ def _connected_to_read(path: str) -> Bounded:
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
-    """Let nothing in a file's schema run, and nothing in its pages pass unchecked. Raises sqlite3.Error."""
+    """Disable everything in a file's schema that could run, and check its pages. Raises sqlite3.Error."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
@@ -278,25 +276,25 @@ def _distrust(connection: sqlite3.Connection) -> None:
 def _authorize(
     action: int, _first: str | None, _second: str | None, _database: str | None, source: str | None
 ) -> int:
-    """Deny whatever a trigger or a view would do: `source` is its name."""
+    """Deny every action of a trigger or a view: `source` is its name."""
     return sqlite3.SQLITE_OK if source is None else sqlite3.SQLITE_DENY
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:
-    """What there is in a schema, by name in lower case. Raises sqlite3.Error."""
+    """Return the names of a schema's objects in lower case. Raises sqlite3.Error."""
     found: Sequence[tuple[str]] = connection.execute("SELECT lower(name) FROM sqlite_master").fetchall()
     return {name for (name,) in found}
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
-    """Return True if nothing was ever written into a database, or only its head. Raises sqlite3.Error."""
+    """Return True if a database is empty or has only a header. Raises sqlite3.Error."""
     return format_of(connection) == 0 and not _names(connection)
 
 
 def _check_version(connection: sqlite3.Connection, path: str) -> None:
-    """Raise StorageError unless this is a format that is known."""
+    """Raise StorageError unless the format is supported."""
     if _is_empty(connection):
-        raise StorageError(f"{path}: there is nothing in this database yet: kiebitz import records into it")
+        raise StorageError(f"{path}: this database is still empty: kiebitz import records into it")
     version = format_of(connection)
     if version > SCHEMA_VERSION:
         raise StorageError(
@@ -307,18 +305,18 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
             f"{path}: written before the first release (format {version}): record or import its session again"
         )
     if version < FIRST_VERSION or not _names(connection) >= TABLES.keys():
-        raise StorageError(f"{path}: a database, but no session database of Kiebitz")
+        raise StorageError(f"{path}: a database, but not a session database of Kiebitz")
 
 
 def _check_readable(connection: sqlite3.Connection, path: str) -> None:
     """Raise StorageError unless plain selects of our columns do nothing but read tables."""
     strange = unreadable(connection, TABLES)
     if strange is not None:
-        raise StorageError(f"{path}: no database that Kiebitz has made: {strange}")
+        raise StorageError(f"{path}: not a database made by Kiebitz: {strange}")
 
 
 def _check_ours(connection: sqlite3.Connection, path: str) -> None:
-    """Raise StorageError unless there is nothing in this schema but our tables, indexes and views."""
+    """Raise StorageError unless the schema has only our tables, indexes and views."""
     _check_version(connection, path)
     _check_readable(connection, path)
     reference = sqlite3.connect(MEMORY)
@@ -328,6 +326,6 @@ def _check_ours(connection: sqlite3.Connection, path: str) -> None:
     reference.close()
     if strange is not None:
         raise StorageError(
-            f"{path}: nothing is written to it, since Kiebitz has not made all that is in it: {strange}. "
-            f"Take another file; kiebitz import {path} -w new.db reads its recorded bytes into a new one"
+            f"{path}: it is not changed, as Kiebitz has not made everything in it: {strange}. "
+            f"Use another file; kiebitz import {path} -w new.db copies its recorded bytes into a new one"
         )

@@ -1,4 +1,4 @@
-"""A stored session made again from its bytes: in memory, changed or in part, or in another database."""
+"""Sessions derived from recorded bytes: edited or in part, in memory or in another database."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from kiebitz.storage.recording.recorder import Recorder
 def derived(
     timeline: Timeline, splices: Collection[Splice], on_progress: Callable[[int, int], None]
 ) -> Timeline:
-    """What comes of a session's bytes with these splices.
+    """Return the session that results from these splices of the recorded bytes, in memory.
 
-    Each server speaks the protocol that it was recorded to speak. `on_progress` is told how many chunks of
-    how many are done. Raises StorageError.
+    Each server speaks its recorded protocol. `on_progress` is called with the numbers of processed and of all
+    chunks. Raises StorageError.
     """
     recorded = items_from_the_beginning(timeline)
     return _in_memory(recorded, apply_splices(recorded.items(), splices), on_progress)
 
 
 def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Timeline:
-    """What would have come of a session had Kiebitz altered nothing, if all had still said what they did.
+    """Return the session as it would be without Kiebitz's alterations and otherwise unchanged, in memory.
 
     `on_progress` as for `derived`. Raises StorageError.
     """
@@ -44,9 +44,9 @@ def as_sent(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Time
 
 
 def part_of(timeline: Timeline, selection: Selection) -> Timeline:
-    """What comes of the bytes of a part of a session, with the way in before it, if there were no others.
+    """Return the session that results from the bytes of a selection and its preamble alone, in memory.
 
-    Times and the numbers of streams stay; games, messages and events are numbered anew. Raises StorageError.
+    Times and stream numbers stay; games, messages and events are renumbered. Raises StorageError.
     """
     recorded = RecordedItems(timeline)
     kept = RowIds([*selection.way_in, *selection.messages])
@@ -57,7 +57,7 @@ def part_of(timeline: Timeline, selection: Selection) -> Timeline:
     hole: Fate = "gone" if selection.is_a_game else "missing"
     found = outline(_said(timeline, selection.streams), kept, last, hole)
     if timeline.session.continues:
-        # Of what is open since before, the first bytes are in another database.
+        # The first bytes of streams that a previous database began are missing here.
         found = msgspec.structs.replace(found, joined=selection.streams)
     items = shortened(recorded.items(), found, selection.streams)
     return _in_memory(recorded, items, lambda done, of: None)
@@ -75,7 +75,7 @@ def _said(timeline: Timeline, streams: Collection[int]) -> Iterator[Said]:
 def anonymized(
     timeline: Timeline, stand_ins: Pseudonyms, on_progress: Callable[[int, int], None]
 ) -> Timeline:
-    """A session that names nobody, with these stand-ins.
+    """Return the session with personal values replaced by pseudonyms, in memory.
 
     `on_progress` as for `derived`. Raises StorageError.
     """
@@ -97,7 +97,7 @@ def _in_memory(
         recorder.connection.close()
         raise
     (session,) = sessions(recorder.connection)
-    # The streams are called as those that they come from.
+    # Streams keep their numbers.
     before = {**recorded.timeline.numbers.before, "games": 0, "messages": 0, "events": 0}
     return Timeline(recorder.connection, msgspec.structs.replace(session, before=before))
 
@@ -110,11 +110,11 @@ def copied(
     is_full: Callable[[Recorder], bool],
     stand_ins: Pseudonyms | None = None,
 ) -> Recorder:
-    """Record a session's bytes into another database, as a session of its own; gives the recorder, closed.
+    """Record a session's bytes into another database as a new session, and return the closed recorder.
 
-    Nothing else of the session's own database is believed. Servers speak the protocols that they were
-    recorded to speak, unless `decode_as` says otherwise. Once `is_full` says that there is no more room, the
-    rest is left out. With `stand_ins` the new session names nobody. Raises StorageError.
+    Nothing else in the session's own database is trusted. Servers speak their recorded protocols unless
+    `decode_as` overrides them. Once `is_full` returns True, the rest is left out. With `stand_ins` the new
+    session is anonymized. Raises StorageError.
     """
     recorded = items_from_the_beginning(timeline)
     anonymizer = None
@@ -166,7 +166,7 @@ def _record(
 
 
 def as_recorded(recorded: RecordedItems) -> DecodeAs:
-    """The servers' protocols, as what is changed may be what they were recognised by. Raises StorageError."""
+    """Return the recorded protocols of the servers, as edits may prevent recognition. Raises StorageError."""
     forced = {}
     for transport, server, protocol in recorded.spoken:
         dissector = dissector_of(protocol)

@@ -1,7 +1,7 @@
-"""All derived rows of a session made again from its recorded bytes, by the dissectors of today.
+"""Redissection: all derived rows of a session made again from its recorded bytes by the current dissectors.
 
-Kept are the sessions, the chunks, what was altered, and what only the source could know of a stream: who it
-was with, when it began and ended, and what the network said about it.
+It keeps sessions, chunks, alterations, and the facts of a stream that only its source knew: its addresses,
+start, end and close reason.
 """
 
 from __future__ import annotations
@@ -30,14 +30,23 @@ def redissect(
 ) -> list[Spoken]:
     """Dissect the session `number`, or all of them, again in one transaction.
 
-    `on_progress` is told how many chunks of how many are done. Gives the servers that were taken to speak a
-    protocol before and are not recognised now. A single session that is not the last gets new numbers for its
-    rows, as those after its old ones are taken. Raises StorageError, also for a session that began in another
-    database; this one is then as it was.
+    If a single session is not the last one, its rows get new numbers, as those after its old ones are taken.
+
+    Args:
+        path: The database.
+        number: The session; None for all of them.
+        decode_as: Protocols of servers that are not to be recognized.
+        on_progress: Called with the numbers of processed and of all chunks.
+
+    Returns:
+        The servers whose protocol was recognized before and is not now.
+
+    Raises:
+        StorageError: Also for a session that began in another database; this one is then unchanged.
     """
     with changing(path) as connection:
         recorded = _recorded(connection, number)
-        # A process that is killed leaves nothing to be rolled back.
+        # In this mode a killed process leaves nothing to roll back.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         with connection:
@@ -47,13 +56,13 @@ def redissect(
 
 
 def _recorded(connection: sqlite3.Connection, number: int | None) -> list[RecordedItems]:
-    """What is kept of the sessions that are meant. Raises StorageError if that does not make all of them."""
+    """Return the recorded items of the chosen sessions. Raises StorageError if they are not enough."""
     chosen = [row for row in sessions(connection) if number is None or row.id == number]
     recorded = [items_from_the_beginning(Timeline(connection, row)) for row in chosen]
     protocols = {protocol for session in recorded for _, _, protocol in session.spoken}
     unknown = sorted(protocol for protocol in protocols if dissector_of(protocol) is None)
     if unknown:
-        raise StorageError(f"what is stored would be lost: {not_installed(unknown[0])}")
+        raise StorageError(f"stored rows would be lost: {not_installed(unknown[0])}")
     return recorded
 
 
@@ -94,7 +103,7 @@ def _all(
 
 
 def _last_ids(connection: sqlite3.Connection) -> Ids:
-    """The last number of each kind of record that is left."""
+    """Return the last remaining id of each kind of record."""
     return Ids(
         *(
             connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]

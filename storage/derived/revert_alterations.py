@@ -1,7 +1,7 @@
-"""Items as they would have been had everything been passed on as it was sent.
+"""Reversal of alterations: the items as they would be had everything been forwarded unchanged.
 
-What was put in is taken out, what was kept back or changed is what it had been, and it comes when it came to
-Kiebitz. Nothing is known of what the peers would then have said: they say what they said.
+Inserted messages are removed, dropped or changed ones restored, each at the time when Kiebitz received it.
+How the peers would have reacted is unknown: their messages stay the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kiebitz.dissectors.model import Altered, Chunk, Direction, Fault, Gap, Item
 
 
 def undone(items: Iterable[Item]) -> Iterator[Item]:
-    """The items without what Kiebitz did. All of them are held, as one that was late comes much earlier."""
+    """Yield the items without alterations; all of them are held in memory, as delayed ones move far ahead."""
     ways: dict[tuple[int, Direction], _Way] = {}
     held: list[tuple[int, Item]] = []
     for item in items:
@@ -42,16 +42,16 @@ def _size(item: Chunk | Gap | Fault) -> int:
 
 
 class _Way:
-    """One direction of a stream: how much of what comes next is not what was sent."""
+    """One direction of a stream, with the amount of upcoming data that was not sent."""
 
     def __init__(self) -> None:
         self._strange = 0
-        """Bytes of a byte stream that are to be left out."""
+        """Bytes of a byte stream to leave out."""
         self._is_next = False
-        """Whether the next datagram is to be left out."""
+        """True if the next datagram is to be left out."""
 
     def undone(self, item: Chunk | Gap | Fault | Altered) -> Iterator[tuple[int, Item]]:
-        """What was sent, each with the moment when it was."""
+        """Yield the sent items, each with its time."""
         if isinstance(item, Altered):
             self._strange, self._is_next = item.length, item.length > 0
             if item.original is not None:

@@ -1,9 +1,9 @@
-"""A shorter conversation: the bytes of a session's part, as if no others had been captured.
+"""Trimming: the bytes of a part of a session, as if only these had been captured.
 
-Pure, from messages to an outline, and with it from items to items. Messages that are left out look like those
-that a capture lacks. A stream of which something is left out counts as one whose beginning was not seen, so
-nobody is accused of what cannot be known. Behind its beginning, bytes that are left out are a gap. If the
-part is a whole game, nothing is said of them: a table begins anew with it.
+Pure functions: messages to an outline, and with that, items to items. Omitted messages look like those that a
+capture lacks. A stream with omissions counts as joined in progress, so that no violation is reported that
+cannot be known. Later omitted bytes are a gap. If the part is a whole game, these gaps are not reported, as a
+new table begins with it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import msgspec
 from kiebitz.dissectors.model import DIRECTIONS, Altered, Chunk, Direction, End, Fault, Gap, Item
 
 Way = tuple[int, Direction]
-"""One direction of a stream, by the stream's id."""
+"""One direction of a stream: the stream's id and the direction."""
 
 Fate = Literal["kept", "missing", "gone"]
-"""What becomes of bytes: they come, are told as a gap, or are left out without a word."""
+"""The treatment of a range of bytes: kept, reported as a gap, or removed silently."""
 
 
 class Said(NamedTuple):
-    """A message, and where it stands."""
+    """The position of a message in its stream."""
 
     id: int
     stream_id: int
@@ -36,7 +36,7 @@ class Said(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """The bytes of a direction from one offset up to another, and what becomes of them."""
+    """A range of offsets in one direction, and its treatment."""
 
     start: int
     end: int
@@ -44,10 +44,10 @@ class Stretch(NamedTuple):
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """What a shorter conversation has of each direction: stretches in order, the last one without an end.
+    """The ranges of each direction in order; the last one is unbounded.
 
-    Of the streams `joined` something is left out before what is kept last. Those `ended` are kept to their
-    end. `empty` are the datagrams without bytes that are kept, by their offset and time.
+    In the streams `joined`, something is omitted before the last kept message. The streams `ended` are kept
+    to their end. `empty` has the offsets and times of kept datagrams without bytes.
     """
 
     ways: Mapping[Way, list[Stretch]]
@@ -56,7 +56,7 @@ class Outline(msgspec.Struct, frozen=True):
     empty: frozenset[tuple[Way, int, int]]
 
     def stretches(self, way: Way, offset: int) -> Iterator[Stretch]:
-        """The stretches of a direction from the byte at an offset on; the first begins there or before."""
+        """Yield the ranges of a direction from an offset on; the first one begins there or before."""
         found = self.ways.get(way, _NOTHING_SAID)
         place = bisect_right(found, offset, key=lambda stretch: stretch.start) - 1
         yield from found[max(place, 0) :]
@@ -64,14 +64,19 @@ class Outline(msgspec.Struct, frozen=True):
 
 _NO_END = 1 << 62
 _NOTHING_SAID = [Stretch(0, _NO_END, "kept")]
-"""Of a direction in which no message was read."""
+"""The ranges of a direction without messages."""
 
 
 def outline(said: Iterable[Said], kept: Container[int], last: Mapping[int, int], hole: Fate) -> Outline:
-    """What becomes of which bytes of the streams in `last`, which has the last message that is kept of each.
+    """Return the treatment of all bytes of some streams.
 
-    `said` are all their messages in order. Bytes that are no message go with the messages around them, where
-    these are treated alike. `hole` is the fate of what is left out between messages that are kept.
+    Bytes outside of messages are treated like the messages around them, if these are treated alike.
+
+    Args:
+        said: All messages of the streams, in order.
+        kept: The ids of the messages to keep.
+        last: Stream -> its last kept message.
+        hole: The treatment of omissions between kept messages.
     """
     ways: defaultdict[Way, list[Stretch]] = defaultdict(list)
     joined: set[int] = set()
@@ -103,7 +108,7 @@ def outline(said: Iterable[Said], kept: Container[int], last: Mapping[int, int],
 
 
 def shortened(items: Iterable[Item], kept: Outline, streams: Container[int]) -> Iterator[Item]:
-    """The items of these streams that are kept, at the offsets where they stand now."""
+    """Yield the kept items of these streams, with their new offsets."""
     placing = _Placing(kept)
     for item in items:
         if item.stream.id not in streams:
@@ -114,18 +119,18 @@ def shortened(items: Iterable[Item], kept: Outline, streams: Container[int]) -> 
 
 
 class _Placing:
-    """Gives each item that is kept its place behind those before it."""
+    """The offsets of kept items, each directly after the items before it."""
 
     def __init__(self, kept: Outline) -> None:
         self._kept = kept
         self._come: defaultdict[Way, int] = defaultdict(int)
-        """Where the next byte of each direction stands."""
+        """The offset of the next byte of each direction."""
         self._holes: dict[Way, int] = {}
-        """Where the last hole of each direction that was told began in the record."""
+        """The recorded offset of each direction's last gap."""
         self._opened: set[int] = set()
 
     def opening(self, item: Item) -> Iterator[Item]:
-        """What comes before the first item of a stream: that its beginning is not there, if it is not."""
+        """Yield the gap before the first item of a stream whose beginning is missing."""
         stream = item.stream
         if stream.id in self._opened:
             return
@@ -137,14 +142,14 @@ class _Placing:
                     yield Gap(stream, direction, item.ts_ns, 0, None)
 
     def kept_of(self, item: Item) -> Iterator[Item]:
-        """What is kept of an item."""
+        """Yield the kept parts of an item."""
         if isinstance(item, End):
             if item.stream.id in self._kept.ended:
                 yield item
         elif isinstance(item, Chunk):
             yield from self._datagram(item) if item.stream.transport == "udp" else self._bytes(item)
         elif isinstance(item, Gap) and item.length is None and item.stream.id in self._kept.joined:
-            # That its beginning is not there is told anyway.
+            # `opening` reports the missing beginning.
             return
         elif self._is_kept(item):
             yield self._placed(item, item.length or 0 if isinstance(item, Gap) else 0)

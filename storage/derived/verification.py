@@ -1,6 +1,6 @@
-"""Whether what is stored of a session follows from its bytes, as all that Kiebitz writes does.
+"""Verification that the stored rows of a session follow from its bytes.
 
-It costs as much as an import, so it is asked only once a command has failed over a database.
+It costs as much as an import, so it runs only after a command failed because of a database.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from kiebitz.storage.recording.recorder import BATCH
 from kiebitz.storage.recording.rows import Row, no_rows
 
 _IN_ORDER = ("tables", "messages", "events", "snapshots")
-"""The tables whose rows are written once, in this order of their own."""
+"""The tables whose rows are written once, each in the order of its ids."""
 
 _COLUMNS = {table: [column for column in TABLES[table] if column != "sentence"] for table in _IN_ORDER}
-"""What is compared. The sentence of an event, its last column, is none of it: an older database has none, and
-another version has other words for the same."""
+"""The compared columns. An event's sentence is not compared: older databases lack it, and its wording depends
+on the version.
+"""
 
 
 def unfounded(connection: sqlite3.Connection) -> str | None:
-    """The first row that does not follow from its session's bytes, as a clause; None if there is none.
+    """Return a clause about the first row that does not follow from its session's bytes, or None.
 
-    Sessions that began in another database are passed over, and those that have not ended: of these more may
-    follow than is stored by now. Raises StorageError and sqlite3.Error.
+    Skips sessions that began in another database, and those that have not ended: their bytes may yield more
+    than is stored yet. Raises StorageError and sqlite3.Error.
     """
     whole = (one for one in sessions(connection) if not one.continues and one.ended_ns is not None)
     found = (_Rereading(Timeline(connection, session)).unfounded() for session in whole)
@@ -37,7 +38,7 @@ def unfounded(connection: sqlite3.Connection) -> str | None:
 
 
 class _Rereading:
-    """One session read anew beside what is stored of it."""
+    """A comparison of one session's stored rows with those made again from its bytes."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._recorded = RecordedItems(timeline)
@@ -60,7 +61,7 @@ class _Rereading:
         self._timeline = timeline
 
     def unfounded(self) -> str | None:
-        """The first row that does not follow, as a clause."""
+        """Return a clause about the first row that does not follow; None if there is none."""
         for number, item in enumerate(self._recorded.items(), 1):
             self._inspection.feed(item)
             if number % BATCH == 0 and (found := self._compared()) is not None:
@@ -73,7 +74,7 @@ class _Rereading:
         return found or self._of_games()
 
     def _compared(self) -> str | None:
-        """Compare what was found since the last time with as many rows that are stored."""
+        """Compare the rows found since the last call with as many stored rows."""
         found = no_rows()
         self._inspection.gather(found)
         self._games |= {row[0]: row for row in found["games"]}

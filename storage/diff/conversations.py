@@ -1,7 +1,7 @@
-"""Compares who talked to a server in two sessions: whose conversations only one of them has.
+"""Comparison of the conversations with a server in two sessions: which players only one session has.
 
-A conversation is that of all players in whose name its client acts, as far as events tell. How many of them a
-player has does not matter; of those that are nobody's the number does.
+A conversation belongs to all players in whose name its client acts, as far as events show. How many a player
+has does not matter; for conversations without a player their number counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.diff.loader import ComparedSession
 
 _Streams = dict[int, list[int]]
-"""The streams of each player."""
+"""Player -> its streams."""
 
 
 def compare_conversations(
@@ -26,7 +26,7 @@ def compare_conversations(
     match: Match,
     number: int,
 ) -> list[Conversations]:
-    """The conversations that one side has more of; `number` is the place of the pair of tables."""
+    """Return the conversations that one side has more of; `number` is the index of the pair of tables."""
     mine, nobodys = _by_player(a, table_a)
     others, nobodys_b = _by_player(b, table_b)
     shared = shared_numbers(match, len(table_b.normalizer.roster.players))
@@ -44,12 +44,12 @@ def compare_conversations(
     both = min(len(nobodys), len(nobodys_b))
     if len(nobodys) != len(nobodys_b):
         found.append(Conversations(number, None, tuple(nobodys[both:]), tuple(nobodys_b[both:])))
-    # In an order that is the same whichever session is named first.
+    # This order does not depend on which session is named first.
     return sorted(found, key=lambda one: (one.player is None, one.player, one.a, one.b))
 
 
 def _by_player(side: ComparedSession, table: ComparedTable) -> tuple[_Streams, list[int]]:
-    """The streams to a table's server by the players who act on them, and those on which nobody does."""
+    """Return the streams to a table's server by acting player, and those without one."""
     streams = side.timeline.connection.execute(
         "SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ? ORDER BY id",
         (side.timeline.session.id, table.row.protocol, table.row.server),

@@ -1,4 +1,4 @@
-"""One of two sessions that are compared: its tables with what happened at each, read from the database."""
+"""One of the two compared sessions: its tables with their events, read from the database."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import Timeline
 
-# The filter language takes its time to load, and most comparisons are asked without a filter.
+# The filter language loads slowly, and most comparisons have no filter.
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 
 class ComparedSession:
-    """A session: its tables and games, and a digest of all that is compared of its events."""
+    """A session's tables and games, with a digest of the compared data of its events."""
 
     def __init__(self, timeline: Timeline, wanted: Filter | None) -> None:
         self.timeline = timeline
@@ -37,12 +37,12 @@ class ComparedSession:
         return dict(rows.fetchall())
 
     def _matching_events(self, wanted: Filter) -> set[int]:
-        """The numbers of the events that meet a filter."""
+        """Return the ids of the events that pass a filter."""
         events = self.timeline.stored_events(*sql_condition(self.timeline, wanted, "events"))
         return {event.id for event in events}
 
     def _read(self, wanted: set[int] | None) -> bytes:
-        """Read all events, and keep those that are wanted; give the digest."""
+        """Read all events, keep the wanted ones, and return the digest."""
         digest = blake2b()
         for table in self.tables:
             digest.update(f"{table.row.protocol} {table.row.server}\n".encode())
@@ -52,7 +52,7 @@ class ComparedSession:
         for rank, event in enumerate(self.timeline.stored_events()):
             table = tables[event.table_id]
             game = event.game_id or OUTSIDE_GAMES
-            # Who is who is told by events that need not be wanted.
+            # Unwanted events are read, too, as they may identify players.
             reading = table.normalizer.normalize(event.kind, event.actor, event.data)
             is_wanted = wanted is None or event.id in wanted
             if is_wanted:
@@ -67,13 +67,13 @@ class ComparedSession:
 
 
 def _grammar(protocol: str) -> Grammar | None:
-    """A protocol's grammar; None where a plug-in that is not installed brought it."""
+    """Return a protocol's grammar; None if its plug-in is not installed."""
     dissector = dissector_of(protocol)
     return dissector.grammar if dissector is not None else None
 
 
 def _join_stays(tables: Sequence[ComparedTable]) -> None:
-    """Whoever is only a number at one table may have told his name at another of the same protocol."""
+    """Name players who are only a number at one table, if another table of the protocol has their name."""
     named: dict[str, dict[str, str]] = {}
     for table in tables:
         names = named.setdefault(table.row.protocol, {})

@@ -1,9 +1,9 @@
-"""Compares the messages of one table in two sessions that made no event: requests, answers, chatter.
+"""Comparison of one table's messages without an event in two sessions: requests, answers, chatter.
 
-Of these it counts how often each was sent in either direction, not in which order. Heartbeats come when the
-clock says so and are left out. What another playing names otherwise (tokens, numbers) is not compared.
-Whether a message tells an event again or came too late for that may hang on times: one that made no event
-here and told one there is on both sides.
+It compares how often each was sent in either direction, not their order. Heartbeats depend on the clock and
+are left out. Values that another game would name differently (tokens, numbers) are not compared. Whether a
+message repeats an event, or is too late for that, may depend on timing: a message without an event here and
+with one in the other session counts as present in both.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class _EqualMessages(msgspec.Struct, eq=False):
-    """Messages that say the same: the numbers of those in the first session and of those in the second."""
+    """Equal messages: the ids of those in the first session and of those in the second."""
 
     a: list[int]
     b: list[int]
 
     def settle(self, events_a: int, events_b: int) -> None:
-        """So many more told of an event: those that one side has more are what the other has more here."""
+        """Offset a surplus on one side by the other side's surplus of equal messages with an event."""
         if events_b > events_a:
             del self.a[max(len(self.b), len(self.a) - (events_b - events_a)) :]
         else:
@@ -52,7 +52,7 @@ def compare_messages(
     number: int,
     wanted: Filter | None,
 ) -> list[MessageDifference]:
-    """What differs, by direction, name and field; `number` is the place of the pair of tables."""
+    """Return the differences by direction, name and field; `number` is the index of the pair of tables."""
     cast_a, cast_b = table_a.normalizer.roster, table_b.normalizer.roster
     normalizers = (
         _MessageNormalizer(table_a, cast_a, range(len(cast_a.players))),
@@ -88,7 +88,7 @@ def _count_event_messages(
     direction: Direction,
     name: str,
 ) -> Mapping[str | None, int]:
-    """How often each of the messages of a name was sent that did tell of an event."""
+    """Count the messages of a name that do have an event."""
     met = "m.event_id IS NOT NULL AND m.direction = ? AND m.name = ?"
     rows = _messages(side, table, wanted, met, direction, name)
     return Counter(normalizer.read(direction, name, fields) for _, _, _, fields in rows)
@@ -97,7 +97,7 @@ def _count_event_messages(
 def _differences(
     table: int, direction: Direction, name: str, by_content: dict[str, _EqualMessages]
 ) -> Iterator[MessageDifference]:
-    """What is surplus on either side; one and one are taken for the same message with other fields."""
+    """Yield the surplus of either side; one of each side together count as a changed message."""
     surplus_a: list[tuple[int, str]] = []
     surplus_b: list[tuple[int, str]] = []
     for content, same in by_content.items():
@@ -119,7 +119,7 @@ def _differences(
 
 
 def _fields(content: str, content_b: str) -> tuple[str, ...]:
-    """The fields in which two messages differ; none where they are nested too deeply to be looked into."""
+    """Return the fields in which two messages differ; none if they are nested too deeply to decode."""
     try:
         mine, others = msgspec.json.decode(content), msgspec.json.decode(content_b)
     except RecursionError:
@@ -130,7 +130,7 @@ def _fields(content: str, content_b: str) -> tuple[str, ...]:
 def _messages(
     side: ComparedSession, table: ComparedTable, wanted: Filter | None, which: str, *values: str
 ) -> Iterator[tuple[int, Direction, str, str]]:
-    """The messages to and from a table's server that meet a condition, with values for its parameters."""
+    """Return the messages at a table's server that meet a condition, with values for its parameters."""
     met, parameters = sql_condition(side.timeline, wanted, "messages")
     return side.timeline.connection.execute(
         f"SELECT m.id, m.direction, m.name, m.fields FROM messages AS m WHERE {which}"
@@ -141,7 +141,7 @@ def _messages(
 
 
 class _MessageNormalizer:
-    """Reads the messages of one session into what can be compared with the other's."""
+    """Normalizes the messages of one session so that they can be compared with the other's."""
 
     def __init__(self, table: ComparedTable, roster: Roster, who: Sequence[int]) -> None:
         self._dissector = dissector_of(table.row.protocol)
@@ -150,7 +150,7 @@ class _MessageNormalizer:
         self._known: dict[tuple[Direction, str, str], str | None] = {}
 
     def read(self, direction: Direction, name: str, fields: str) -> str | None:
-        """What a message says, as JSON; None for a heartbeat."""
+        """Return a normalized message as JSON; None for a heartbeat."""
         key = (direction, name, fields)
         if key not in self._known:
             self._known[key] = self._read(direction, name, fields)
@@ -169,7 +169,7 @@ class _MessageNormalizer:
             return fields
 
     def _rename(self, kind: IdentifierKind, value: Any) -> Any:
-        """A player by the number that both sessions share; of all else only what sort of thing it is."""
+        """Replace a player by the shared number, and any other identifier by its kind."""
         if not kind.of_player:
             return {"": kind.title}
         known = self._roster.find(kind, value)

@@ -1,6 +1,6 @@
-"""A session's messages as rows of one table, for CSV and Parquet: who said what, when, and what came of it.
+"""A session's messages as rows of one table, for CSV and Parquet, with sender, time and event.
 
-Streams, messages, events and games stand there by their numbers within the session.
+Streams, messages, events and games have their numbers within the session.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from kiebitz.storage.read.timeline import Timeline, increasing
 
 
 class MessageRow(NamedTuple):
-    """A message as it is exported; the names are those of the columns.
+    """An exported message; the field names are those of the columns.
 
-    `time` is in seconds since the session began, `ts_ns` the same moment in nanoseconds since 1970 UTC;
-    `fields` and `data` are JSON text. From `event` to `data` it is about the event that the message tells of.
+    `time` is in seconds since the start of the session, `ts_ns` the same time in nanoseconds since 1970 UTC;
+    `fields` and `data` are JSON text. `event` to `data` describe the event that the message reports.
     """
 
     time: float
@@ -46,9 +46,9 @@ class MessageRow(NamedTuple):
 
 
 def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iterator[MessageRow]:
-    """The session's messages, or those of a part, in order."""
+    """Yield the session's messages, or those of a part, in order."""
     first, last = (0, GREATEST_ID) if selection is None else selection.messages.span
-    # The plus keeps SQLite from beginning with the streams and sorting the whole session by id.
+    # The plus keeps SQLite from starting with the streams and sorting the whole session by id.
     rows = timeline.connection.execute(
         "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, m.game_id,"
         " e.id, e.kind, e.actor, e.data, (SELECT count(*) FROM diagnostics WHERE message_id = m.id),"

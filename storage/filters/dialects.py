@@ -1,7 +1,7 @@
-"""SQL dialects of the two engines: a session's SQLite, and the DuckDB of a corpus.
+"""SQL dialects of the two engines: SQLite for a session database, DuckDB for a corpus.
 
-There rows of many captures stand in one table, and an id counts within its capture: so each step from one
-record to another also compares `capture`. Each capture is one session.
+A corpus table has rows of many captures, and an id is unique within its capture only: so each join also
+compares `capture`. Each capture is one session.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from kiebitz.storage.database.schema import OF_MESSAGE
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The SQL fragments of an engine's conditions.
+    """The SQL fragments of an engine's conditions, with `{}` as placeholder.
 
-    `ways`: from a row to what belongs to it; the condition on that goes into the braces. `started`: when the
-    session of a row began. `contains`: whether the text in the braces has another one in it. `called`: what
-    the client of a stream (alias s) calls itself.
+    Attributes:
+        ways: Target -> owner -> join from a row to its related records; the placeholder is the condition on
+            these.
+        started: Target -> start time of the row's session.
+        contains: Test whether the text in the placeholder contains another one.
+        called: The name of a stream's client (alias s).
     """
 
     ways: Mapping[Target, Mapping[Owner, str]]
@@ -47,7 +50,7 @@ _MESSAGE_OF_DIAGNOSTIC = _Step("messages", "m", "id", "d", "message_id")
 
 
 def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
-    """The ways from each kind of row; `alteration` is that from a message to what was done to it."""
+    """Return the joins from each kind of row; `alteration` is that from a message to its alteration."""
     stream = to(_Step("streams", "s", "id", "m", "stream_id"))
     session = stream.format(to(_SESSION_OF_STREAM))
     event = to(_Step("events", "e", "id", "m", "event_id"))
@@ -86,7 +89,7 @@ def _ways(to: _To, alteration: str) -> dict[Target, dict[Owner, str]]:
 def _in_database(step: _Step) -> str:
     table, alias, key, origin, reference = step
     if table == "streams":
-        # There are few: SQLite finds them once, and not for each row.
+        # There are few streams: SQLite finds them once, not for each row.
         return f"{origin}.{reference} IN (SELECT {alias}.{key} FROM {table} AS {alias} WHERE {{}})"
     return f"EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{key} = {origin}.{reference} AND {{}})"
 
@@ -117,7 +120,7 @@ SQLITE = Dialect(
 )
 
 DUCKDB = Dialect(
-    # In a capture nothing is altered.
+    # A corpus has no alterations.
     _ways(_in_capture, "EXISTS (SELECT 1 FROM (SELECT '' AS action WHERE FALSE) AS a WHERE {})"),
     {
         "messages": _STARTED_OF_CAPTURE.format("m"),

@@ -1,8 +1,8 @@
-"""The SQL back end of filters: one condition, in which every value is a parameter.
+"""The SQL back end of filters: one condition in which every value is a parameter.
 
 The row's table has the alias m (messages), e (events) or d (diagnostics). A condition may be NULL where a row
-has no such value; that counts as false, and a `not` is written `IS NOT TRUE`: NULL never passes for true.
-SQLite and DuckDB read the same conditions, but for what `dialects` has.
+has no such value; that counts as false, so `not` becomes `IS NOT TRUE`. SQLite and DuckDB use the same
+conditions, except for the fragments in `dialects`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def to_sql(
     """Return a filter as a condition for WHERE, with its parameters in order.
 
     `numbers` are those of the rows' session. The row's table must have the alias m (messages), e (events) or
-    d (diagnostics) and the connection the functions of `register_functions`; `reason_of` explains what one of
-    them has raised. NULL counts as false, so do not negate the whole.
+    d (diagnostics). The connection needs the functions of `register_functions`; `reason_of` finds their
+    exceptions. NULL counts as false, so do not negate the whole.
     """
     condition, parameters = _condition(with_row_ids(wanted.meaning, target, numbers), target, dialect)
     return f"({condition})", parameters
@@ -60,8 +60,9 @@ def _condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str,
     word, kept_together = (" AND ", (AllOf, AnyOf)) if isinstance(meaning, AllOf) else (" OR ", (AnyOf,))
     parts: list[str] = []
     parameters = []
-    # SQLite's parser has a small stack: no more parentheses than needed, and the deepest term first, so that
-    # it keeps one token a level and not three.
+    # SQLite's parser has a small stack: use no more parentheses than needed, and put the deepest term first,
+    # so that
+    # it keeps one token per level and not three.
     for term in sorted(meaning.terms, key=_depth, reverse=True):
         sql, of_term = _condition(term, target, dialect)
         parts.append(f"({sql})" if isinstance(term, kept_together) else sql)
@@ -72,10 +73,10 @@ def _condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str,
 def register_functions(
     connection: sqlite3.Connection, name_of: Callable[[int], str | None] = lambda stream: None
 ) -> None:
-    """Give a connection the functions that the conditions call. Raises sqlite3.Error.
+    """Register the functions that the conditions call. Raises sqlite3.Error.
 
-    `name_of` knows what the client of a stream calls itself. An error of such a function (FilterError) comes
-    out of SQLite as an OperationalError: see `reason_of`.
+    `name_of` returns the name of a stream's client. SQLite reports an exception of such a function
+    (FilterError) as an OperationalError: see `reason_of`.
     """
     for name, function in FUNCTIONS.items():
         connection.create_function(name, 2, _keeping_reasons(function), deterministic=True)
@@ -83,11 +84,11 @@ def register_functions(
 
 
 _RAISED = "user-defined function raised exception"
-"""SQLite's message for any exception that a Python function has raised."""
+"""SQLite's message for any exception in a Python function."""
 
 
 class _Reasons(threading.local):
-    """The last thing that a function has raised in this thread: SQLite does not pass it on."""
+    """The last exception of a function in this thread, as SQLite does not pass it on."""
 
     last: BaseException | None = None
 
@@ -131,7 +132,7 @@ def _single(single: Condition, target: Target, dialect: Dialect) -> tuple[str, P
         sql, parameters = _inside(f"{_ALIASES[where.owner]}.{where.column}", test, subject.path, dialect)
         return dialect.ways[target][where.owner].format(sql), parameters
     sql = "m.name = ? AND " + dialect.ways["messages"]["stream"].format("s.protocol = ?")
-    # No catalog for stored rows has a state.
+    # No catalog for stored rows contains a state.
     assert not isinstance(subject, StateField)
     message_parameters: Parameters = [subject.message, subject.protocol]
     if isinstance(subject, MessageField):
@@ -152,7 +153,7 @@ def _in_column(
 
 
 def _inside(value: str, test: Test, path: tuple[Step, ...], dialect: Dialect) -> tuple[str, Parameters]:
-    """A condition on a JSON object. Most have no such name, which the engine sees sooner than Python."""
+    """Return a condition on a JSON object; most lack the name, which the engine tests faster than Python."""
     name = next(step for step in path if isinstance(step, str))
     has = dialect.contains.format(value)
     return f"({has} AND kiebitz_field({value}, ?))", [to_json(name), _question(test, path)]
@@ -174,13 +175,13 @@ def _compared(value: str, test: Test, dialect: Dialect) -> tuple[str, Parameters
     if test.question == "matches":
         return f"kiebitz_matches({value}, ?)", [_question(test)]
     if test.question == "in" and len(parameters) != 1:
-        # DuckDB reads no empty list.
+        # DuckDB does not accept an empty list.
         return (f"{value} IN ({', '.join('?' * len(parameters))})" if parameters else "FALSE"), parameters
     return f"{value} {'=' if test.question == 'in' else test.question} ?", parameters
 
 
 def _question(test: Test, path: tuple[Step, ...] | None = None) -> str:
-    """A question about a JSON value, without a path about a scalar, as one parameter; `_asked` reads it."""
+    """Encode a test of a JSON value, or of a scalar without a path, as one parameter for `_asked`."""
     return json.dumps([path, test.question, test.values, test.passage])
 
 
@@ -197,7 +198,7 @@ def _field_holds(fields: str | None, question: str) -> bool:
     try:
         decoded = msgspec.json.decode(fields)
     except RecursionError:
-        # Nested so deeply that it is no field of a game; one such message must not end the whole query.
+        # No field of a game is nested so deeply; one such message must not end the whole query.
         return False
     return _asked(question)(decoded)
 
@@ -212,7 +213,7 @@ def _texts_hold(data: str | None, question: str) -> bool:
     return any(map(_asked(question), texts_in(decoded)))
 
 
-# Names repeat: the cache answers for a million messages without running Python code for each.
+# Names repeat: with the cache, most rows of a million need no Python code.
 @functools.lru_cache(maxsize=1000)
 def _matches(text: str | None, question: str) -> bool:
     return text is not None and _asked(question)(text)
@@ -223,4 +224,4 @@ FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {
     "kiebitz_texts": _texts_hold,
     "kiebitz_matches": _matches,
 }
-"""The functions that conditions call, each with a text or NULL and a test of it. They raise FilterError."""
+"""Functions called by conditions, each with a text or NULL and an encoded test. They raise FilterError."""

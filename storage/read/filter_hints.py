@@ -1,4 +1,4 @@
-"""Where in a session's values a name stands: what a filter perhaps meant by it."""
+"""Field paths that a filter may have meant by an unknown name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.read.timeline import Timeline
 
 _LOOKED_AT = 200
-"""So many messages, and events, that have such a name are looked into."""
+"""Number of messages, and of events, with such a name to search."""
 
 _BEST = 2
 
 
 def spoken(timeline: Timeline) -> list[str]:
-    """The protocols that are spoken in a session."""
+    """Return the protocols of a session."""
     rows = timeline.connection.execute(
         "SELECT DISTINCT protocol FROM streams WHERE session_id = ? AND protocol IS NOT NULL",
         (timeline.session.id,),
@@ -27,9 +27,9 @@ def spoken(timeline: Timeline) -> list[str]:
 
 
 def paths_to(timeline: Timeline, name: str) -> list[str]:
-    """Where below a field a session has a name, as filters write it, as in `resources.Holz`.
+    """Return paths below fields that end in a name, as filters write them, as in `resources.Holz`.
 
-    First in its events, then in its messages; of either the places where it is most often.
+    Paths in events come first, then those in messages; of each the most frequent ones.
     """
     from kiebitz.dissectors.filters.fields import written
 
@@ -49,7 +49,7 @@ def paths_to(timeline: Timeline, name: str) -> list[str]:
 
 
 def _paths(whole: Any, name: str) -> Iterator[tuple[str, ...]]:
-    """The paths that end in a name; a list stands for its elements."""
+    """Yield the paths that end in a name; lists add nothing to a path."""
     waiting: list[tuple[tuple[str, ...], Any]] = [((), whole)]
     while waiting:
         path, value = waiting.pop()

@@ -1,4 +1,4 @@
-"""The wire side of a stored session: its streams, messages and diagnostics.
+"""Queries for a session's streams, messages and diagnostics.
 
 The bytes themselves are in `storage/read/recorded_bytes.py`.
 """
@@ -22,21 +22,21 @@ Parameters = Sequence[str | int | float]
 _OF_SESSION = OF_SESSION["messages"]
 
 SHOWN = 100
-"""So many bytes of a message without fields are shown."""
+"""Maximum bytes shown of a message without fields."""
 
 FROM_ITS_BYTES: tuple[Group, ...] = ("malformed", "network")
-"""What can be said of a message from what its own connection shows."""
+"""Groups of diagnostics that only depend on a message's own connection."""
 
 
 def groups_seen(player: str | None) -> tuple[Group, ...]:
-    """The groups of diagnostics that somebody may see: to a player the others tell what is hidden."""
+    """Return the visible groups of diagnostics: for a player without those that reveal hidden information."""
     return get_args(Group) if player is None else FROM_ITS_BYTES
 
 
 class CountedStream(Stream, eq=False):
     """A stream with its bytes and, from `streams`, its numbers of messages and missing bytes.
 
-    Counting messages takes one pass over all of a session.
+    Counting messages takes one pass over the whole database.
     """
 
     bytes: int = 0
@@ -46,7 +46,7 @@ class CountedStream(Stream, eq=False):
 
 
 class StoredDiagnostic(Diagnostic, eq=False, gc=False):
-    """A diagnostic as it is stored, with name, place and event of the message it is about, if any."""
+    """A stored diagnostic, with name, position and event of its message, if any."""
 
     id: int = 0
     message: str | None = None
@@ -56,7 +56,7 @@ class StoredDiagnostic(Diagnostic, eq=False, gc=False):
 
 
 class FlawOfMessage(msgspec.Struct, frozen=True):
-    """In short what is wrong with a message."""
+    """Summary of a message's diagnostic."""
 
     id: int
     severity: Severity
@@ -114,7 +114,7 @@ def messages(
     With `after` those above it, ascending; without it those below `before` (None: all), descending.
     """
     which, number, order = _side(after, before)
-    # The plus keeps SQLite from taking the index by stream, and sorting all of it.
+    # The plus keeps SQLite from using the index by stream and sorting everything.
     rows = timeline.connection.execute(
         f"SELECT {_MESSAGE} FROM messages AS m"
         f" WHERE m.id {which} ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY m.id {order}",
@@ -156,7 +156,7 @@ def diagnostics_by_id(
     after: int | None = 0,
     before: int | None = None,
 ) -> Iterator[StoredDiagnostic]:
-    """Yield the same by id, above `after` or below `before` as in `messages`."""
+    """Yield the diagnostics that meet a condition by id, above `after` or below `before` as in `messages`."""
     which, number, order = _side(after, before)
     rows = timeline.connection.execute(
         f"SELECT {_DIAGNOSTIC} WHERE d.id {which} ? AND +d.{_OF_SESSION} AND ({condition})"
@@ -185,7 +185,7 @@ def marks(values: Sequence[Any]) -> str:
 def flaws_of_messages(
     timeline: Timeline, messages: Sequence[int], groups: Sequence[Group] = get_args(Group)
 ) -> dict[int, list[FlawOfMessage]]:
-    """What of these groups is wrong with each of these messages; those with which nothing is are left out."""
+    """Return the diagnostics of these groups by message, for those messages that have any."""
     rows = timeline.connection.execute(
         "SELECT message_id, id, severity, code, text FROM diagnostics"
         f" WHERE message_id IN ({marks(messages)}) AND grp IN ({marks(groups)}) ORDER BY id",
@@ -198,10 +198,10 @@ def flaws_of_messages(
 
 
 class ReadingOn:
-    """Finds where parsing resumed after a flaw.
+    """Finds the message at which parsing resumed after a violation.
 
-    The first question makes one pass over the messages, of which it keeps 16 bytes each: they have no index
-    by stream.
+    The first call makes one pass over the messages and keeps 16 bytes for each, as they have no index by
+    stream.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -210,7 +210,7 @@ class ReadingOn:
         self._known: dict[tuple[int, Direction], tuple[array[int], array[int]]] | None = None
 
     def after(self, flaw: StoredDiagnostic) -> tuple[int, str] | None:
-        """Offset and name of the next message of that direction that could be read; None if none came."""
+        """Return offset and name of the direction's next readable message; None if there is none."""
         if self._known is None:
             self._known = self._readable()
         ids, offsets = self._known.get((flaw.stream.id, flaw.direction), (array("q"), array("q")))
@@ -224,7 +224,7 @@ class ReadingOn:
         return offsets[place], row[0]
 
     def _readable(self) -> dict[tuple[int, Direction], tuple[array[int], array[int]]]:
-        """Numbers and offsets of the messages that could be read, in each direction of a flawed stream."""
+        """Return ids and offsets of the readable messages by direction of each stream with diagnostics."""
         known: dict[tuple[int, Direction], tuple[array[int], array[int]]] = {}
         rows = self._connection.execute(
             "SELECT stream_id, direction, id, offset FROM messages WHERE name != ? AND stream_id IN"

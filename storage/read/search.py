@@ -1,6 +1,6 @@
-"""Rows that meet a filter, looked for piece by piece, so that who asks can do something else in between.
+"""Incremental search for rows that pass a filter; it yields control to the caller between steps.
 
-Each piece is a range of numbers. It is made as long as takes a few milliseconds, whatever the filter asks.
+A step examines a range of ids, sized so that it takes a few milliseconds, whatever the filter.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
 _PIECE_S = 0.005
-"""A piece takes about this long."""
+"""Target duration of a step in seconds."""
 
 _FIRST = 500
 _LONGEST = 100_000
-"""How many rows a piece looks through, at first and at the most."""
+"""Rows that a step examines: initial and maximum number."""
 
 Streams = Collection[int] | TableInfo | None
-"""These, those of a table's server, or all of the session."""
+"""The streams to search: these, those of a table's server, or all of the session."""
 
 Look = Callable[[int, int], Sequence[int]]
-"""Gives the numbers of the rows that meet, of those above the first number and up to the second."""
+"""Function that returns the matching ids above the first argument and up to the second."""
 
 
 class Search:
-    """Looks for rows; all up to number `reached` were looked at."""
+    """An incremental search; all rows up to id `reached` have been examined."""
 
     def __init__(self, look: Look, reached: int) -> None:
         self._found = array("q")
@@ -43,13 +43,13 @@ class Search:
 
     @property
     def found(self) -> Sequence[int]:
-        """The numbers, ascending."""
+        """The matching ids, ascending."""
         return self._found
 
     def go_on(self, last: int, seconds: float) -> bool:
-        """Look at rows up to number `last`, for about so many seconds; whether some are left.
+        """Examine rows up to id `last` for about this many seconds; return True if some are left.
 
-        Raises sqlite3.Error; `storage.filters.reason_of` tells what a filter has raised in it.
+        Raises sqlite3.Error; `storage.filters.sql.reason_of` returns a filter's own exception.
         """
         end = time.monotonic() + seconds
         while self.reached < last:
@@ -68,7 +68,7 @@ class Search:
 
 
 class All(Search):
-    """Finds every row, without looking at any: where there is one session, they are numbered one by one."""
+    """A search that matches every row without reading any: the ids of a single session are contiguous."""
 
     def __init__(self, first: int) -> None:
         super().__init__(lambda after, upto: (), first - 1)
@@ -91,10 +91,7 @@ def events_of(
     between: tuple[int, int] | None,
     may_see: Callable[[Event], bool] | None,
 ) -> Search:
-    """Searches a table's events, by their number `seq`.
-
-    Of one game if one is named, with ids `between` two, both among them, and those that somebody may see.
-    """
+    """Search a table's events by `seq`, of a game, with ids `between` two (inclusive), that a viewer sees."""
     condition, parameters = sql_condition(timeline, wanted, "events")
     if game_id is not None:
         condition, parameters = f"e.game_id = ? AND {condition}", [game_id, *parameters]
@@ -111,14 +108,14 @@ def events_of(
 
 
 def messages_on(timeline: Timeline, streams: Streams, wanted: Filter | None) -> Search:
-    """Searches the session's messages, by their id."""
+    """Search the session's messages by id."""
     return _on_streams(timeline, "messages", "m", streams, *sql_condition(timeline, wanted, "messages"))
 
 
 def diagnostics_on(
     timeline: Timeline, streams: Streams, wanted: Filter | None, groups: Sequence[Group] = get_args(Group)
 ) -> Search:
-    """Searches the session's diagnostics, by their id, likewise: those of these groups."""
+    """Search the session's diagnostics of these groups by id."""
     condition, parameters = sql_condition(timeline, wanted, "diagnostics")
     condition = f"d.grp IN ({', '.join('?' * len(groups))}) AND ({condition})"
     return _on_streams(timeline, "diagnostics", "d", streams, condition, [*groups, *parameters])
@@ -138,7 +135,7 @@ def _on_streams(
         of, known = f"{of} AND server = ? AND protocol = ?", [*known, streams.server, streams.protocol]
     elif streams is not None:
         of, known = "SELECT value FROM json_each(?)", [to_json(sorted(streams))]
-    # The plus keeps SQLite from taking the index by stream, and so from reading all of it for each piece.
+    # The plus keeps SQLite from using the index by stream, and reading all of it in each step.
     query = (
         f"SELECT {alias}.id FROM {table} AS {alias} WHERE {alias}.id > ? AND {alias}.id <= ?"
         f" AND +{alias}.stream_id IN ({of}) AND ({condition}) ORDER BY {alias}.id"
@@ -149,7 +146,7 @@ def _on_streams(
         return [number for (number,) in rows]
 
     is_alone = timeline.connection.execute("SELECT count(*) FROM sessions").fetchone()[0] == 1
-    # What other sessions have before it is skipped in pieces, as nothing of it meets.
+    # Earlier sessions' rows are skipped in steps, as none of them matches.
     first = timeline.connection.execute(f"SELECT coalesce(min(id), 1) FROM {table}").fetchone()[0]
     if streams is None and condition == "1" and is_alone:
         return All(first)

@@ -1,7 +1,7 @@
-"""Moments of a session: how people write them, and what every table looked like then.
+"""Positions in a session: their notation, and the state of tables at a position.
 
-A moment is written `12.5s` or `12.5` (seconds since the session's start), `#EVENT` (just after that event) or
-`end`. A game that is over has left its table's state; asked for by its number, it is shown as it was at its
+A position is written `12.5s` or `12.5` (seconds since the session's start), `#EVENT` (just after that event)
+or `end`. A finished game is no longer part of its table's state; requested by number, it is shown as of its
 last event.
 """
 
@@ -24,17 +24,17 @@ _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?)s?", re.ASCII)
 _EVENT = re.compile(r"#(\d{1,18})", re.ASCII)
 
 UNDERSTOOD = "12.5s (seconds since the session's start), #7 (just after event 7) or end"
-"""The ways to write a moment, for help and errors."""
+"""The notations of a position, for help and errors."""
 
 
 class MomentError(KiebitzError):
-    """A moment that cannot be read, or a game or moment that the session does not have; says which it has."""
+    """An invalid position, or a game or position that the session lacks; the message says what it has."""
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """A moment as it was asked for: after an event, or at a time (nanoseconds since the session's start).
+    """A requested position: after an event, or at a time (nanoseconds since the session's start).
 
-    The event is named by its number in the session. With neither it is the end.
+    The event is given by its number in the session. With neither it is the end.
     """
 
     event: int | None = None
@@ -47,7 +47,7 @@ END = Moment()
 class TableMoment(msgspec.Struct, eq=False):
     """A table after its event number `seq`; `event` is that event, None before the first.
 
-    `state` is the table's; where one game was asked for, its `games` holds this game only.
+    `state` is the table's; if one game was requested, its `games` contains only that.
     """
 
     table: TableInfo
@@ -57,7 +57,7 @@ class TableMoment(msgspec.Struct, eq=False):
 
 
 def parse_moment(text: str) -> Moment:
-    """Read a moment. Raises MomentError, which lists what is understood."""
+    """Parse a position. Raises MomentError, which lists the notations."""
     written = text.strip()
     if written == "end":
         return END
@@ -65,11 +65,11 @@ def parse_moment(text: str) -> Moment:
         return Moment(elapsed_ns=int(Decimal(seconds[1]) * 1_000_000_000))
     if (event := _EVENT.fullmatch(written)) is not None:
         return Moment(event=int(event[1]))
-    raise MomentError(f"{text!r} is no moment: write {UNDERSTOOD}")
+    raise MomentError(f"{text!r} is not a position: write {UNDERSTOOD}")
 
 
 def last_event(timeline: Timeline, moment: Moment) -> int:
-    """The id of the session's last event that is not after a moment; 0 where nothing has happened yet.
+    """Return the id of the session's last event not after a position; 0 if there is none.
 
     Raises MomentError for an event that the session does not have.
     """
@@ -81,7 +81,7 @@ def last_event(timeline: Timeline, moment: Moment) -> int:
 
 
 def first_event(timeline: Timeline, moment: Moment) -> int:
-    """The id of the session's first event that is not before a moment; one past the last if there is none.
+    """Return the id of the session's first event not before a position; one past the last if there is none.
 
     Raises MomentError for an event that the session does not have.
     """
@@ -93,7 +93,7 @@ def first_event(timeline: Timeline, moment: Moment) -> int:
 
 
 def tables_at(timeline: Timeline, moment: Moment) -> list[TableMoment]:
-    """Every table of the session at a moment. Raises MomentError for an event that is not the session's."""
+    """Return every table at a position. Raises MomentError for an event that the session does not have."""
     event_id = last_event(timeline, moment)
     return [
         _table_moment(timeline, table, timeline.seq_upto(table.id, event_id)) for table in timeline.tables()
@@ -101,7 +101,7 @@ def tables_at(timeline: Timeline, moment: Moment) -> list[TableMoment]:
 
 
 def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
-    """A game's table at a moment; at the game's last event if it is over by then.
+    """Return a game's table at a position, or at the game's last event if it is over by then.
 
     Raises MomentError if the session has no such game, or if it has not begun by then.
     """
@@ -110,7 +110,7 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
     span = timeline.span(game.id)
     before = timeline.first_seq(table.id)
     if _part(timeline.state_at(table.id, before), game) is not None:
-        # It was on when the database was begun.
+        # It was already running when the database was created.
         first_seq, last_seq = before, span[1].seq if span is not None else before
     elif span is not None:
         first_seq, last_seq = span[0].seq, span[1].seq
@@ -121,7 +121,7 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
         assert span is not None
         first, last = span
         raise MomentError(
-            f"game {number} has not begun by then: it is on from {_elapsed(timeline, first)} to "
+            f"game {number} has not begun by then: it runs from {_elapsed(timeline, first)} to "
             f"{_elapsed(timeline, last)}"
         )
     found = _table_moment(timeline, table, seq)
@@ -134,7 +134,7 @@ def game_at(timeline: Timeline, number: int, moment: Moment) -> TableMoment:
 def seen_state(hearers: Visibility, player: str, table_id: int, seq: int, game: int | None = None) -> State:
     """Return a table's state after its event `seq` as a player sees it.
 
-    If the row of a `game` is given, only that game is in it, as it was last if it is over.
+    If the row of a `game` is given, the state contains only that game, in its last state if it is over.
     """
     state = hearers.state(player, table_id, seq)
     if game is None:
@@ -149,9 +149,9 @@ def seen_state(hearers: Visibility, player: str, table_id: int, seq: int, game: 
 
 
 class Step(msgspec.Struct, eq=False):
-    """An event, its table's state after it, and when the next one comes (None after the last).
+    """An event, its table's state after it, and the time of the next event (None after the last).
 
-    `state` is as in `tables_at` and `game_at`, and only good until the next step is taken.
+    `state` is as in `tables_at` and `game_at`, and valid until the next step.
     """
 
     event: Event
@@ -160,7 +160,7 @@ class Step(msgspec.Struct, eq=False):
 
 
 class Steps:
-    """The events of a session step by step: those that are `wanted`, of one game if one is named."""
+    """The `wanted` events of a session one by one, of one game if given."""
 
     def __init__(self, timeline: Timeline, wanted: Callable[[Event], bool], game: Game | None = None) -> None:
         self._timeline = timeline
@@ -170,11 +170,11 @@ class Steps:
         self._part: Any = None
 
     def between(self, first_id: int, last_id: int) -> Iterator[Step]:
-        """The steps from the event `first_id` to `last_id`."""
+        """Yield the steps from the event `first_id` to `last_id`."""
         condition, parameters = "e.id BETWEEN ? AND ?", [first_id, last_id]
         if self._game is not None:
             condition, parameters = f"{condition} AND +e.table_id = ?", [*parameters, self._game.table_id]
-        # A step is only complete when the next one is known; what lies between them waits with it.
+        # A step is complete when the next one is known; events between them are held with it.
         waiting: list[Event] = []
         for event in self._timeline.events(condition, parameters):
             if self._shown(event):
@@ -205,7 +205,7 @@ class Steps:
 
 
 def find_game(timeline: Timeline, number: int) -> Game:
-    """A game by its number in the session. Raises MomentError, which says which games there are."""
+    """Return a game by its number in the session. Raises MomentError, which lists the existing games."""
     numbers = timeline.numbers
     game = timeline.game(numbers.row_id("games", number))
     if game is None:
@@ -238,7 +238,7 @@ def _part(state: State, game: Game) -> Any:
 
 
 def _with_game(state: State, game: Game, part: Any) -> State:
-    """A table's state with one game only, in it still or again."""
+    """Return a table's state with only one game, present or restored."""
     return {**state, "games": {str(game.id): part} if part is not None else {}}
 
 

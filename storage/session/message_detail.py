@@ -1,4 +1,4 @@
-"""One message in full: its bytes and what took them, what is wrong with it, and what it tells of."""
+"""One message in detail: its annotated bytes, its diagnostics, its event and copies."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Event, Message, event_record, message_record, project
 
 MOST_BYTES = 1 << 16
-"""So much of a message is read (bytes)."""
+"""Maximum bytes of a message to read."""
 
 MOST_COPIES = 50
-"""So many of a message's copies are told one by one."""
+"""Maximum number of a message's copies to list."""
 
 
 class RowInFull(msgspec.Struct, frozen=True):
-    """What the grammar says of a message: what it means, how it is written, and where that is specified.
+    """The grammar's description of a message: its meaning, notation, and clause of the specification.
 
-    `deviation` says how it differs from the specification, if it does.
+    `deviation` describes how it differs from the specification, if it does.
     """
 
     meaning: str
@@ -44,7 +44,7 @@ class RowInFull(msgspec.Struct, frozen=True):
 
 
 class FlawInFull(msgspec.Struct, frozen=True):
-    """Something that is wrong with the message, or worth a note; `offset` counts from its first byte."""
+    """A diagnostic of the message; `offset` counts from its first byte."""
 
     id: int
     severity: Severity
@@ -60,9 +60,9 @@ class FlawInFull(msgspec.Struct, frozen=True):
 
 
 class ChangeInFull(msgspec.Struct, frozen=True):
-    """A step of the state: the value at a path, None where it was taken away, and what it was before.
+    """A change of the state: the new value at a path, None if it was removed, and the previous value.
 
-    JSON has no `before` where nothing was known.
+    JSON has no `before` if there was no previous value.
     """
 
     path: tuple[str, ...]
@@ -71,7 +71,7 @@ class ChangeInFull(msgspec.Struct, frozen=True):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """The same told to another client, so many seconds later (earlier, below zero)."""
+    """A copy of the message on another connection, `seconds` later (negative: earlier)."""
 
     number: int
     id: int
@@ -82,10 +82,10 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class AsSent(msgspec.Struct, frozen=True):
-    """What had been sent in place of a message that Kiebitz has altered, and by which rule.
+    """The original of a message that Kiebitz has altered, and the rule that altered it.
 
-    All but the rule is None if nothing was. Of its bytes `left_out` are not in `data`. `time` is in seconds
-    since the session began.
+    All but the rule is None if there was no original. `left_out` bytes are missing from `data`. `time` is in
+    seconds since the start of the session.
     """
 
     rule: str
@@ -97,11 +97,11 @@ class AsSent(msgspec.Struct, frozen=True):
 
 
 class MessageInFull(msgspec.Struct, frozen=True):
-    """One message, and all that a session knows of it.
+    """One message with everything that a session knows about it.
 
-    `protocol` is None where none was recognised, and `about` where it cannot be told which row of the grammar
-    this is. Of the message's bytes `left_out` are not in `data`: there are too many, or they were not
-    recorded. `changes` are those of its `event`. Of its copies, `copies_in_all`, the first are listed.
+    `protocol` is None if none was recognized, and `about` if the message matches no row of the grammar.
+    `left_out` bytes of the message are missing from `data`: there are too many, or they were not recorded.
+    `changes` are those of its `event`. Of `copies_in_all` copies the first are listed.
     """
 
     message: Message
@@ -119,7 +119,7 @@ class MessageInFull(msgspec.Struct, frozen=True):
 
 
 class InFull:
-    """Tells the messages of one session in full. What it learns of the players it keeps."""
+    """Looks up messages of one session in detail. It caches players."""
 
     def __init__(self, timeline: Timeline, hearers: Visibility | None = None) -> None:
         self.timeline = timeline
@@ -127,11 +127,11 @@ class InFull:
         self._player = name_of_stream(timeline)
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageInFull | None:
-        """A message by its id; None if the session has none of that.
+        """Return a message by its id; None if the session has no such message.
 
-        With `as_player` only what that player could know: None for a message on another's connection, and of
-        what is wrong only what the bytes show, as all else is judged from everybody's. Raises StorageError
-        where that cannot be told.
+        With `as_player` the result contains only what that player could know: None for a message on another's
+        connection, and only diagnostics that follow from the bytes, as others depend on all connections. If
+        that cannot be determined, it raises StorageError.
         """
         row = next(messages(self.timeline, "m.id = ?", [message_id]), None)
         if row is None:
@@ -139,7 +139,7 @@ class InFull:
         protocol = row.stream.protocol
         dissector = dissector_of(protocol)
         if as_player is not None and protocol is not None and dissector is None:
-            raise StorageError(f"what {as_player} could know cannot be told: {not_installed(protocol)}")
+            raise StorageError(f"the view of {as_player} cannot be determined: {not_installed(protocol)}")
         if as_player is not None and row.stream.id not in self._hearers.streams_of(as_player):
             return None
         record = self._event(row.event_id)
@@ -147,7 +147,7 @@ class InFull:
         if seen is None:
             row = msgspec.structs.replace(row, event_id=None)
         data = self._data(row)
-        # A player knows what came, not what was done on the way.
+        # A player knows the received bytes, not the alterations.
         altered = AlteredMessages(self.timeline).of(row.id) if as_player is None else None
         done = None if altered is None else altered.action
         copies, in_all = self._copies(row, as_player)
@@ -167,9 +167,10 @@ class InFull:
         )
 
     def neighbours(self, message: Message, count: int) -> tuple[list[StoredMessage], list[StoredMessage]]:
-        """Up to so many messages before and after one on its stream, oldest first.
+        """Return up to `count` messages before and after one on its stream, oldest first.
 
-        A player who may see it may see these."""
+        If a player may see the message, it may see these, too.
+        """
         same = "m.stream_id = ?"
         stream = self.timeline.numbers.row_id("streams", message.stream)
         before = messages(self.timeline, same, [stream], None, message.id)
@@ -188,7 +189,7 @@ class InFull:
         )
 
     def _data(self, row: StoredMessage) -> bytes:
-        """The message's first bytes, up to a gap."""
+        """Return the message's first bytes, up to a gap."""
         end = row.offset + min(row.length, MOST_BYTES)
         connection = self.timeline.connection
         for stretch in sent_between(connection, row.stream.id, row.direction, row.offset, end):
@@ -201,8 +202,6 @@ class InFull:
             if flaw.group in groups_seen(as_player):
                 yield project(FlawInFull, flaw, offset=flaw.offset - row.offset)
 
-    # What it tells of.
-
     def _event(self, event_id: int | None) -> StoredEvent | None:
         return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
 
@@ -211,7 +210,7 @@ class InFull:
         return event_record(self.timeline, event, self._hearers.sentence(event), done)
 
     def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeInFull]:
-        """What an event changed, as far as a player could know."""
+        """Yield the changes of an event, as far as a player could know."""
         if not event.changes:
             return
         if as_player is None:
@@ -223,7 +222,7 @@ class InFull:
             yield ChangeInFull(self.timeline.numbers.path(path), value, _at(before, path))
 
     def _copies(self, row: StoredMessage, as_player: str | None) -> tuple[tuple[Copy, ...], int]:
-        """The first copies of a message, and how many there are in all; others' are not shown to a player."""
+        """Return the first copies of a message and the number of all; a player sees only its own."""
         if row.event_id is None:
             return (), 0
         same = "m.event_id = ? AND +m.name = ? AND +m.direction = ? AND m.id != ?"
@@ -255,16 +254,16 @@ class InFull:
 
 
 def _pieces(dissector: Dissector | None, direction: Direction, data: bytes) -> tuple[Piece, ...]:
-    """What took the bytes; all of them are in one piece where the protocol is not installed."""
+    """Annotate the bytes; all of them are one piece if the protocol is not installed."""
     return whole(data, unreadable(), "") if dissector is None else dissector.codec.anatomy(data, direction)
 
 
 def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> RowInFull | None:
-    """What the grammar says of a message."""
+    """Return the grammar's description of a message."""
     if dissector is None:
         return None
     read = dissector.codec.decode(data, row.direction).row
-    # Of one that is not read to its end the name must do.
+    # If it cannot be decoded to its end, use its name.
     found = read if read is not None and read.name == row.name else _row_of(dissector, row)
     if found is None:
         return None
@@ -276,7 +275,7 @@ def _row_of(dissector: Dissector, row: StoredMessage) -> MessageType | None:
 
 
 def _at(state: Any, path: Sequence[str]) -> Any:
-    """The value at a path of a state, UNSET if there is none."""
+    """Return the value at a path of a state, UNSET if there is none."""
     for step in path:
         if not isinstance(state, dict) or step not in state:
             return msgspec.UNSET

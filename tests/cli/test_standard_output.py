@@ -77,7 +77,7 @@ ELSEWHERE = {
 UNWRITABLE = {
     "a full disk": (
         "> /dev/full",
-        "kiebitz: standard output: the disk is full: make room, or write to another disk",
+        "kiebitz: standard output: the disk is full: free some space, or write to another disk",
     ),
     "closed": (">&-", "kiebitz: standard output: it is closed"),
 }

@@ -237,16 +237,16 @@ def test_an_empty_corpus_has_nothing(command: str, tmp_path: Path) -> None:
 
 
 def test_what_is_none_is_told(tmp_path: Path) -> None:
-    assert "there is no such folder; kiebitz corpus add makes one" in ask("games", str(tmp_path / "nix")).err
-    assert "this is no corpus" in ask("games", str(tmp_path)).err
+    assert "there is no such folder; create one" in ask("games", str(tmp_path / "nix")).err
+    assert "this is not a corpus" in ask("games", str(tmp_path)).err
     (tmp_path / "mine").write_text("")
     done = ask("add", str(tmp_path), str(CAPTURES / GAMES["okey"]))
     assert (done.status, done.out) == (1, "")
-    assert "this folder holds other files" in done.err
+    assert "this folder contains other files" in done.err
     (tmp_path / "corpus.json").write_text('{"format": 99, "id": ""}')
-    assert "a newer Kiebitz has made this corpus" in ask("games", str(tmp_path)).err
+    assert "made by a newer Kiebitz" in ask("games", str(tmp_path)).err
     (tmp_path / "corpus.json").write_text("[]")
-    assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err
+    assert "corpus.json was not written by Kiebitz" in ask("games", str(tmp_path)).err
 
 
 def _garbage(path: Path) -> None:
@@ -306,12 +306,12 @@ def test_a_row_that_is_none_of_kiebitz_s_is_told(
         parquet.write_table(table.set_column(place, column, pa.array([value] * len(table))), file)
     done = ask(command, str(folder))
     assert done.status == 1
-    assert "this corpus is damaged: a row in it is none of Kiebitz's" in done.err
+    assert "this corpus is damaged: Kiebitz never writes such a row" in done.err
 
 
 def test_a_mark_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "corpus.json")
-    assert "corpus.json is none of Kiebitz's" in ask("games", str(tmp_path)).err
+    assert "corpus.json was not written by Kiebitz" in ask("games", str(tmp_path)).err
 
 
 # Adding.
@@ -445,7 +445,7 @@ def test_what_a_killed_run_has_left_is_removed(tmp_path: Path) -> None:
         run.asked([Wanted("/x/b.pcap", "b.pcap")])
         corpus.stage(run.name, "cd")
         assert [one.reason for one in missing(corpus)] == [
-            "a.pcap: adding was ended before its turn came: add it again",
+            "a.pcap: the run ended before it was added: add it again",
             "b.pcap: it is being added",
         ]
         sweep_abandoned(corpus)

@@ -174,7 +174,7 @@ def another_session(left: Left) -> str:
     spool.rename(away)
     assert kiebitz("import", TINY, "-w", str(left.database)).status == 0
     away.rename(spool)
-    return "is not the last one"
+    return "is not the last"
 
 
 def gone(left: Left) -> str:

@@ -109,7 +109,7 @@ def test_what_is_no_file_in_a_corpus_is_refused(place: str, kind: str, corpus: P
     for command in commands:
         done = kiebitz("corpus", *command)
         assert (done.status, done.out) == (1, ""), command
-        assert "this is a link, a pipe or a device" in done.err or "is none of Kiebitz's" in done.err
+        assert "this is a link, a pipe or a device" in done.err or "was not written by Kiebitz" in done.err
         assert done.err.count("\n") == 1
         assert "\x1b" not in done.err
     assert tree(tmp_path / "victim") == before
@@ -170,7 +170,7 @@ def test_a_corpus_of_other_users_is_read_and_not_added_to(
     before = tree(corpus)
     done = kiebitz("corpus", "add", str(corpus), CAPTURE)
     assert (done.status, done.out) == (1, "")
-    assert "another user" in done.err or "other users may write into it: chmod go-w" in done.err
+    assert "another user" in done.err or "other users may write to it" in done.err
     assert tree(corpus) == before
     assert kiebitz("corpus", "games", str(corpus)).status == 0
     assert kiebitz("corpus", "check", str(corpus)).status == 0

@@ -298,7 +298,7 @@ def test_each_alteration_is_a_line_while_it_is_recorded(
     items = list(RecordedItems(timeline).items())
     timeline.connection.close()
     for text, expected in (
-        (None, ["changed ANNOUNCED to alice", "dropped ANNOUNCED to bob", "doubled ANNOUNCED to carl"]),
+        (None, ["changed ANNOUNCED to alice", "dropped ANNOUNCED to bob", "duplicated ANNOUNCED to carl"]),
         ('altered == "drop"', ["dropped ANNOUNCED to bob"]),
     ):
         recorder = Recorder(":memory:", "relay", "made up", started_ns=items[0].ts_ns)

@@ -78,7 +78,7 @@ def test_a_relay_records_no_more_than_it_is_told_and_forwards_on(tmp_path: Path,
             most = max(most, files(tmp_path))
             if number % 20 == 19:
                 time.sleep(0.2)
-        echo.wait_for("--max-size 10 MB is reached: allow more, or begin another database")
+        echo.wait_for("--max-size 10 MB is reached: allow more, or use another database")
         before = files(tmp_path)
         for number in range(100):
             echo.round_trip(b"%d" % number + b"y" * 60_000)
@@ -231,7 +231,7 @@ def test_a_part_of_a_small_disk_and_a_gigabyte_of_a_large_one(
         assert may_wait_beside(database)
         ballast.unlink()
         leave(disk, 100_000)
-        with pytest.raises(DiskLow, match="and 210 kB are left to others"):
+        with pytest.raises(DiskLow, match="and 210 kB are reserved"):
             spare(database)
         assert not may_wait_beside(database)
         monkeypatch.setattr(room, "SPARED_BYTES", 80_000)
@@ -259,7 +259,7 @@ def test_a_relay_waits_while_the_disk_is_low_and_goes_on(tmp_path: Path) -> None
             for number in range(20):
                 sent.append(b"%d" % number)
                 echo.round_trip(sent[-1])
-            echo.wait_for("are left to others")
+            echo.wait_for("are reserved")
             assert len(recorded(database)) == 2
             ballast.unlink()
             echo.wait_for("the database can be written again")
@@ -275,7 +275,7 @@ def test_a_relay_that_ends_while_the_disk_is_low_keeps_the_rest(tmp_path: Path) 
             eventually(lambda: len(recorded(database)) == 2)
             ballast = leave(disk, 1_500_000)
             echo.round_trip(b"LATER")
-            echo.wait_for("are left to others")
+            echo.wait_for("are reserved")
             assert echo.stop() == 1
         assert "gave up writing" in echo.said
         assert recorded(database) == [b"REGISTER;alice"] * 2

@@ -233,5 +233,5 @@ def test_a_protocol_that_is_not_installed(tmp_path: Path) -> None:
         assert (told.protocol, told.about, told.data) == ("skat", None, b"REGISTER;alice")
         assert [(piece.kind, piece.length) for piece in told.pieces] == [("unread", 14)]
         assert told.event is None or told.event.sentence.startswith(told.event.kind)
-        with pytest.raises(StorageError, match="what alice could know cannot be told"):
+        with pytest.raises(StorageError, match="the view of alice cannot be determined"):
             InFull(session.timeline).message(1, "alice")

@@ -109,5 +109,5 @@ def test_what_no_longer_comes_out_of_its_bytes_is_not_carried_on(tmp_path: Path)
     recorder.release()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM events WHERE id = (SELECT max(id) FROM events)")
-    with pytest.raises(StorageError, match="does not come out of its bytes again"):
+    with pytest.raises(StorageError, match="do not follow from its bytes"):
         ResumedRecorder([str(path)], 1)

@@ -177,8 +177,8 @@ def test_copies_stay_together() -> None:
     [
         (["--game", "3"], "there is no game 3 in this session: it has games 1 to 2"),
         (["--from", "#99"], "there is no event #99 in this session: its events are #1 to #26"),
-        (["-Y", 'msg == "HEARTBEAT"'], "there is nothing in this part of the session: nothing is written"),
-        (["--from", "20s", "--to", "1s"], "there is nothing in this part of the session: nothing is written"),
+        (["-Y", 'msg == "HEARTBEAT"'], "this part of the session is empty: nothing is written"),
+        (["--from", "20s", "--to", "1s"], "this part of the session is empty: nothing is written"),
     ],
 )
 def test_a_part_in_which_there_is_nothing_is_not_written(
