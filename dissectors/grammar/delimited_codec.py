@@ -62,7 +62,7 @@ DELIMITER = "delimiter"
 LINE_END = "line end"
 SURPLUS = "surplus: readers ignore it"
 TOO_MUCH = "not understood: nothing more was to come"
-AFTER_A_FLAW = "not read: what stands before it is wrong"
+AFTER_A_FLAW = "not read, because of the error before it"
 """What takes the bytes of a message that are no name and no field."""
 
 
