@@ -53,8 +53,8 @@ dice: not understood · two dice 1 to
         higher first, such as 5,3
       clause: Ablauf einer Spielrunde
       blame: client (malformed)
-not read: what stands before it is
-  wrong
+not read, because of the error before
+  it
 12  3b 61 64 33 38 33 62 37  ;ad383b7
 20  32 2d 39 38 31 37 2d 34  2-9817-4
 28  62 30 34 2d 38 36 34 62  b04-864b
@@ -117,8 +117,8 @@ clause: Server-seitig: Daten
       expected: Farbe = "§" | "EICHEL" | "GRAS" | "HERZ" | "SCHELLEN"
       clause: Server-seitig: Daten
       blame: client (malformed)
-12  53 41 55 0a              SAU.      not read: what stands before it is
-                                         wrong
+12  53 41 55 0a              SAU.      not read, because of the error before
+                                         it
 16  21 45 4e 44 0a           !END.     "!END"
 """,
     ("catan-niedlichepixel-framing.pcap.gz", 27, 80): """\
