@@ -9,7 +9,7 @@ import msgspec
 
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.editing.assignment_parser import AssignmentError, parse_assignments
-from kiebitz.dissectors.editing.message_encoding import edited, target_of
+from kiebitz.dissectors.editing.message_encoding import edit_message, target_of
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import OPPOSITE
@@ -90,7 +90,7 @@ def _misfit(message: HeldMessage, field: str, value: str) -> str | None:
         if len(assignments) != 1:
             raise AssignmentError("more than one value; quote a text with blanks")
         if message.is_whole:
-            edited(dissector, message.data, message.direction, assignments)
+            edit_message(dissector, message.data, message.direction, assignments)
     except AssignmentError as error:
         return str(error)
     return None

@@ -17,7 +17,7 @@ from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:
-    from kiebitz.storage.diff import Difference
+    from kiebitz.dissectors.diff.result import Difference
 
 
 def open(session: str) -> Session:

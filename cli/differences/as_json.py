@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kiebitz.cli.differences.sides import Side, Sides
+from kiebitz.dissectors.diff.result import Difference
 from kiebitz.dissectors.model import Game, TableInfo
-from kiebitz.storage.diff import Difference
 
 
 def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:

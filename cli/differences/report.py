@@ -13,6 +13,7 @@ from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.dissectors.diff.result import Difference, DifferenceKind, EventDifference, GamePair, TablePair
 from kiebitz.dissectors.diff.states import StateDifference, compare_states
 from kiebitz.dissectors.escaping import json_text, printable
 from kiebitz.dissectors.game.state import State
@@ -20,8 +21,6 @@ from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import counted
-from kiebitz.storage.diff import Difference
-from kiebitz.storage.diff.result import DifferenceKind, EventDifference, GamePair, TablePair
 from kiebitz.storage.read.event_text import game_title
 
 _BEFORE = 4
@@ -229,7 +228,7 @@ def state_difference(
     }
     handles = dissector.grammar.state_identifiers if dissector is not None else {}
     shown_a, shown_b = both.a.numbers.state(a), both.b.numbers.state(b)
-    return compare_states(shown_a, shown_b, handles, pair.called, games)
+    return compare_states(shown_a, shown_b, handles, pair.owners, games)
 
 
 def state_lines(found: Sequence[StateDifference], console: Console) -> Iterator[Text]:
@@ -350,7 +349,7 @@ def _alone(difference: Difference, side: Side) -> Iterator[str]:
         if only is not None and game.is_unmatched:
             number = numbers.number("games", only.id)
             yield f"game {number} ({only.label}), {counted(sum(game.events), 'event')}"
-    for _, player in difference.strangers:
+    for _, player in difference.unmatched_players:
         name = player.a if label == "A" else player.b
         if name is not None:
             yield f"the player {_short(name)}"

@@ -10,8 +10,8 @@ from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.cli.terminal.screen import Console, Text
+from kiebitz.dissectors.diff.result import Difference
 from kiebitz.dissectors.diff.states import StateDifference
-from kiebitz.storage.diff import Difference
 from kiebitz.storage.read.seek import Position, TablePosition, tables_at
 
 

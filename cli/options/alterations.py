@@ -18,7 +18,7 @@ from kiebitz.dissectors.editing.assignment_parser import (
     split_name,
 )
 from kiebitz.dissectors.editing.item_edits import Splice
-from kiebitz.dissectors.editing.message_encoding import edited, made
+from kiebitz.dissectors.editing.message_encoding import edit_message, encode_new
 from kiebitz.dissectors.model import OPPOSITE, Direction, Message
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
@@ -161,12 +161,12 @@ class _Splices:
     def _edited(self, row: Message, wish: Wish) -> bytes:
         stretches = self._bytes.between(row.stream.id, row.direction, row.offset, row.offset + row.length)
         frame = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
-        return edited(self._dissector(row), frame, row.direction, wish.assignments)
+        return edit_message(self._dissector(row), frame, row.direction, wish.assignments)
 
     def _new(self, row: Message, wish: Wish) -> tuple[Direction, bytes]:
         """Return the direction and bytes of a message to insert on the stream of `row`."""
         directions = (row.direction, OPPOSITE[row.direction])
-        return made(self._dissector(row), wish.name, directions, wish.assignments)
+        return encode_new(self._dissector(row), wish.name, directions, wish.assignments)
 
     def _under_way(self, row: Message, direction: Direction) -> Message:
         """Return the message after which one in the other direction can be inserted.

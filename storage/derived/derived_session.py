@@ -8,7 +8,7 @@ import msgspec
 
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
-from kiebitz.dissectors.editing.item_edits import Splice, spliced
+from kiebitz.dissectors.editing.item_edits import Splice, apply_splices
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Chunk, Item, port_of
@@ -31,7 +31,7 @@ def derive_session(
     chunks. Raises StorageError.
     """
     recorded = complete_items(timeline)
-    return _in_memory(recorded, spliced(recorded.items(), splices), on_progress)
+    return _in_memory(recorded, apply_splices(recorded.items(), splices), on_progress)
 
 
 def revert_session(timeline: Timeline, on_progress: Callable[[int, int], None]) -> Timeline:

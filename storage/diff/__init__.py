@@ -1,13 +1,10 @@
-"""The difference of two sessions by meaning: which events, messages, games and players differ.
+"""The comparison of two sessions in databases by meaning: events, messages, games and players that differ.
 
-The steps: `loader` (reads a session; `normalize` each event, `players`) → `matching` (of players),
-`games` → `events` (`align` pairs equal ones, `pairing` the others, `handles` compares identifiers) →
-`result`.
+`loader` reads the sessions, `kiebitz.dissectors.diff` compares their tables.
 """
 
 from __future__ import annotations
 
 from kiebitz.storage.diff.compare import compare
-from kiebitz.storage.diff.result import Difference
 
-__all__ = ["Difference", "compare"]
+__all__ = ["compare"]

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kiebitz.dissectors.diff.compared_table import ComparedTable
+from kiebitz.dissectors.diff.events import TableComparison
 from kiebitz.dissectors.diff.order import Order
+from kiebitz.dissectors.diff.result import Difference, TablePair
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.diff.conversations import compare_conversations
-from kiebitz.storage.diff.events import TableComparison
-from kiebitz.storage.diff.loader import SessionSide, TableSide
+from kiebitz.storage.diff.loader import ComparedSession
 from kiebitz.storage.diff.messages import compare_messages
-from kiebitz.storage.diff.result import Difference, TablePair
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -31,16 +32,15 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
     Raises sqlite3.Error.
     """
     with a.as_of_now(), b.as_of_now():
-        first, second = SessionSide(a, wanted), SessionSide(b, wanted)
+        first, second = ComparedSession(a, wanted), ComparedSession(b, wanted)
         # Alignment sometimes has to choose. So that the choice does not depend on the order of the arguments,
-        # the
-        # contents decide which session is the first here.
+        # the contents decide which session is the first here.
         if first.digest <= second.digest:
             return _compare(first, second, wanted)
         return _compare(second, first, wanted).mirrored()
 
 
-def _compare(a: SessionSide, b: SessionSide, wanted: Filter | None) -> Difference:
+def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> Difference:
     found = Difference([], [], 0, [], [], [])
     same = 0
     order = Order(a.first_messages, b.first_messages)
@@ -49,10 +49,10 @@ def _compare(a: SessionSide, b: SessionSide, wanted: Filter | None) -> Differenc
         mine = a.tables[i] if i is not None else None
         other = b.tables[j] if j is not None else None
         if mine is None or other is None:
-            found.tables.append(_unmatched_table(mine, other))
+            found.tables.append(_unmatched(mine, other))
             continue
         comparison = TableComparison(mine, other, order, number, len(found.games))
-        table = comparison.findings(a.games, b.games)
+        table = comparison.compare(a.games, b.games)
         found.tables.append(table.pair)
         found.games.extend(table.games)
         found.events.extend(table.events)
@@ -64,7 +64,7 @@ def _compare(a: SessionSide, b: SessionSide, wanted: Filter | None) -> Differenc
     return msgspec.structs.replace(found, same=same)
 
 
-def _unmatched_table(a: TableSide | None, b: TableSide | None) -> TablePair:
+def _unmatched(a: ComparedTable | None, b: ComparedTable | None) -> TablePair:
     """Return the pair for a table that only one side has."""
     return TablePair(
         a.row if a is not None else None,

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.dissectors.diff.players import Cast, Match
+from kiebitz.dissectors.diff.compared_table import ComparedTable
+from kiebitz.dissectors.diff.matching import shared_numbers
+from kiebitz.dissectors.diff.players import Match, Roster
+from kiebitz.dissectors.diff.result import DifferenceKind, MessageDifference
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff.loader import SessionSide, TableSide
-from kiebitz.storage.diff.matching import shared_numbers
-from kiebitz.storage.diff.result import DifferenceKind, MessageDifference
+from kiebitz.storage.diff.loader import ComparedSession
 from kiebitz.storage.read.conditions import sql_condition
 
 if TYPE_CHECKING:
@@ -43,44 +44,46 @@ class _EqualMessages(msgspec.Struct, eq=False):
 
 
 def compare_messages(
-    a: SessionSide,
-    table_a: TableSide,
-    b: SessionSide,
-    table_b: TableSide,
+    a: ComparedSession,
+    table_a: ComparedTable,
+    b: ComparedSession,
+    table_b: ComparedTable,
     match: Match,
     number: int,
     wanted: Filter | None,
 ) -> list[MessageDifference]:
     """Return the differences by direction, name and field; `number` is the index of the pair of tables."""
-    cast_a, cast_b = table_a.reader.cast, table_b.reader.cast
-    readers = (
-        _MessageReader(table_a, cast_a, range(len(cast_a.players))),
-        _MessageReader(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
+    cast_a, cast_b = table_a.normalizer.roster, table_b.normalizer.roster
+    normalizers = (
+        _MessageNormalizer(table_a, cast_a, range(len(cast_a.players))),
+        _MessageNormalizer(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
     )
-    told: dict[tuple[Direction, str], dict[str, _EqualMessages]] = {}
-    both = ((a, table_a, readers[0]), (b, table_b, readers[1]))
-    for place, (side, table, reader) in enumerate(both):
+    by_content: dict[tuple[Direction, str], dict[str, _EqualMessages]] = {}
+    both = ((a, table_a, normalizers[0]), (b, table_b, normalizers[1]))
+    for place, (side, table, normalizer) in enumerate(both):
         for message_id, direction, name, fields in _messages(side, table, wanted, "m.event_id IS NULL"):
-            said = reader.read(direction, name, fields)
-            if said is not None:
-                same = told.setdefault((direction, name), {}).setdefault(said, _EqualMessages([], []))
+            content = normalizer.read(direction, name, fields)
+            if content is not None:
+                same = by_content.setdefault((direction, name), {}).setdefault(
+                    content, _EqualMessages([], [])
+                )
                 (same.b if place else same.a).append(message_id)
     found: list[MessageDifference] = []
     for direction in DIRECTIONS:
-        for name in sorted(name for way, name in told if way == direction):
-            texts = told[direction, name]
+        for name in sorted(name for way, name in by_content if way == direction):
+            texts = by_content[direction, name]
             if any(len(same.a) != len(same.b) for same in texts.values()):
-                counts = [_count_with_event(*one, wanted, direction, name) for one in both]
-                for said, same in texts.items():
-                    same.offset_surplus(counts[0][said], counts[1][said])
+                counts = [_count_event_messages(*one, wanted, direction, name) for one in both]
+                for content, same in texts.items():
+                    same.offset_surplus(counts[0][content], counts[1][content])
             found += _differences(number, direction, name, texts)
     return found
 
 
-def _count_with_event(
-    side: SessionSide,
-    table: TableSide,
-    reader: _MessageReader,
+def _count_event_messages(
+    side: ComparedSession,
+    table: ComparedTable,
+    normalizer: _MessageNormalizer,
     wanted: Filter | None,
     direction: Direction,
     name: str,
@@ -88,25 +91,25 @@ def _count_with_event(
     """Count the messages of a name that do have an event."""
     met = "m.event_id IS NOT NULL AND m.direction = ? AND m.name = ?"
     rows = _messages(side, table, wanted, met, direction, name)
-    return Counter(reader.read(direction, name, fields) for _, _, _, fields in rows)
+    return Counter(normalizer.read(direction, name, fields) for _, _, _, fields in rows)
 
 
 def _differences(
-    table: int, direction: Direction, name: str, told: dict[str, _EqualMessages]
+    table: int, direction: Direction, name: str, by_content: dict[str, _EqualMessages]
 ) -> Iterator[MessageDifference]:
     """Yield the surplus of either side; one of each side together count as a changed message."""
     surplus_a: list[tuple[int, str]] = []
     surplus_b: list[tuple[int, str]] = []
-    for said, same in told.items():
+    for content, same in by_content.items():
         both = min(len(same.a), len(same.b))
-        surplus_a += [(message_id, said) for message_id in same.a[both:]]
-        surplus_b += [(message_id, said) for message_id in same.b[both:]]
+        surplus_a += [(message_id, content) for message_id in same.a[both:]]
+        surplus_b += [(message_id, content) for message_id in same.b[both:]]
     surplus_a.sort()
     surplus_b.sort()
     groups: dict[tuple[DifferenceKind, tuple[str, ...]], list[tuple[int | None, int | None]]] = {}
     both = min(len(surplus_a), len(surplus_b))
-    for (mine, said), (other, said_b) in zip(surplus_a[:both], surplus_b[:both], strict=True):
-        groups.setdefault(("changed", _fields(said, said_b)), []).append((mine, other))
+    for (mine, content), (other, content_b) in zip(surplus_a[:both], surplus_b[:both], strict=True):
+        groups.setdefault(("changed", _fields(content, content_b)), []).append((mine, other))
     for mine, _ in surplus_a[both:]:
         groups.setdefault(("only a", ()), []).append((mine, None))
     for other, _ in surplus_b[both:]:
@@ -115,17 +118,17 @@ def _differences(
         yield MessageDifference(table, direction, name, sort, fields, len(pairs), *pairs[0])
 
 
-def _fields(said: str, said_b: str) -> tuple[str, ...]:
+def _fields(content: str, content_b: str) -> tuple[str, ...]:
     """Return the fields in which two messages differ; none if they are nested too deeply to decode."""
     try:
-        mine, others = msgspec.json.decode(said), msgspec.json.decode(said_b)
+        mine, others = msgspec.json.decode(content), msgspec.json.decode(content_b)
     except RecursionError:
         return ()
     return tuple(name for name in {**mine, **others} if mine.get(name) != others.get(name))
 
 
 def _messages(
-    side: SessionSide, table: TableSide, wanted: Filter | None, which: str, *values: str
+    side: ComparedSession, table: ComparedTable, wanted: Filter | None, which: str, *values: str
 ) -> Iterator[tuple[int, Direction, str, str]]:
     """Return the messages at a table's server that meet a condition, with values for its parameters."""
     met, parameters = sql_condition(side.timeline, wanted, "messages")
@@ -137,12 +140,12 @@ def _messages(
     )
 
 
-class _MessageReader:
+class _MessageNormalizer:
     """Normalizes the messages of one session so that they can be compared with the other's."""
 
-    def __init__(self, table: TableSide, cast: Cast, who: Sequence[int]) -> None:
+    def __init__(self, table: ComparedTable, roster: Roster, who: Sequence[int]) -> None:
         self._dissector = dissector_of(table.row.protocol)
-        self._cast = cast
+        self._roster = roster
         self._who = who
         self._known: dict[tuple[Direction, str, str], str | None] = {}
 
@@ -165,9 +168,9 @@ class _MessageReader:
         except RecursionError:
             return fields
 
-    def _rename(self, handle: IdentifierKind, value: Any) -> Any:
+    def _rename(self, kind: IdentifierKind, value: Any) -> Any:
         """Replace a player by the shared number, and any other identifier by its kind."""
-        if not handle.of_player:
-            return {"": handle.title}
-        known = self._cast.find(handle, value)
+        if not kind.of_player:
+            return {"": kind.title}
+        known = self._roster.find(kind, value)
         return {"": self._who[known]} if known is not None else value

@@ -19,7 +19,7 @@ import msgspec
 from kiebitz.dissectors.filters import Filter
 from kiebitz.dissectors.filters.fields import AnyField, Column, MessageField, StateField
 from kiebitz.dissectors.filters.rows import JSON, Owner, Target, ValueLocation, locations
-from kiebitz.dissectors.filters.semantics import AllOf, AnyOf, Condition, Meaning, of_rows
+from kiebitz.dissectors.filters.semantics import AllOf, AnyOf, Condition, Meaning, with_row_ids
 from kiebitz.dissectors.filters.syntax import Passage, Step
 from kiebitz.dissectors.filters.values import Test, holds, holds_inside, texts_in
 from kiebitz.dissectors.grammar.grammar import to_json
@@ -48,7 +48,7 @@ def to_sql(
     d (diagnostics). The connection needs the functions of `register_functions`; `original_error` finds their
     exceptions. NULL counts as false, so do not negate the whole.
     """
-    condition, parameters = _condition(of_rows(wanted.meaning, target, numbers), target, dialect)
+    condition, parameters = _condition(with_row_ids(wanted.meaning, target, numbers), target, dialect)
     return f"({condition})", parameters
 
 

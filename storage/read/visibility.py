@@ -18,7 +18,7 @@ import msgspec
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.identities import Claim, Identities, Player
 from kiebitz.dissectors.game.state import State, apply, seen_by, seen_change
-from kiebitz.dissectors.game.visibility import initial_view, told_changes
+from kiebitz.dissectors.game.visibility import initial_view, revealed_changes
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.model import Change, Event
 from kiebitz.dissectors.presentation import said_to
@@ -155,7 +155,7 @@ class Visibility:
         if dissector is None or kind is None or not kind.tells:
             return []
         whole = self.timeline.state_at(event.table_id, event.seq)
-        return told_changes(dissector, event, whole, self._names(event, player))
+        return revealed_changes(dissector, event, whole, self._names(event, player))
 
     def _names(self, event: Event, player: str) -> Collection[str]:
         found = self.player(player)

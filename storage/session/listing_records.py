@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kiebitz.dissectors.model import Action
-from kiebitz.dissectors.suggestions import suggested
+from kiebitz.dissectors.suggestions import suggestion_in
 from kiebitz.storage.read.message_queries import MessageDiagnostic, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.timeline import Timeline
@@ -48,7 +48,7 @@ class ListedDiagnostic(Diagnostic, frozen=True):
     @property
     def suggestion(self) -> str | None:
         """The text that was probably intended."""
-        return suggested(self.group, self.text)
+        return suggestion_in(self.group, self.text)
 
 
 def summarize_diagnostics(timeline: Timeline, flaws: Iterable[StoredDiagnostic]) -> list[DiagnosticSummary]:

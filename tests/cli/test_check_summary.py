@@ -17,8 +17,8 @@ SUMMARY = [
     '1 error bad-field client Falsch 11.752960 118 KARTE: "BLAU" is not known here',
     "1 error suit-not-followed client Falsch 11.753246 119 Falsch plays GRAS OBER on EICHEL UNTER and does"
     " not follow EICHEL",
-    "3 note dialect 127.0.0.1:35555 2.005285 11 KONTO tells the stock, too; the specification has a message"
-    " STOCK for that",
+    "3 note dialect 127.0.0.1:35555 2.005285 11 KONTO contains the stock, too; the specification has a"
+    " message STOCK for that",
     "2 note truncated 127.0.0.1:35555 12.107436 132 the stream ends in the middle of BEENDEN",
     "2 errors, no warnings, 5 notes",
 ]

@@ -53,8 +53,8 @@ dice: not understood · two dice 1 to
         higher first, such as 5,3
       clause: Ablauf einer Spielrunde
       blame: client (malformed)
-not read: what stands before it is
-  wrong
+not read, because of the error before
+  it
 12  3b 61 64 33 38 33 62 37  ;ad383b7
 20  32 2d 39 38 31 37 2d 34  2-9817-4
 28  62 30 34 2d 38 36 34 62  b04-864b
@@ -75,14 +75,14 @@ clause: Ablauf einer Spielrunde
       expected: two dice 1 to 6, higher first, such as 5,3
       clause: Ablauf einer Spielrunde
       blame: client (malformed)
-12  3b 61 64 33 38 33 62 37  ;ad383b7  not read: what stands before it is wrong
+12  3b 61 64 33 38 33 62 37  ;ad383b7  not read, because of the error before it
 20  32 2d 39 38 31 37 2d 34  2-9817-4
 28  62 30 34 2d 38 36 34 62  b04-864b
 36  2d 33 33 31 39 65 36 32  -3319e62
 44  64 38 30 65 34           d80e4
 """,
     ("maexchen-head-tiny.pcap", 40, 80): """\
-#40 PLAYER ROLLS: somebody rolls
+#40 PLAYER ROLLS: a player rolls
 1.387224 s, stream 1, from byte 177, game 1
 127.0.0.1:9000 → alice (127.0.0.1:40176) (s2c)
 clause: Ablauf einer Spielrunde
@@ -117,8 +117,8 @@ clause: Server-seitig: Daten
       expected: Farbe = "§" | "EICHEL" | "GRAS" | "HERZ" | "SCHELLEN"
       clause: Server-seitig: Daten
       blame: client (malformed)
-12  53 41 55 0a              SAU.      not read: what stands before it is
-                                         wrong
+12  53 41 55 0a              SAU.      not read, because of the error before
+                                         it
 16  21 45 4e 44 0a           !END.     "!END"
 """,
     ("catan-niedlichepixel-framing.pcap.gz", 27, 80): """\

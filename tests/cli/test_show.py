@@ -20,7 +20,7 @@ from kiebitz.storage.session.message_detail import MessageDetails
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 
 ANNOUNCED = """\
-#33 ANNOUNCED: somebody announces
+#33 ANNOUNCED: a player announces
 1.385355 s, stream 1, from byte 113, game 1
 127.0.0.1:9000 → alice (127.0.0.1:40176) (s2c)
 clause: Ablauf einer Spielrunde

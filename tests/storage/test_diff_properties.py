@@ -13,8 +13,9 @@ from stored import stored
 from strength import few_captures, times
 
 from kiebitz.cli.options.session import open_session
+from kiebitz.dissectors.diff.result import Difference
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.diff import Difference, compare
+from kiebitz.storage.diff import compare
 from kiebitz.storage.read.timeline import Timeline
 
 PROTOCOLS = ("maexchen", "schafkopf", "catan", "okey", "cgml", "unheard")

@@ -28,7 +28,7 @@ from kiebitz.cli.render.text.charts import Charts
 from kiebitz.cli.terminal.console import plain
 from kiebitz.dissectors.statistics import Counts, Course, Durations, Histogram, Read, Sample, Shares, results
 from kiebitz.dissectors.statistics.accumulators import MAX_LINES, MAX_POINTS, Accumulator
-from kiebitz.dissectors.statistics.chance import judged, p_value, upper_gamma
+from kiebitz.dissectors.statistics.chance import chance_test, p_value, upper_gamma
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.storage.session.session import Session
 
@@ -99,7 +99,7 @@ def test_the_gamma_function_has_its_closed_forms(x: float) -> None:
 )
 def test_a_sentence_says_what_the_dice_show(counts: tuple[int, ...], says: str) -> None:
     faces = {str(face): count for face, count in enumerate(counts, 1)}
-    chance = judged("dice", faces, dict.fromkeys(faces, Fraction(1, 6)))
+    chance = chance_test("dice", faces, dict.fromkeys(faces, Fraction(1, 6)))
     assert chance.says.startswith(says)
     assert (chance.p is None) == (sum(counts) < 30)
 

@@ -17,7 +17,7 @@ from kiebitz.dissectors.model import OPPOSITE, Direction, Severity
 from kiebitz.dissectors.protocols.catan.grammar import NAMES, Nachricht
 from kiebitz.dissectors.protocols.catan.scanner import first_error, key_place_of, place_of
 from kiebitz.dissectors.protocols.catan.values import InvalidValue, Remark, quoted
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _FRAMING = "4 Hinweise zu JSON"
 _GROUNDS = "2 Grundlagen"
@@ -151,7 +151,7 @@ def unknown_message(key: str, direction: Direction) -> Decoded:
     if key in NAMES[OPPOSITE[direction]]:
         text += f", but {sender_of(OPPOSITE[direction])}"
     elif near is not None:
-        text = suggesting(text, f'"{names[near]}"')
+        text = with_suggestion(text, f'"{names[near]}"')
     else:
         severity = "warning"
     expected = "one of " + ", ".join(dict.fromkeys(names.values()))

@@ -14,7 +14,7 @@ from kiebitz.dissectors.statistics import (
     Histogram,
     Sample,
     actions,
-    bound,
+    evict_oldest,
     faces_rolled,
     of_each,
 )
@@ -84,7 +84,7 @@ class _Turns:
             return
         if event.data["status"] == WÜRFELN:
             self._since.setdefault(event.actor, event.ts_ns)
-            bound(self._since)
+            evict_oldest(self._since)
         elif event.data["status"] == WARTEN and (since := self._since.pop(event.actor, None)) is not None:
             yield Sample(event.actor, amount=event.ts_ns - since)
 

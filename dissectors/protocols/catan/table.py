@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from kiebitz.dissectors.game.observation_merge import Hearing, Observation
+from kiebitz.dissectors.game.observation_merge import Observation, ObservationMerger
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
@@ -42,7 +42,7 @@ class CatanTable(GameTable):
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._play = play = CatanContext(info, ids, findings)
         super().__init__(play)
-        self._hearing = Hearing(self._take, self._may_reveal, MAX_COPY_DELAY_NS)
+        self._merger = ObservationMerger(self._take, self._may_reveal, MAX_COPY_DELAY_NS)
         self._versions = PartialViews()
         self._lobby = Lobby(play)
         self._resources = resources = Resources(play)
@@ -92,11 +92,11 @@ class CatanTable(GameTable):
         if message.direction == "c2s":
             if message.name != "Hallo":
                 self._asking[message.id] = conversation.asks(message)
-            self._hearing.hear(message, row, frame)
+            self._merger.add(message, row, frame)
             return
         conversation.in_hole = False
         conversation.told_ns = message.ts_ns
-        self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+        self._merger.add(message, row, frame, self._version(message, row, conversation))
 
     def _version(self, message: Message, row: Nachricht, conversation: ClientConnection) -> Hashable:
         """Return the key by which copies of a message are recognised; None for a message to one client."""
@@ -117,7 +117,7 @@ class CatanTable(GameTable):
         asker = conversation
         if conversation.waiting() is None:
             told = RefusalKey(message.fields["Meldung"], None)
-            if self._hearing.has(told, message):
+            if self._merger.has(told, message):
                 # A copy of an earlier message to other clients.
                 return told
             asking = [other for other in self._play.conversations.values() if other.waiting() is not None]
@@ -137,7 +137,7 @@ class CatanTable(GameTable):
         conversation.whole = False
         conversation.in_hole = True
         conversation.hole_ns = conversation.told_ns
-        self._hearing.silence(stream.id)
+        self._merger.expect_no_more(stream.id)
         # The other clients were sent the missing messages at about the same time.
         since = conversation.told_ns - MAX_COPY_DELAY_NS
         players = [other for other in self._play.conversations.values() if other.player is not None]
@@ -146,7 +146,7 @@ class CatanTable(GameTable):
 
     def _unsure(self) -> None:
         """Reset all counts, as messages are missing that no other client was recorded to receive."""
-        self._hearing.finish()
+        self._merger.finish()
         game = self._play.game
         if game is None:
             return
@@ -158,13 +158,13 @@ class CatanTable(GameTable):
         self._play.put_in(["resources", "cards"], "unknown")
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        self._hearing.forget(stream.id)
+        self._merger.forget(stream.id)
         conversation = self._play.conversations.get(stream.id)
         if conversation is None:
             return
         if conversation.player is not None:
             # Process earlier messages before the connection is removed.
-            self._hearing.finish()
+            self._merger.finish()
         del self._play.conversations[stream.id]
         if conversation.player is None:
             return
@@ -181,14 +181,14 @@ class CatanTable(GameTable):
             self._play.leave_state()
         if not self._play.conversations:
             # The next client may meet a restarted server, which assigns these numbers to others.
-            self._hearing.clear()
+            self._merger.clear()
             self._play.players.clear()
 
     def undecided(self) -> int | None:
-        return self._hearing.first_waiting()
+        return self._merger.first_waiting()
 
     def finish(self, ts_ns: int) -> None:
-        self._hearing.finish()
+        self._merger.finish()
 
     def _may_reveal(self, observation: Observation) -> set[int]:
         """Return the streams on which a copy that hides nothing may still arrive."""

@@ -19,7 +19,7 @@ from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_w
 from kiebitz.dissectors.grammar.invalid_values import LONG, NOBODY, Wrong, other_case
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocols.catan.words import HIDDEN, spellings
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 LARGEST = 2**31 - 1
 """Largest number: clause 6 has 31-bit numbers."""
@@ -510,7 +510,7 @@ class Object(Value):
         near = nearest_word(key, self._spelt)
         if near is not None and all(self._spelt.get(other) != self._spelt[near] for other in value):
             meant = f'"{self._spelt[near]}"'
-            problem = suggesting(f'"{key[:_MAX_QUOTED]}" is not an attribute here', meant)
+            problem = with_suggestion(f'"{key[:_MAX_QUOTED]}" is not an attribute here', meant)
             raise InvalidValue(problem, f"{meant}:…", "unknown-attribute", (key,), of_key=True)
         reading.surplus = True
         reading.note("surplus-attribute", f'"{key[:_MAX_QUOTED]}" is not specified here', key, of_key=True)
@@ -566,7 +566,7 @@ def _value_type(field: Field) -> Value:
 def _unknown(value: Any, words: Mapping[str, str]) -> str:
     problem = f"{quoted(value)} is not known here"
     near = nearest_word(value, words) if type(value) is str else None
-    return suggesting(problem, None if near is None else f'"{words[near]}"')
+    return with_suggestion(problem, None if near is None else f'"{words[near]}"')
 
 
 def _note_spelling(reading: DecodingState, sent: str, word: str, *steps: str) -> None:

@@ -57,7 +57,7 @@ from kiebitz.dissectors.protocols.cgml.values import (
     escaped,
     read,
 )
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 _ROWS: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
     (direction, name): tuple(row for row in ROWS if (row.direction, row.name) == (direction, name))
@@ -209,7 +209,7 @@ def _row_of(rows: tuple[ElementType, ...], element: Element, direction: Directio
         raise InvalidElement("wrong-direction", problem, expected)
     problem = f'{attribute}: "{value[:_MAX_QUOTED]}" is not known here'
     near = nearest_word(value, words)
-    raise InvalidElement("bad-field", suggesting(problem, near), expected, f"={attribute}")
+    raise InvalidElement("bad-field", with_suggestion(problem, near), expected, f"={attribute}")
 
 
 def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
@@ -222,7 +222,7 @@ def _unknown(frame: bytes, element: Element, direction: Direction) -> Flaw:
         text += f", but {sender_of(OPPOSITE[direction])}"
         code = "wrong-direction"
     elif near is not None:
-        text = suggesting(text, f"<{near}>")
+        text = with_suggestion(text, f"<{near}>")
     return error_at(code, text, location_of(frame), "one of " + ", ".join(names))
 
 

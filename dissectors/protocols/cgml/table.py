@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 
 from kiebitz.dissectors.game.broadcast_dedup import text_key
-from kiebitz.dissectors.game.observation_merge import Hearing, Observation, PartialView
+from kiebitz.dissectors.game.observation_merge import Observation, ObservationMerger, PartialView
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType, to_json
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
@@ -33,7 +33,7 @@ class CgmlTable(GameTable):
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._groups = groups = CgmlContext(info, ids, findings)
         super().__init__(groups)
-        self._hearing = Hearing(self._take, self._may_reveal, overtaken_ns=0)
+        self._merger = ObservationMerger(self._take, self._may_reveal, overtaken_ns=0)
         self._lobby = lobby = Lobby(groups)
         self._bidding = bidding = Bidding(groups)
         self._play = play = CardPlay(groups)
@@ -80,7 +80,7 @@ class CgmlTable(GameTable):
                 self._lobby.announce(message, conversation)
             if row.name == "newgame" or not conversation.whole:
                 self._groups.find_group(conversation, _named_players(message))
-            self._hearing.hear(message, row, frame, self._version(message, row, conversation))
+            self._merger.add(message, row, frame, self._version(message, row, conversation))
             return
         if self._is_of_another_server(message, row, frame):
             return
@@ -99,7 +99,7 @@ class CgmlTable(GameTable):
                 return
             if asked is not None:
                 self._asked[message.id] = asked
-        self._hearing.hear(message, row, frame)
+        self._merger.add(message, row, frame)
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
         if row.server in self._roles or self._roles == {None}:
@@ -161,7 +161,7 @@ class CgmlTable(GameTable):
 
     def _unsure(self, stream: Stream) -> None:
         """Stop checking a hand, as messages are missing that could explain contradictions."""
-        self._hearing.silence(stream.id)
+        self._merger.expect_no_more(stream.id)
         group = self._groups.by_key.get(self._groups.conversation(stream).group or "")
         if group is not None and group.hand is not None:
             group.hand.whole = False
@@ -170,18 +170,18 @@ class CgmlTable(GameTable):
         conversation = self._groups.conversations.get(stream.id)
         if conversation is None:
             return
-        self._hearing.finish()
-        self._hearing.forget(stream.id)
+        self._merger.finish()
+        self._merger.forget(stream.id)
         self._lobby.gone(conversation, stream.close_reason or "closed", ts_ns)
         del self._groups.conversations[stream.id]
         if not self._groups.conversations:
-            self._hearing.clear()
+            self._merger.clear()
 
     def undecided(self) -> int | None:
-        return self._hearing.first_waiting()
+        return self._merger.first_waiting()
 
     def finish(self, ts_ns: int) -> None:
-        self._hearing.finish()
+        self._merger.finish()
 
     def _take(self, observation: Observation) -> None:
         row = observation.row

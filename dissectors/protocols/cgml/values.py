@@ -16,7 +16,7 @@ from kiebitz.dissectors.grammar.grammar import Field, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.markup import BLANK_TEXT
-from kiebitz.dissectors.suggestions import suggesting
+from kiebitz.dissectors.suggestions import with_suggestion
 
 MAX_CHILDREN = 32
 """Maximum number of elements inside another; there are 32 cards."""
@@ -107,7 +107,7 @@ class Card(Choice):
             else:
                 # Suggest only other case or a missing zero, as all codes look alike.
                 short = text.upper() if len(text) == 3 else f"{text[:1]}0{text[1:]}"
-                problem = suggesting(
+                problem = with_suggestion(
                     f'"{text[:_MAX_QUOTED]}" is not a card', short if short in PACK else None
                 )
             raise Mismatch(0, len(text), problem, self.title, "bad-card") from error
@@ -351,7 +351,7 @@ def _count_words(child: Child) -> str:
 
 
 def _unknown(what: str, name: str, known: Any, part: str) -> InvalidElement:
-    problem = suggesting(f'no {what} "{name[:_MAX_QUOTED]}" belongs here', nearest_word(name, known))
+    problem = with_suggestion(f'no {what} "{name[:_MAX_QUOTED]}" belongs here', nearest_word(name, known))
     return InvalidElement(f"unknown-{what}", problem, ", ".join(known) or f"no {what}", part)
 
 

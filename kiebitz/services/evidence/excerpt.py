@@ -12,7 +12,7 @@ from io import BytesIO
 
 import msgspec
 
-from kiebitz.dissectors.escaping import escaped, judged
+from kiebitz.dissectors.escaping import classify_characters, escaped
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.storage.read.recorded_bytes import ByteRange
 
@@ -272,7 +272,7 @@ def _units(data: bytes, start: int, end: int) -> list[_Unit]:
     units = []
     at = start
     text = data[start:end].decode("utf-8", "surrogateescape")
-    for character, is_hidden in judged(text):
+    for character, is_hidden in classify_characters(text):
         code = ord(character)
         if 0xDC80 <= code <= 0xDCFF:
             shown, size, is_escape = f"\\x{code - 0xDC00:02x}", 1, True

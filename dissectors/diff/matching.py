@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
+from kiebitz.dissectors.diff.compared_table import ComparedTable
 from kiebitz.dissectors.diff.normalize import key
 from kiebitz.dissectors.diff.pairing import Keys
 from kiebitz.dissectors.diff.players import Match, by_name, by_seat
-from kiebitz.storage.diff.loader import TableSide
-from kiebitz.storage.diff.result import Matching, PlayerPair
+from kiebitz.dissectors.diff.result import Matching, PlayerPair
 
-_SEAT_ADVANTAGE = 20
+_SEAT_MARGIN = 20
 """Players are matched by seat only if that makes more than one event in this many equal."""
 
 
@@ -28,53 +28,53 @@ def shared_numbers(match: Match, others: int) -> list[int]:
     return shared
 
 
-def match_players(a: TableSide, b: TableSide) -> tuple[Matching, Match, list[int], list[int]]:
+def match_players(a: ComparedTable, b: ComparedTable) -> tuple[Matching, Match, list[int], list[int]]:
     """Return how the players are matched, and the resulting keys of both sides' readings."""
-    mine, others = a.reader.cast.players, b.reader.cast.players
+    mine, others = a.normalizer.roster.players, b.normalizer.roster.players
     keys: dict[Hashable, int] = {}
     named, seated = by_name(mine, others), by_seat(mine, others)
-    who_a, who_b = players_of_stays(a, b, named)
-    keys_a, keys_b = _numbered(keys, a, who_a), _numbered(keys, b, who_b)
+    who_a, who_b = player_numbers(a, b, named)
+    keys_a, keys_b = _number_keys(keys, a, who_a), _number_keys(keys, b, who_b)
     if seated != named:
-        keys_by_seat = _numbered(keys, b, players_of_stays(a, b, seated)[1])
+        keys_by_seat = _number_keys(keys, b, player_numbers(a, b, seated)[1])
         equal = _equal_in_place(a, keys_a, b, keys_b)
         equal_by_seat = _equal_in_place(a, keys_a, b, keys_by_seat)
-        if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _SEAT_ADVANTAGE:
+        if equal_by_seat - equal > max(len(a.ids), len(b.ids)) / _SEAT_MARGIN:
             return "seat", seated, keys_a, keys_by_seat
     return "name", named, keys_a, keys_b
 
 
-def players_of_stays(a: TableSide, b: TableSide, match: Match) -> tuple[list[int], list[int]]:
+def player_numbers(a: ComparedTable, b: ComparedTable, match: Match) -> tuple[list[int], list[int]]:
     """Return for each stay on either side the shared number of its player."""
-    shared = shared_numbers(match, len(b.reader.cast.players))
-    return [*a.reader.cast.player_of], [shared[player] for player in b.reader.cast.player_of]
+    shared = shared_numbers(match, len(b.normalizer.roster.players))
+    return [*a.normalizer.roster.player_of], [shared[player] for player in b.normalizer.roster.player_of]
 
 
-def _numbered(keys: dict[Hashable, int], side: TableSide, who: Sequence[int]) -> list[int]:
+def _number_keys(keys: dict[Hashable, int], side: ComparedTable, who: Sequence[int]) -> list[int]:
     """Return the keys of a side's readings as numbers."""
-    return [keys.setdefault(key(reading, who), len(keys)) for reading in side.reader.readings]
+    return [keys.setdefault(key(reading, who), len(keys)) for reading in side.normalizer.events]
 
 
-def _equal_in_place(a: TableSide, keys_a: Keys, b: TableSide, keys_b: Keys) -> int:
+def _equal_in_place(a: ComparedTable, keys_a: Keys, b: ComparedTable, keys_b: Keys) -> int:
     """Return the maximum number of events that are equal and follow equal ones."""
-    pairs_a = Counter(pairwise([keys_a[reading] for reading in a.readings]))
-    pairs_b = Counter(pairwise([keys_b[reading] for reading in b.readings]))
+    pairs_a = Counter(pairwise([keys_a[reading] for reading in a.normalized]))
+    pairs_b = Counter(pairwise([keys_b[reading] for reading in b.normalized]))
     return sum(min(count, pairs_b[pair]) for pair, count in pairs_a.items())
 
 
-def player_pairs(a: TableSide, b: TableSide, match: Match) -> list[PlayerPair]:
+def player_pairs(a: ComparedTable, b: ComparedTable, match: Match) -> list[PlayerPair]:
     """Return the matched players, and the unmatched ones that take part in a compared event."""
-    mine, others = a.reader.cast.players, b.reader.cast.players
+    mine, others = a.normalizer.roster.players, b.normalizer.roster.players
     pairs = [
         PlayerPair(mine[number].name, others[other].name)
         for number, other in enumerate(match)
         if other is not None
     ]
     pairs += [
-        PlayerPair(mine[number].name, None) for number in sorted(a.participants()) if match[number] is None
+        PlayerPair(mine[number].name, None) for number in sorted(a.active_players()) if match[number] is None
     ]
     known = set(match)
     pairs += [
-        PlayerPair(None, others[number].name) for number in sorted(b.participants()) if number not in known
+        PlayerPair(None, others[number].name) for number in sorted(b.active_players()) if number not in known
     ]
     return pairs

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.diff.states import Called
+from kiebitz.dissectors.diff.states import Owners
 from kiebitz.dissectors.model import Direction, Game, TableInfo
 
 DifferenceKind = Literal["changed", "only a", "only b", "order", "name", "game order"]
@@ -22,7 +22,7 @@ to.
 
 Matching = Literal["name", "seat"]
 
-_MIRRORED_KIND: dict[DifferenceKind, DifferenceKind] = {"only a": "only b", "only b": "only a"}
+_OTHER_KIND: dict[DifferenceKind, DifferenceKind] = {"only a": "only b", "only b": "only a"}
 
 
 class PlayerPair(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class PlayerPair(msgspec.Struct, frozen=True):
 class TablePair(msgspec.Struct, frozen=True):
     """Two compared tables, or one that the other session lacks; `events` are the counts of each side.
 
-    `called` maps each side's identifiers to players, by a number that both sides share.
+    `owners` maps each side's identifiers to players, by a number that both sides share.
     """
 
     a: TableInfo | None
@@ -46,7 +46,7 @@ class TablePair(msgspec.Struct, frozen=True):
     matching: Matching
     players: list[PlayerPair]
     events: tuple[int, int]
-    called: tuple[Called, Called] = ({}, {})
+    owners: tuple[Owners, Owners] = ({}, {})
 
     @property
     def is_unmatched(self) -> bool:
@@ -55,7 +55,7 @@ class TablePair(msgspec.Struct, frozen=True):
 
     def mirrored(self) -> TablePair:
         players = [pair.mirrored() for pair in self.players]
-        return TablePair(self.b, self.a, self.matching, players, self.events[::-1], self.called[::-1])
+        return TablePair(self.b, self.a, self.matching, players, self.events[::-1], self.owners[::-1])
 
 
 class GamePair(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class EventDifference(msgspec.Struct, frozen=True, gc=False):
 
     def mirrored(self) -> EventDifference:
         return EventDifference(
-            _MIRRORED_KIND.get(self.sort, self.sort),
+            _OTHER_KIND.get(self.sort, self.sort),
             self.table,
             self.game,
             self.kind,
@@ -124,7 +124,7 @@ class MessageDifference(msgspec.Struct, frozen=True):
     b: int | None
 
     def mirrored(self) -> MessageDifference:
-        sort = _MIRRORED_KIND.get(self.sort, self.sort)
+        sort = _OTHER_KIND.get(self.sort, self.sort)
         return MessageDifference(
             self.table, self.direction, self.name, sort, self.fields, self.count, self.b, self.a
         )
@@ -157,10 +157,10 @@ class Difference(msgspec.Struct, frozen=True):
         """True if the two sessions have no difference."""
         pairs: list[TablePair | GamePair] = [*self.tables, *self.games]
         alone = any(pair.is_unmatched for pair in pairs)
-        return not (alone or self.events or self.messages or self.conversations or self.strangers)
+        return not (alone or self.events or self.messages or self.conversations or self.unmatched_players)
 
     @property
-    def strangers(self) -> list[tuple[int, PlayerPair]]:
+    def unmatched_players(self) -> list[tuple[int, PlayerPair]]:
         """Players who take part on one side only, with the index of their table."""
         return [
             (number, pair)
