@@ -1,4 +1,4 @@
-"""Rules applied to one message after the other: which copies of it go on, and what was done to them."""
+"""Application of rules to messages: which copies of a message are forwarded, and what was altered."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from kiebitz.services.alteration.rules import Change, Delay, Double, Drop, Hold,
 from kiebitz.services.alteration.selectors import chance
 
 MOST_COPIES = 64
-"""So many messages come of one at the most."""
+"""Maximum number of copies that rules make of one message."""
 
 _PAUSE_NS = 10_000_000
-"""Between two pieces into which a message is cut, so that they arrive one by one."""
+"""Pause between the pieces of a cut message, so that they arrive separately."""
 
 _CUT_INTO = 3
 
 Asks = Callable[[Hold | Script, Passage, Slot, Copy], bool]
-"""Has somebody say what is to become of a copy, as a rule has it; False if nobody will."""
+"""Request a decision about a copy from a viewer or a hook; return False if none will come."""
 
 
 class Applying:
-    """Applies `rules` in their order. Sessions begin at `started_ns`.
+    """Applies `rules` in order; times in filters count from `started_ns`.
 
-    `names` has what clients call themselves, by stream; `state` gives the state of a stream's table.
+    `names` are the clients' names by stream; `state` returns the state of a stream's table.
     """
 
     def __init__(
@@ -63,21 +63,22 @@ class Applying:
         self._asks_for_state = [_asks_for_state(rule) for rule in rules]
         self._given_up: set[int] = set()
         self._added: list[Copy] = []
-        """Copies that no later rule has looked at yet; the last comes first."""
+        """Copies that no later rule has processed yet, the next one last."""
         self._made: dict[tuple[int, str, Direction], tuple[Direction, bytes]] = {}
-        """The messages that rules put in, by the rule, the protocol and the way of what they come behind."""
+        """Encoded messages to insert, by rule, protocol and direction of the message that they follow."""
         self.reads = any(not isinstance(rule, Impair) for rule in rules)
-        """Whether any rule asks what a message says."""
+        """True if any rule needs decoded messages."""
         self.asks_for_state = any(self._asks_for_state)
 
     def begin(self, passage: Passage, slot: Slot, copy: Copy) -> None:
-        """Take the first copy of what was sent through all rules."""
+        """Apply all rules to the original copy of received data."""
         slot.copies.append(copy)
         self.go_on(passage, slot, copy)
 
     def go_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
-        """Take a copy on from the rule that is its next; and then those that come of it, so that rules count
-        them in the order in which they are passed on."""
+        """Apply the remaining rules to a copy, then to the copies made of it, so that rules count in the
+        order sent.
+        """
         self._go_on(passage, slot, copy)
         while self._added:
             self._go_on(passage, slot, self._added.pop())
@@ -100,7 +101,6 @@ class Applying:
                     self._act(rule, passage, slot, copy, number)
 
     def _is_meant(self, number: int, rule: Rule, passage: Passage, copy: Copy) -> bool:
-        """Whether a rule is about this message, now."""
         if isinstance(rule, Impair | Script):
             return True
         message, meets = copy.message, self._predicates[number]
@@ -150,7 +150,7 @@ class Applying:
                 )
 
     def drop(self, slot: Slot, copy: Copy, rule: str) -> None:
-        """A copy is not passed on: one that was sent leaves a mark, one that we made leaves nothing."""
+        """Drop a copy; only the original leaves a mark."""
         copy.is_dropped = True
         if copy.is_original:
             copy.deeds.append(("drop", rule))
@@ -158,7 +158,7 @@ class Applying:
             slot.copies.remove(copy)
 
     def replace(self, passage: Passage, copy: Copy, data: bytes, rule: str) -> None:
-        """Other bytes are passed on in place of a copy's."""
+        """Replace the bytes of a copy."""
         if data != copy.data:
             copy.data = data
             copy.message = read(passage, copy.direction, data, copy.due_ns)
@@ -167,7 +167,7 @@ class Applying:
     def give_way(
         self, passage: Passage, slot: Slot, copy: Copy, outcomes: Sequence[Outcome], rule: str
     ) -> None:
-        """Pass on what a hook gave back in place of a copy: itself, changed or not, and others beside it."""
+        """Replace a copy by the messages that a hook returned, which may include the original."""
         kept = next((one for one in outcomes if one.is_same), None) or next(
             (one for one in outcomes if one.direction == copy.direction), None
         )
@@ -271,7 +271,7 @@ class Applying:
             self._cut(rule, slot, copy)
 
     def _cut(self, rule: str, slot: Slot, copy: Copy) -> None:
-        """Pass a copy on in pieces, with a pause between them. No later rule looks at pieces."""
+        """Split a copy into pieces with pauses between them; later rules do not see pieces."""
         size = -(-len(copy.data) // _CUT_INTO)
         pieces = [copy.data[start : start + size] for start in range(0, len(copy.data), size)]
         copy.data, copy.message, copy.rule = pieces[0], None, len(self._rules)
@@ -296,14 +296,14 @@ def _asks_for_state(rule: Rule) -> bool:
 
 
 def speaks(passage: Passage) -> Dissector:
-    """The protocol of a stream on which a message was read."""
+    """Return the protocol of a stream on which a message was decoded."""
     dissector = passage.server.dissector
     assert dissector is not None
     return dissector
 
 
 def read(passage: Passage, direction: Direction, data: bytes, ts_ns: int) -> Message | None:
-    """The message that a frame is, as filters are asked about it; None where no protocol is known."""
+    """Return a frame as a message for filters, None if the protocol is unknown."""
     dissector = passage.server.dissector
     if dissector is None:
         return None

@@ -75,10 +75,10 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class ControlClient:
-    """ImpliedBy what a relay holds, as long as `run` does.
+    """Follows the held messages of a relay while `run` runs.
 
-    `place` returns the recorded session, None if there is none; it is asked again and again. `held` are the
-    held messages, None where nothing can be held; `changes` counts how often they have changed.
+    `place` returns the recorded session, None if there is none; it is called repeatedly. `held` are the held
+    messages, None where nothing can be held; `changes` counts their changes.
     """
 
     def __init__(self, place: Callable[[], Place | None]) -> None:
@@ -91,7 +91,7 @@ class ControlClient:
         self._looked_s = 0.0
 
     async def run(self) -> None:
-        """Follow one relay after the other until this is cancelled."""
+        """Follow one relay after the other until cancelled."""
         while True:
             with suppress(OSError, TimeoutError, ValueError, msgspec.DecodeError, RecursionError):
                 await self._follow()
@@ -100,7 +100,9 @@ class ControlClient:
     async def ask(self, do: Act, number: int | None = None, text: str = "") -> None:
         """Send a request and wait for the reply.
 
-        Raises ControlError with the reason if it was refused, NoAnswerError if no reply has come in time.
+        Raises:
+            ControlError: The relay refused the request; the text is its reason.
+            NoAnswerError: No reply arrived in time.
         """
         if self._writer is None:
             raise ControlError("nothing is held any more: the relay has ended")
@@ -119,7 +121,7 @@ class ControlClient:
             self._asked.pop(request.id, None)
 
     async def _follow(self) -> None:
-        """Follow the relay that records now, until it ends or another one does.
+        """Follow the relay that records now, until it ends or another one records.
 
         Raises OSError, TimeoutError, ValueError, DecodeError.
         """
@@ -171,7 +173,6 @@ def _said(line: bytes) -> _Said:
 
 
 def _is_of(hello: _Said, place: Place) -> bool:
-    """Return True if the relay records this session."""
     if not isinstance(hello, Hello) or hello.version != VERSION or hello.session != place[1]:
         return False
     with suppress(OSError):
@@ -180,7 +181,7 @@ def _is_of(hello: _Said, place: Place) -> bool:
 
 
 def _connected(database: str) -> socket.socket | None:
-    """Return the socket of a relay that records into a database, or into one that this continues."""
+    """Connect to the relay that records into a database, or into one that this continues."""
     file = Path(database).absolute()
     names = [file]
     if rotated := _ROTATED.fullmatch(file.stem):
@@ -194,7 +195,7 @@ def _connected(database: str) -> socket.socket | None:
 
 
 def _entered(folder: Path, descriptor: int) -> socket.socket:
-    """Return a connection to the socket in a folder that is ours alone. Raises OSError."""
+    """Connect to the socket in a folder of this user. Raises OSError."""
     there = os.stat(HANDS, dir_fd=descriptor, follow_symlinks=False)
     if not stat.S_ISSOCK(there.st_mode) or there.st_uid != os.geteuid():
         raise PermissionError("it is not ours")

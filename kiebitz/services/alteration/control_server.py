@@ -1,7 +1,7 @@
 """The control socket of a relay that holds messages: viewers follow and decide about them through it.
 
 A Unix stream socket named `hands`, in the folder of the recording's journal (`services/supervision/`), which
-no other user can enter. Both sides send JSON, an object a line, each at most `MOST_LINE` bytes.
+other users cannot enter. Both sides send JSON, one object per line, each at most `MOST_LINE` bytes.
 
 The relay sends objects of three kinds, distinguished by `type`:
 
@@ -16,10 +16,10 @@ The relay sends objects of three kinds, distinguished by `type`:
 
 The client sends requests: an `id` of its own choice, `do`, and for one message its `number`, and `text`:
 
-    {"id": 1, "do": "let-go", "number": 7}           drop likewise
+    {"id": 1, "do": "let-go", "number": 7}           "drop" has the same form
     {"id": 2, "do": "change", "number": 7, "text": "dice=2,1"}
     {"id": 3, "do": "answer", "number": 7, "text": "REJECTED"}
-    {"id": 4, "do": "let-all-go"}                    drop-all likewise
+    {"id": 4, "do": "let-all-go"}                    "drop-all" has the same form
 
 An invalid request is answered with a refusal whose `id` is null. All clients get the same. If two act on one
 message, the second is refused. A client that does not read for `PATIENCE_S`, or sends a longer line, is
@@ -181,7 +181,7 @@ class ControlServer:
         self.close()
 
     def close(self) -> None:
-        """Close and remove the socket; enough where no client was accepted."""
+        """Close and remove the socket; sufficient if no client was accepted."""
         self._socket.close()
         with suppress(OSError):
             os.unlink(self._folder / HANDS)
@@ -221,7 +221,7 @@ class ControlServer:
         except KiebitzError as error:
             refusal = str(error)
         except Exception as error:
-            # What nothing has foreseen ends a relay no more than anything else that comes here.
+            # No request may stop the relay, not even by an unforeseen error.
             refusal = fault(error)
         return _line(Reply(request.id, refusal))
 
@@ -242,7 +242,7 @@ class ControlServer:
             database, _, session = self._session().rpartition(":")
             await watcher.serve(_line(Hello(VERSION, os.path.abspath(database), int(session))))
         except (OSError, TimeoutError, asyncio.CancelledError):
-            # The client is gone or does not read, or the relay ends.
+            # The client has gone or does not read, or the relay ends.
             pass
         finally:
             del self._watchers[watcher]
@@ -260,12 +260,11 @@ class _Watcher:
         self._writer = writer
         self._has_changed = asyncio.Event()
         self._has_changed.set()
-        # So `drain` waits until all is taken.
+        # Makes `drain` wait until everything is written.
         writer.transport.set_write_buffer_limits(high=0)
         self._turn = asyncio.Lock()
 
     def changed(self) -> None:
-        """Send the list again."""
         self._has_changed.set()
 
     async def serve(self, hello: bytes) -> None:
@@ -306,7 +305,7 @@ class _Watcher:
                 self._has_changed.clear()
                 reply = self._server.waiting() + reply
             await self._send(reply)
-            # A client that floods requests does not keep the relay from its bytes.
+            # A client that floods requests must not keep the relay from forwarding.
             await asyncio.sleep(0)
 
     async def _send(self, line: bytes) -> None:
@@ -334,7 +333,7 @@ def _written(message: HeldMessage) -> bytes:
 
 
 def _bound(folder: Path) -> socket.socket:
-    """Return a socket in a folder, however long its path is. Raises ControlError."""
+    """Return a socket bound in a folder, whatever the length of its path. Raises ControlError."""
     place = f"{folder}/{HANDS}"
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,8 +1,8 @@
-"""The engine that alters messages: bytes of all streams in, and what is to be passed on instead.
+"""The interception engine: takes the bytes of all streams and returns what to forward instead.
 
-It has no socket and no clock. Bytes are cut into messages, the rules are applied to each, and the copies that
-come of it wait in the order of their direction until they are due. Of a server whose protocol is not known
-yet, bytes pass as they are; rules that ask for nothing, such as `--impair`, apply to them all the same.
+It has no socket and no clock. Bytes are split into messages, the rules are applied to each, and the resulting
+copies are queued in the order of their direction until they are due. Bytes of a server whose protocol is not
+known yet are forwarded unchanged; rules without a filter, such as `--impair`, apply to them too.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ from kiebitz.services.alteration.reading import Reading
 from kiebitz.services.alteration.rules import Insert, Rule
 
 _BEHIND_NS = 1_000_000_000
-"""So long a message that is to come behind the next one waits for one."""
+"""Longest time that a reordered message waits for a later one."""
 
 MOST_BYTES = 1 << 20
-"""So many bytes wait in one direction, and 64 times as many altogether."""
+"""Maximum number of queued bytes in one direction; the total is limited to 64 times as many."""
 
 _MOST_ALTOGETHER = 64 * MOST_BYTES
 _MOST_SLOTS = 4096
 _SLOT_BYTES = 256
-"""What a message costs that waits, besides its own bytes."""
+"""Memory of a queued message in addition to its own bytes."""
 
 _LATEST_BYTES = 64 << 10
-"""A message that is longer is no pattern for others."""
+"""Maximum size of a message kept as a template for forced inserts."""
 
 _AT_ONCE = 16 << 10
-"""Messages that are passed on at once are put together up to this (bytes): more would be copied too often."""
+"""Size (bytes) up to which data forwarded at once is joined; beyond it copying costs too much."""
 
 _LOOK_EVERY = 256
-"""So many pieces go into the table before what it has found is thrown away."""
+"""Number of chunks inspected before the results are discarded."""
 
 
 class Engine:
-    """ImpliedBy `rules`; see `kiebitz.proxy.alterer.Altering`, which it is.
+    """Applies `rules` to all streams, as a `kiebitz.proxy.alterer.Alterer`.
 
-    `decode_as` says which protocols are known beforehand. `on_notice` is told of what cannot be done. Times
-    in rules are from `started_ns` on. `hooks` are those that scripts ask, by their paths. With `drops_held`
-    what is held at the end is dropped.
+    `decode_as` are protocols known beforehand; `on_notice` gets problems; times in filters count from
+    `started_ns`. `hooks` are the hooks of scripts by path. With `drops_held` messages held at the end are
+    dropped.
     """
 
     def __init__(
@@ -72,22 +72,21 @@ class Engine:
         drops_held: bool = False,
     ) -> None:
         self.streams_before = 0
-        """How many streams the database has had before the relay's first."""
+        """Number of streams in the database before the relay's first."""
         self.on_ready: Callable[[], None] = lambda: None
-        """Called when `due` has something to give, without the clock."""
+        """Called when a decision makes messages due."""
         self._rules = rules
         self._on_notice = on_notice
         self._names: dict[int, str] = {}
         self.asking = Asking(hooks or {}, self._wake, drops_held=drops_held)
-        """Who is asked about messages: those who decide by hand, and hooks."""
         self._applying = Applying(rules, started_ns, self._names, self._state, self.asking.ask, on_notice)
         self.asking.applying = self._applying
         self._reading = Reading(self._put, self._schedule, decode_as or {})
         self._passages: dict[int, Passage] = {}
         self._clock: list[tuple[int, int, Direction]] = []
-        """When to look at which direction of which stream, the soonest first."""
+        """Times at which a direction of a stream has something due, a heap."""
         self._ready: set[tuple[int, Direction]] = set()
-        """Directions in which something was decided that had waited."""
+        """Directions in which a pending decision was made."""
         self._out: list[Delivery] = []
         self._bytes = 0
         self._now_ns = started_ns
@@ -97,17 +96,17 @@ class Engine:
         if self._applying.asks_for_state:
             self._inspector = Inspector(installed().dissectors.values(), Ids(), decode_as)
 
-    # The relays' side.
+    # Called by relays.
 
     @property
     def next_due_ns(self) -> int | None:
-        """When `due` has something to give; 0 for at once, None for never."""
+        """Next time at which `due` returns something; 0 for at once, None for never."""
         if self._ready:
             return 0
         return self._clock[0][0] if self._clock else None
 
     def stream_opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
-        """A stream begins."""
+        """Register a new stream."""
         stream = Stream(self.streams_before + number, transport, client, server, now_ns)
         ways = {direction: Way(stream, direction, f"{number} {direction}") for direction in DIRECTIONS}
         self._passages[number] = Passage(stream, self._reading.meet(stream), ways)
@@ -116,12 +115,12 @@ class Engine:
     def data_received(
         self, number: int, direction: Direction, now_ns: int, data: bytes
     ) -> Sequence[Delivery]:
-        """A datagram, or a piece of a byte stream, has come."""
+        """Process a datagram or a chunk of a byte stream."""
         self._now_ns = now_ns
         passage = self._passages[number]
         way = passage.ways[direction]
         if self._is_used_up(way, data):
-            # Over TCP nothing more is read before it comes to this.
+            # Over TCP, `is_full` stops reading before that.
             text = f"too much waits to be passed on: over {MOST_BYTES >> 20} MiB or {_MOST_SLOTS} messages"
             self._on_notice("too-much", f"udp {' to '.join(_ends(way))}: {text}. What comes is dropped.")
             self._put(passage, way, data, way.framing is not None, lost=text)
@@ -132,7 +131,7 @@ class Engine:
         return self._given(passage)
 
     def eof_received(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
-        """The sender of a byte stream's direction has ended it."""
+        """Process the end of one direction of a byte stream."""
         self._now_ns = now_ns
         passage = self._passages[number]
         way = passage.ways[direction]
@@ -142,7 +141,7 @@ class Engine:
         return self._given(passage)
 
     def stream_closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
-        """A stream is over: what waited on it is passed on no more."""
+        """Remove a stream; its queued messages are dropped."""
         passage = self._passages.pop(number, None)
         if passage is None:
             return ()
@@ -163,7 +162,7 @@ class Engine:
         return self._drained()
 
     def due(self, now_ns: int) -> Sequence[Delivery]:
-        """What was to wait until now."""
+        """Return what is due by now."""
         self._now_ns = now_ns
         looked_at = [*self._ready]
         self._ready.clear()
@@ -177,45 +176,43 @@ class Engine:
         return self._drained()
 
     def finish(self, now_ns: int) -> Sequence[Delivery]:
-        """The relay ends: what waits is passed on now, and what may still come at once; or, if it was held,
-        dropped where that was chosen."""
+        """Flush the queues on shutdown; held messages are dropped if `drops_held`."""
         self._now_ns = now_ns
         return self._let_out(self._passages.values())
 
     def is_full(self, number: int, direction: Direction) -> bool:
-        """Whether nothing more should be read from a sender."""
+        """Return True if the sender should not be read from."""
         passage = self._passages.get(number)
         if passage is None:
             return False
         return passage.ways[direction].bytes > MOST_BYTES // 4 or self._bytes > _MOST_ALTOGETHER // 2
 
-    # The side of who decides.
+    # Called for manual decisions.
 
     def name_of(self, stream: Stream) -> str | None:
-        """What a stream's client calls itself."""
+        """Return the name that a stream's client has given."""
         return self._names.get(stream.id)
 
     def put_in(self, passage: Passage, direction: Direction, data: bytes, rule: str) -> None:
-        """Pass on a message of our own, before all that waits in its direction."""
+        """Insert a message before everything queued in its direction."""
         way = passage.ways[direction]
         message = read(passage, direction, data, self._now_ns)
         copy = Copy(direction, data, message, 0, len(self._rules), deeds=[("insert", rule)])
-        # What waits there may wait for whoever decides; this is their decision.
+        # The queue may be waiting for a decision, and this message is part of it.
         way.slots.appendleft(Slot(self._now_ns, b"", None, [copy]))
         self._count(way, b"", 1)
         self._wake(passage, direction)
 
     def _wake(self, passage: Passage, direction: Direction) -> None:
-        """Look at a direction soon."""
         self._ready.add((self._number(passage), direction))
         self.on_ready()
 
-    # What takes its place in the order.
+    # Queueing.
 
     def _put(
         self, passage: Passage, way: Way, data: bytes, is_message: bool, lost: str | None = None
     ) -> None:
-        """Let something take its place in the order as the rules leave it; or not, if it is `lost`."""
+        """Queue data and apply the rules to it, or drop it if it is `lost`."""
         message = read(passage, way.direction, data, self._now_ns) if is_message else None
         if message is not None:
             self._learn(passage, way, message, data)
@@ -231,7 +228,7 @@ class Engine:
         self._applying.begin(passage, slot, copy)
 
     def _learn(self, passage: Passage, way: Way, message: Message, data: bytes) -> None:
-        """Note what a client calls itself, and what messages look like."""
+        """Remember the client's name, and messages as templates for forced inserts."""
         dissector = passage.server.dissector
         assert dissector is not None
         if way.direction == "c2s" and message.name in dissector.identity.login_messages:
@@ -248,7 +245,7 @@ class Engine:
             or self._bytes + len(data) > _MOST_ALTOGETHER
         )
 
-    # From messages to what is passed on.
+    # Forwarding.
 
     def _given(self, passage: Passage) -> Sequence[Delivery]:
         if self.asking.is_over:
@@ -259,7 +256,7 @@ class Engine:
         return self._drained()
 
     def _let_out(self, passages: Collection[Passage]) -> Sequence[Delivery]:
-        """Nothing waits on these streams any more: it is passed on or dropped."""
+        """Forward or drop everything queued on these streams."""
         ways = [(passage, way) for passage in passages for way in passage.ways.values()]
         for passage, way in ways:
             self._reading.give_up(passage, way)
@@ -277,7 +274,7 @@ class Engine:
         return out
 
     def _look(self, passage: Passage, way: Way, *, is_last: bool = False) -> None:
-        """Do for a direction what time or somebody's answer has brought."""
+        """Forward what has become due in a direction, or was decided about."""
         self._reading.look(passage, way, self._now_ns)
         self._release(passage, way)
         self._release_loose(passage, way, lambda copy: is_last or copy.due_ns <= self._now_ns)
@@ -286,7 +283,7 @@ class Engine:
             self._release(passage, other)
 
     def _release(self, passage: Passage, way: Way) -> None:
-        """Pass on what is due, in the order of the direction."""
+        """Forward what is due, in order."""
         while way.slots and not way.slots[0].waits:
             slot = way.slots[0]
             while slot.copies:
@@ -323,7 +320,7 @@ class Engine:
 
     def _release_loose(self, passage: Passage, way: Way, is_due: Callable[[Copy], bool]) -> None:
         due = [(slot, copy) for slot, copy in way.loose if is_due(copy)]
-        # Nothing is passed on inside of a message: it comes when that is over.
+        # Never inserted inside a message: forwarded after its end.
         if due and not way.is_inside:
             way.loose = [(slot, copy) for slot, copy in way.loose if not is_due(copy)]
             for slot, copy in due:
@@ -331,24 +328,24 @@ class Engine:
                 self._pass_on(passage, slot, copy)
 
     def _turn_round(self, passage: Passage, copy: Copy) -> None:
-        """A message that was put in goes the other way: it takes its place there."""
+        """Queue an inserted message in the other direction."""
         way = passage.ways[copy.direction]
         way.slots.append(Slot(self._now_ns, b"", None, [copy]))
         self._count(way, b"", 1)
         self._wake(passage, copy.direction)
 
     def _pass_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
-        """Pass a copy on; or say that it is not."""
+        """Forward a copy, or record that it was dropped."""
         number, way, mark = self._number(passage), passage.ways[copy.direction], slot.mark(copy)
         if copy.is_dropped or copy.resets:
             self._out.append(Delivery(number, copy.direction, None, mark, resets=copy.resets))
-            # What waits behind it is not passed on any more; its marks come when the stream is closed.
+            # The rest of the queue is not forwarded; its marks are emitted when the stream is closed.
             passage.is_reset |= copy.resets
             return
         if not copy.is_original and way.has_ended:
             self._on_notice("ended", f"Nothing can be put in from {' to '.join(_ends(way))}: that has ended.")
             return
-        # A piece into which something was cut is no message.
+        # A piece of a cut message may follow its beginning.
         if not copy.is_original and way.is_inside and copy.message is not None:
             self._on_notice("inside", "a message could not be put in: one had been passed on in part")
             return
@@ -363,7 +360,7 @@ class Engine:
             and len(last.data) < _AT_ONCE
             and (last.number, last.direction) == (number, copy.direction)
         ):
-            # What came at once, and is not altered, is passed on at once.
+            # Join unaltered data that is forwarded at once.
             last.data += copy.data
         else:
             self._out.append(Delivery(number, copy.direction, copy.data, mark))
@@ -375,7 +372,7 @@ class Engine:
             self._release_loose(passage, way, lambda waiting: waiting.comes_behind)
 
     def _inspect(self, passage: Passage, way: Way, data: bytes) -> None:
-        """Let the table know what was passed on."""
+        """Update the table with forwarded data."""
         assert self._inspector is not None
         self._inspector.feed(Chunk(passage.stream, way.direction, self._now_ns, way.passed, data))
         self._inspected += 1
@@ -383,7 +380,7 @@ class Engine:
             self._inspector.drain()
 
     def _state(self, passage: Passage) -> Mapping[str, Any] | None:
-        """The state of a stream's table after all that was passed on; None where there is none."""
+        """Return the state of a stream's table after all forwarded data, None if there is none."""
         context = self._inspector.context_of(passage.stream) if self._inspector is not None else None
         return context.state if context is not None else None
 
@@ -391,7 +388,7 @@ class Engine:
         heapq.heappush(self._clock, (at_ns, self._number(passage), way.direction))
 
     def _count(self, way: Way, data: bytes, sign: Literal[1, -1]) -> None:
-        """Count what waits in a direction, or waits no more."""
+        """Count queued bytes (sign 1), or bytes that left the queue (-1)."""
         size = sign * (len(data) + _SLOT_BYTES)
         way.bytes += size
         self._bytes += size
@@ -401,6 +398,6 @@ class Engine:
 
 
 def _ends(way: Way) -> tuple[str, str]:
-    """Who sends in a direction, and to whom."""
+    """Return the sender and the receiver of a direction."""
     ends = way.stream.client, way.stream.server
     return ends if way.direction == "c2s" else ends[::-1]

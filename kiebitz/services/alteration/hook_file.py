@@ -1,4 +1,4 @@
-"""The file of a hook, read and looked at before anything runs: a slip in it is told at once."""
+"""Reading and static checks of a hook's file, so that mistakes are reported before anything runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kiebitz.dissectors.errors import KiebitzError
 
 FORMS = {"message": "message(message, table)", "connected": "connected(stream)", "closed": "closed(stream)"}
-"""The functions of a hook, by name; it has at least one of them."""
+"""Signatures of a hook's functions by name; a hook has at least one of them."""
 
 _MOST_BYTES = 1 << 20
 
@@ -19,15 +19,15 @@ _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
 
 class HookError(KiebitzError):
-    """A hook cannot be used; says which file, where in it, and why."""
+    """An unusable hook; the text names the file, the line and the reason."""
 
     is_usage = True
 
 
 def read_hook(path: str) -> str:
-    """The text of a hook's file that can be run. Raises HookError."""
+    """Return the source of a hook that compiles. Raises HookError."""
     try:
-        # A pipe that nobody writes to would hold us up.
+        # Opening a pipe without a writer would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -51,7 +51,7 @@ def read_hook(path: str) -> str:
 def _look_at(path: str, text: str) -> None:
     try:
         with warnings.catch_warnings():
-            # They are given when it is run.
+            # Warnings are printed when the hook is run.
             warnings.simplefilter("ignore")
             page = ast.parse(text, path)
             compile(page, path, "exec", dont_inherit=True)
@@ -67,7 +67,7 @@ def _look_at(path: str, text: str) -> None:
             )
         if not isinstance(function, ast.FunctionDef) or function.name != "message":
             continue
-        # A decorator may make anything of it.
+        # A decorator may replace the function.
         if not function.decorator_list and not any(map(_gives, _inside(function))):
             raise HookError(
                 f"{path}, line {function.lineno}: message never gives anything back, so every message would "
@@ -76,7 +76,7 @@ def _look_at(path: str, text: str) -> None:
 
 
 def _inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """What stands in a function, but for functions and classes in it."""
+    """Yield the nodes of a function, without those of nested functions and classes."""
     for node in ast.iter_child_nodes(scope):
         yield node
         if not isinstance(node, _Scope):

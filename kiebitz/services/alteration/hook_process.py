@@ -1,7 +1,7 @@
-"""A hook as the forwarder has it: a process that is asked what is to become of each message.
+"""The forwarder's side of a hook: a child process that decides about each message.
 
-The forwarder never waits for it. Whatever the hook does, be it that it raises, hangs, floods, grows or ends
-itself, it is stopped then with a sentence, and from there on messages pass it unaltered.
+The forwarder never waits for it. A hook that raises, hangs, floods, grows or exits is stopped with one
+message to the user, and later messages are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ from kiebitz.services.alteration.hook_worker import run_hook
 from kiebitz.services.alteration.log_throttle import Printed, Sparing
 
 STUCK_S = 2.0
-"""A hook that works for longer on one message is stopped."""
+"""Longest time for one message; a slower hook is stopped."""
 
 MOST_WAITING = 4 << 20
-"""So many bytes wait for a hook at most; messages that come then pass it unaltered."""
+"""Maximum number of bytes queued for a hook; further messages are forwarded unchanged."""
 
 _LOAD_S = 20.0
-"""So long a hook may take to be loaded."""
+"""Longest time to load a hook."""
 
 _LOOK_S = 0.25
-"""So often it is looked at whether it is stuck."""
+"""Interval of checks for a stuck hook."""
 
 _FAREWELL_S = 1.0
-"""So long a hook may take to end when nothing more comes."""
+"""Longest time for a hook to exit after its input has ended."""
 
 _A_MOMENT_S = 0.2
-"""So long a process that has closed its pipes may take to be dead."""
+"""Longest time for a process that has closed its pipes to exit."""
 
 _STOPPED = "the hook is stopped, and from here on messages pass it unaltered"
 
@@ -73,7 +73,7 @@ _SHOWN = 60
 
 
 class _Call(msgspec.Struct, frozen=True, gc=False):
-    """What the hook is to do, and has not answered yet: `asked` if it is about a message."""
+    """A pending call of the hook; `asked` if it is about a message."""
 
     function: str
     number: int
@@ -81,7 +81,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def which(self) -> str:
-        """What it is about, for people."""
+        """Subject of the call, for messages to the user."""
         if self.asked is None:
             return f"stream {self.number}"
         dissector = dissector_of(self.asked.protocol)
@@ -93,10 +93,11 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 
 
 class HookProcess:
-    """Asks the hook at `path`; `tell` is told in sentences what goes wrong, and what the hook prints.
+    """Runs the hook at `path`; `tell` gets problems as sentences, and what the hook prints.
 
-    With `is_forced` the hook may give values that the grammar does not allow. `decode_as` are the rules of
-    the option -d. All of it is to be used in one thread, that of the loop.
+    With `is_forced` the hook may set values that the grammar does not allow. `decode_as` are the values of
+    -d.
+    Use it only in the event loop's thread.
     """
 
     def __init__(
@@ -108,11 +109,12 @@ class HookProcess:
         decode_as: Sequence[str] = (),
     ) -> None:
         self.rule = f"-s {shlex.quote(path)}"
-        """How it is written on the command line, for marks."""
+        """The command-line option, for marks."""
         self.on_answer: Callable[[int, Sequence[Outcome] | None], None] = lambda ticket, outcomes: None
-        """Told what is to become of a message, by the ticket that it was asked with: what is to be passed on
-        in its place, or None if it is to pass as it is. No call of this object calls it but `leave` and
-        `discard`."""
+        """Called with a ticket and the messages to forward, None to forward the original. Of this object's
+        methods
+                only `leave` and `discard` call it.
+        """
         self._path = path
         self._is_forced = is_forced
         self._decode_as = tuple(decode_as)
@@ -129,17 +131,17 @@ class HookProcess:
         self._is_flush_due = False
         self._is_writing = False
         self._calls: deque[_Call] = deque()
-        """In the order in which they were made, which is that of the answers."""
+        """Pending calls in order; replies have the same order."""
         self._heard = 0.0
-        """When the hook was last heard, or had something to do again."""
+        """Time of the hook's last output, or of the first pending call."""
         self._is_ready = False
         self._is_stopped = False
         self._is_killed = False
 
     def start(self) -> None:
-        """Load the hook; it is ready when this returns.
+        """Load the hook and wait until it is ready.
 
-        Raises HookError if it cannot be used, and Interrupted if a signal that is held comes meanwhile.
+        Raises HookError, and Interrupted if a deferred signal arrives meanwhile.
         """
         source = read_hook(self._path)
         self._channel, theirs = socket.socketpair()
@@ -183,7 +185,7 @@ class HookProcess:
                 raise HookError(f"{self._path}: as it was loaded its process {self._end()}")
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From here on, hear the hook on this loop."""
+        """Receive from the hook on this loop."""
         if self._is_stopped:
             return
         assert self._channel is not None
@@ -197,9 +199,9 @@ class HookProcess:
         self._mind()
 
     def leave(self) -> None:
-        """Ask it no more: what it has not answered passes as it is.
+        """Stop asking the hook: messages without a reply are forwarded unchanged.
 
-        It may do what is left, and end itself, but has a second for that.
+        It gets a second to finish and exit.
         """
         self._unwatch()
         if not self._is_stopped:
@@ -209,7 +211,7 @@ class HookProcess:
         self.discard()
 
     def discard(self) -> None:
-        """Leave nothing behind; at once."""
+        """Kill the process and release all resources at once."""
         self._unwatch()
         self._is_stopped = True
         self._kill()
@@ -227,24 +229,25 @@ class HookProcess:
         self._let_go()
 
     def opened(self, number: int, transport: Transport, client: str, server: str) -> None:
-        """A stream begins."""
+        """Report a new stream."""
         self._note(_Call("connected", number), Opened(number, transport, client, server))
 
     def closed(self, number: int) -> None:
-        """A stream is over; nothing more is said of it."""
+        """Report the end of a stream."""
         self._note(_Call("closed", number), Closed(number))
 
     def passed_on(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
-        """Bytes were passed on, at `offset` of what this receiver got: the hook's table follows."""
+        """Report bytes forwarded at `offset` of their direction, so that the hook's table is current."""
         if not self._is_stopped and not self._is_full(len(data)):
             self._send(Passed(number, direction, ts_ns, offset, data))
 
     def ask(
         self, ticket: int, number: int, direction: Direction, ts_ns: int, protocol: str, frame: bytes
     ) -> bool:
-        """Ask what is to become of a message; `on_answer` is told. False if it is to pass as it is.
+        """Ask for a decision about a message, which is passed to `on_answer`.
 
-        That is so if the hook is stopped, or too much waits for it.
+        Returns:
+            False if the message is to be forwarded unchanged: the hook is stopped, or its queue is full.
         """
         if self._is_stopped:
             return False
@@ -264,7 +267,7 @@ class HookProcess:
         return len(self._to_send) + length > MOST_WAITING
 
     def _note(self, call: _Call, record: Opened | Closed) -> None:
-        """Tell the hook what it must know, whatever waits."""
+        """Report what the hook must know, even if its queue is full."""
         if self._is_stopped:
             return
         self._expect(call)
@@ -283,7 +286,7 @@ class HookProcess:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write as much as can be written at once."""
+        """Write as much as possible without blocking."""
         self._is_flush_due = False
         if self._loop is None or self._channel is None:
             return
@@ -294,7 +297,7 @@ class HookProcess:
         except BlockingIOError:
             pass
         except OSError:
-            # It is gone: whoever reads hears of it.
+            # The process has exited: the reader notices it.
             self._to_send.clear()
         if bool(self._to_send) != self._is_writing:
             self._is_writing = not self._is_writing
@@ -304,7 +307,7 @@ class HookProcess:
                 self._loop.remove_writer(self._channel.fileno())
 
     def _received(self) -> bytes | None:
-        """What has come from the hook by now: None if nothing has, no bytes if nothing more can come."""
+        """Return the available bytes from the hook: None if there are none yet, empty at the end."""
         assert self._channel is not None
         try:
             return self._channel.recv(4 * PIECE)
@@ -314,7 +317,6 @@ class HookProcess:
             return b""
 
     def _hear(self) -> None:
-        """Take what the hook says next."""
         data = self._received()
         if data:
             self._heard = time.monotonic()
@@ -332,7 +334,7 @@ class HookProcess:
             self._stop(f"{self._path}: its process says what nobody understands")
 
     def _take(self, record: FromHook) -> None:
-        """Do what the hook says. Raises Garbled where it has no business to say so."""
+        """Process a record. Raises Garbled if it is not expected now."""
         if isinstance(record, Slow):
             self._slow(record.sentence)
         elif isinstance(record, Refused):
@@ -349,7 +351,7 @@ class HookProcess:
                 self.on_answer(record.ticket, record.outcomes)
 
     def _hear_output(self) -> None:
-        """Tell what the hook prints."""
+        """Report what the hook prints."""
         assert self._output is not None
         with suppress(BlockingIOError):
             data = os.read(self._output.fileno(), PIECE)
@@ -358,13 +360,13 @@ class HookProcess:
                 self._loop.remove_reader(self._output.fileno())
 
     def _mind(self) -> None:
-        """Look now and then whether the hook is stuck, as long as it has something to do."""
+        """Schedule the check for a stuck hook while calls are pending."""
         if self._timer is None and self._calls and self._loop is not None:
             self._timer = self._loop.call_later(_LOOK_S, self._look)
 
     def _look(self) -> None:
         self._timer = None
-        # What it has said by now may not have been heard.
+        # Its latest output may not have been received yet.
         self._hear()
         if self._is_stopped or not self._calls:
             return
@@ -372,16 +374,15 @@ class HookProcess:
             call = self._calls[0]
             self._stop(f"{self._path}: {call.function} takes over {STUCK_S:g} seconds for {call.which}")
         elif len(self._to_send) > 2 * MOST_WAITING:
-            # Streams that come and go are told it, whatever waits.
+            # Opened and closed streams are queued without a limit.
             self._stop(f"{self._path} is too slow for all that comes and goes")
         else:
             self._mind()
 
     def _died(self) -> None:
-        """The hook's process has ended, or nothing more can come from it."""
         if self._is_stopped:
             return
-        # It may have said why.
+        # Its last records may contain the reason.
         while data := self._received():
             self._take_all(data)
             if self._is_stopped:
@@ -390,9 +391,9 @@ class HookProcess:
         self._stop(f"{self._path}: its process {self._end()}{at}")
 
     def _end(self) -> str:
-        """How the process came to its end, in words."""
+        """Return how the process has ended, in words."""
         assert self._process is not None
-        # Before anybody has waited for it no other process can have its number.
+        # The process id cannot be reused before the process is joined.
         self._kill()
         self._process.join(_A_MOMENT_S)
         status = self._process.exitcode
@@ -403,37 +404,37 @@ class HookProcess:
         return f"was ended by signal {-status}"
 
     def _stop(self, sentence: str) -> None:
-        """Have done with the hook, and let pass what waits for it."""
+        """Stop the hook and forward unchanged what waits for it."""
         self._unwatch()
         self._is_stopped = True
         self._kill()
         self._to_send.clear()
         if self._output is not None:
-            # What it printed last may say more.
+            # Its last output may contain the reason.
             self._hear_output()
         self._printed.settle()
         self._tell(f"{sentence}; {_STOPPED}")
         self._let_go()
 
     def _let_go(self) -> None:
-        """Let all that was asked about pass as it is."""
+        """Forward all pending messages unchanged."""
         while self._calls:
             call = self._calls.popleft()
             if call.asked is not None:
                 self.on_answer(call.asked.ticket, None)
 
     def _kill(self) -> None:
-        """End the process, with all that it may have started."""
+        """Kill the process and its descendants."""
         if self._process is None or self._process.pid is None or self._is_killed:
             return
         self._is_killed = True
-        # Until it has a session of its own there is no such group.
+        # There is no such process group until the child has called setsid.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
 
     def _take_leave(self) -> None:
-        """Let the hook do what is left, and end itself as programs do."""
+        """Close the hook's input and wait for it to finish and exit."""
         assert self._channel is not None
         assert self._output is not None
         assert self._process is not None

@@ -1,4 +1,4 @@
-"""What a hook gives back, made into bytes: in the words of the grammar, or not at all."""
+"""Encoding of the messages that a hook returns, checked by the grammar."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from kiebitz.hooks import MAX_DELAY_S, Message, Stream
 from kiebitz.services.alteration.hook_protocol import MOST_BYTES, MOST_MESSAGES, Ask, Outcome
 
 _SHOWN = 60
-"""So much of a value or of a text is quoted (characters)."""
+"""Maximum number of characters quoted of a value or a text."""
 
 
 class Rubbish(Exception):
-    """What a hook gave back is nothing that could be passed on; says what it is, and what is expected."""
+    """An invalid return value of a hook; the text says what it is and what is expected."""
 
 
 def gathered(given: object) -> list[Message]:
-    """The messages that a hook has given back; none if it dropped what it got. Raises Rubbish, and whatever a
-    generator raises."""
+    """Return the messages that a hook returned; none if it dropped its message.
+
+    Raises Rubbish, and whatever a generator raises.
+    """
     if given is None:
         return []
     if isinstance(given, Message):
@@ -48,7 +50,7 @@ def gathered(given: object) -> list[Message]:
 
 
 def _check(message: Message) -> None:
-    """Raise Rubbish for a message that was put together by hand, and wrongly."""
+    """Raise Rubbish for a `Message` with invalid attributes."""
     sound = {
         "name": isinstance(message.name, str),
         "fields": isinstance(message.fields, dict),
@@ -71,9 +73,11 @@ def _kind(value: object) -> str:
 def outcomes(
     dissector: Dissector, asked: Ask, decoded: Decoded, messages: Sequence[Message], is_forced: bool
 ) -> list[Outcome]:
-    """What is to be passed on for the messages that a hook gave back for one that was `decoded`.
+    """Return what to forward for the messages that a hook returned in place of the `decoded` one.
 
-    Raises AssignmentError where the grammar does not take one; Rubbish where they are too much.
+    Raises:
+        AssignmentError: The grammar does not allow a message.
+        Rubbish: The messages are too long together.
     """
     found: list[Outcome] = []
     size = 0
@@ -89,7 +93,7 @@ def outcomes(
         size += len(data)
         if size > MOST_BYTES:
             raise Rubbish(f"gave back over {MOST_BYTES >> 20} MiB for one message")
-        # Of two that are the same only one is the message itself.
+        # Of two equal messages only one is the original.
         is_same = (
             data == asked.frame
             and message.direction == asked.direction
@@ -101,7 +105,7 @@ def outcomes(
 
 
 def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is_forced: bool) -> bytes:
-    """The bytes of a message; `decoded` is what its data say, if that is known. Raises AssignmentError."""
+    """Encode a message; `decoded` is its decoded data if known. Raises AssignmentError."""
     try:
         if message.is_new:
             return _new(dissector, message, is_forced)
@@ -115,7 +119,7 @@ def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is
         return _edited(dissector, decoded, message, is_forced)
     except AssignmentError:
         raise
-    # Values are whatever a hook has put there, with whatever their classes do.
+    # Values may be objects of any class of the hook, and raise anything.
     except Exception as error:
         said = shortened(" ".join(f"{type(error).__name__}: {error}".split()), _SHOWN)
         raise AssignmentError(f"{shortened(message.name, _SHOWN)} cannot be written ({said})") from error
@@ -135,7 +139,7 @@ def _new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
 
 
 def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced: bool) -> bytes:
-    """The message's bytes with its fields as they are now, spelt as they were in all else."""
+    """Encode the message with its current fields, keeping its spelling otherwise."""
     assert decoded.row is not None
     before: dict[str, Any] = msgspec.json.decode(decoded.fields_json)
     wanted = _assignments(
@@ -145,7 +149,7 @@ def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced:
             if name not in before or to_json(value) != to_json(before[name])
         }
     )
-    # A field that may be left out may have been taken out.
+    # The hook may have removed an optional field.
     kept = {name: value for name, value in before.items() if name in message.fields}
     target: Target = target_of(dissector, decoded.row.name, message.direction, kept)
     try:
@@ -159,7 +163,7 @@ def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced:
 
 
 def _assignments(fields: Mapping[str, Any]) -> list[Assignment]:
-    """Fields with values, each as it is, or if it is a text as it may stand in the protocol."""
+    """Return assignments of the values; a string may also be the value's text in the protocol."""
     return [
         Assignment(
             f"{written(name)}={value if isinstance(value, str) else json_text(value)}",

@@ -1,8 +1,7 @@
-"""The process in which a hook runs: it follows what is passed on, and is asked about each message.
+"""The process in which a hook runs: it follows the forwarded data and decides about each message.
 
-It is the user's own code, so it may do what the user may. It is kept from holding up or tearing down what the
-forwarder does, be it by mistake: it has a session without a terminal, its own memory limit, and no way to
-outlive the forwarder.
+The hook is the user's own code and may do what the user may. It cannot block or stop the forwarder by
+mistake: it has a session without a terminal and a memory limit, and ends with the forwarder.
 """
 
 from __future__ import annotations
@@ -60,19 +59,18 @@ from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import fault
 
 _MODULE = "kiebitz_hook"
-"""What the hook's module is called."""
 
 _ALIVE_EVERY = 64
-"""After so many pieces that were passed on it says that it goes on."""
+"""Number of forwarded chunks after which it signals progress."""
 
 _SHOWN = 200
-"""So much of what an exception says is told (characters)."""
+"""Maximum number of characters quoted of an exception."""
 
 Found = TypeVar("Found")
 
 
 class _Stopped(Exception):
-    """The hook cannot go on; says why."""
+    """The reason why the hook cannot continue."""
 
 
 def run_hook(
@@ -83,7 +81,7 @@ def run_hook(
     channel: socket.socket,
     output: Connection,
 ) -> None:
-    """Load a hook and do what comes in on the channel, up to its end; all that it prints goes to `output`."""
+    """Load a hook and process the channel's records up to its end; print to `output`."""
     os.setsid()
     _end_with_parent()
     _redirect(output)
@@ -101,7 +99,7 @@ def run_hook(
         sentence = fault(error)
     else:
         return
-    # There must be some room to say so.
+    # Reporting the failure needs some memory.
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
     with suppress(OSError):
         channel.sendall(packed(Failed(sentence)))
@@ -112,10 +110,10 @@ def _no_memory() -> str:
 
 
 def _end_with_parent() -> None:
-    """Let the kernel end this process once its parent is gone, whatever it is doing then."""
+    """Make the kernel kill this process once its parent has exited, whatever it is doing."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    # It becomes readable then, which is a signal; on Linux one that ends who does not know it.
+    # The sentinel becomes readable then and sends SIGIO; its default action on Linux is to terminate.
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
     flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
@@ -125,7 +123,7 @@ def _end_with_parent() -> None:
 
 
 def _redirect(output: Connection) -> None:
-    """Let nothing of what is printed reach the terminal but by way of the parent."""
+    """Redirect all output to the parent, and read from nothing."""
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     for number in (1, 2):
@@ -140,7 +138,7 @@ def _line_by_line(number: int) -> io.TextIOWrapper:
 
 
 class _Hook:
-    """A loaded hook, and what it is told of: the streams, and each table's state."""
+    """A loaded hook with its streams and table states."""
 
     def __init__(
         self, path: str, source: str, is_forced: bool, decode_as: tuple[str, ...], channel: socket.socket
@@ -151,9 +149,9 @@ class _Hook:
         self._inspector = Inspector(installed().dissectors.values(), Ids(), parse_decode_as(decode_as))
         self._streams: dict[int, Stream] = {}
         self._seen: dict[int, HookStream] = {}
-        """The streams as the hook sees them."""
+        """The streams in the hook's types."""
         self._ends: dict[tuple[int, Direction], int] = {}
-        """How far each direction was passed on."""
+        """Number of bytes forwarded in each direction."""
         self._latest_ns = 0
         self._since_alive = 0
         functions = self._load(source)
@@ -162,17 +160,17 @@ class _Hook:
         self._closed = functions.get("closed")
 
     def _load(self, source: str) -> dict[str, Callable[..., object]]:
-        """The functions of the hook. Raises _Stopped."""
+        """Return the functions of the hook. Raises _Stopped."""
         module = ModuleType(_MODULE)
         module.__file__ = self._path
-        # A dataclass looks there for the names in its annotations.
+        # Dataclasses look up the names in their annotations there.
         sys.modules[_MODULE] = module
         code = compile(source, self._path, "exec", dont_inherit=True)
         self._called("as it is loaded, ", "", lambda: exec(code, module.__dict__))
         found: dict[str, Callable[..., object]] = {}
         for name, form in FORMS.items():
             function = getattr(module, name, None)
-            # What is imported for types may bear such a name.
+            # A class imported for annotations may have such a name.
             if function is None or not callable(function) or isinstance(function, type):
                 continue
             with suppress(ValueError):
@@ -188,10 +186,10 @@ class _Hook:
         return found
 
     def run(self) -> None:
-        """Take what comes, up to the end. Raises _Stopped."""
+        """Process records up to the end. Raises _Stopped."""
         self._say(Ready())
         unpacking = Unpacking[ToHook](ToHook)
-        # The parent is gone, or done with it.
+        # The parent has exited or closed the channel.
         with suppress(ConnectionError):
             while data := self._channel.recv(PIECE):
                 try:
@@ -239,7 +237,7 @@ class _Hook:
         key = record.number, record.direction
         end = self._ends.get(key, 0)
         if record.offset > end:
-            # The parent leaves out what would wait too long for us.
+            # The parent skips data when this process's queue is full.
             lacking = Gap(stream, record.direction, record.ts_ns, end, record.offset - end)
             self._inspector.feed(lacking)
         self._ends[key] = record.offset + len(record.data)
@@ -278,7 +276,7 @@ class _Hook:
         return Answer(asked.ticket, found)
 
     def _stream(self, asked: Ask, dissector: Dissector, name: str, fields: dict[str, Any]) -> HookStream:
-        """The stream of a message as the hook sees it, with what the client calls itself by now."""
+        """Return the stream of a message, with the client's current name."""
         stream = self._seen[asked.number]
         player = dissector.identity.introduced(name, asked.direction, fields)
         if player is not None and player != stream.player:
@@ -286,7 +284,7 @@ class _Hook:
         return stream
 
     def _state(self, asked: Ask) -> dict[str, Any]:
-        """A copy of the state of a message's table; empty as long as nothing is known of it."""
+        """Return a copy of the state of a message's table; empty while nothing is known of it."""
         stream = self._streams.get(asked.number)
         context = self._inspector.context_of(stream) if stream is not None else None
         if context is None or context.info.protocol != asked.protocol:
@@ -295,7 +293,7 @@ class _Hook:
         return state
 
     def _call(self, name: str, function: Callable[..., Found], which: str, *given: object) -> Found:
-        """Let the hook do something, and say so if it takes long. Raises _Stopped."""
+        """Call the hook, and report a slow call. Raises _Stopped."""
         begun = time.monotonic_ns()
         found = self._called(f"{name} ", f", at {which}", lambda: function(*given))
         took = time.monotonic_ns() - begun
@@ -304,7 +302,7 @@ class _Hook:
         return found
 
     def _called(self, before: str, behind: str, function: Callable[[], Found]) -> Found:
-        """What a function of the hook gives. Raises _Stopped, with the line in which it has raised."""
+        """Return the result of a call. Raises _Stopped, with the line that raised."""
         try:
             return function()
         except Rubbish as error:
@@ -313,12 +311,12 @@ class _Hook:
             raise _Stopped(
                 f"{self._where(error)}: {before}raised MemoryError{behind}: {_no_memory()}"
             ) from error
-        # A script that ends itself must not end in silence.
+        # A hook that calls sys.exit must not end silently.
         except BaseException as error:
             raise _Stopped(f"{self._where(error)}: {before}raised {_said(error)}{behind}") from error
 
     def _where(self, error: BaseException) -> str:
-        """The innermost line of the hook's file in which an exception was raised."""
+        """Return the innermost line of the hook's file that raised an exception."""
         line: int | None = None
         step: TracebackType | None = error.__traceback__
         while step is not None:
@@ -328,7 +326,7 @@ class _Hook:
         return self._path if line is None else f"{self._path}, line {line}"
 
     def _place(self, function: Any) -> str:
-        """Where a function of the hook begins."""
+        """Return the file and line of a function."""
         code = getattr(inspect.unwrap(function), "__code__", None)
         if not isinstance(code, CodeType) or code.co_filename != self._path:
             return self._path
@@ -336,7 +334,6 @@ class _Hook:
 
 
 def _said(error: BaseException) -> str:
-    """An exception's name and text, on one line."""
     name = type(error).__name__
     try:
         text = " ".join(str(error).split())

@@ -1,7 +1,7 @@
-"""`--impair`: how a bad network treats what passes, whatever it says.
+"""`--impair`: simulation of a poor network.
 
-Over UDP datagrams are lost, come twice, late, or behind the next one. A byte stream loses nothing: it is
-delayed and slowed down, arrives in smaller pieces, or is reset.
+Over UDP, datagrams are lost, duplicated, delayed or reordered. A byte stream loses nothing: it is delayed,
+slowed down, cut into smaller chunks, or reset.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.services.alteration.durations import Duration, DurationError, read_duration
 
 FORMS = "loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate 64kbit/s, cut 10%, reset 1%, seed 7"
-"""All that there is, for help and errors."""
+"""All forms, for help and errors."""
 
 _SHARES = ("loss", "reorder", "double", "cut", "reset")
 _UDP_ONLY = ("loss", "reorder", "double")
@@ -26,11 +26,11 @@ _FACTORS = {"": 1, "k": 1000, "M": 1_000_000}
 
 
 class ImpairmentError(KiebitzError):
-    """What is no impairment; says which there are."""
+    """An invalid impairment; the text shows the valid forms."""
 
 
 class Impairment(msgspec.Struct, frozen=True):
-    """Shares are from 0 to 1, of datagrams, or of pieces of a byte stream; `rate` is in bits a second."""
+    """Probabilities (0 to 1) per datagram or chunk of a byte stream; `rate` in bits per second."""
 
     loss: float = 0.0
     delay: Duration | None = None
@@ -42,13 +42,13 @@ class Impairment(msgspec.Struct, frozen=True):
     seed: int | None = None
 
     def only_for(self, transport: str) -> list[str]:
-        """What it asks for that is nothing for this transport, by its names."""
+        """Return the names of its impairments that have no effect on this transport."""
         names = _TCP_ONLY if transport == "udp" else _UDP_ONLY
         return [name for name in names if getattr(self, name)]
 
 
 def read_impairment(text: str) -> Impairment:
-    """Read an impairment. Raises ImpairmentError."""
+    """Parse an impairment. Raises ImpairmentError."""
     given: dict[str, float | int | Duration] = {}
     for part in text.split(","):
         name, _, value = part.strip().partition(" ")

@@ -1,4 +1,4 @@
-"""Held messages as viewers see them; their decisions, carried out by the engine."""
+"""Held messages as viewers see them, and the viewers' decisions, carried out by the engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kiebitz.services.alteration.pending_decisions import Ticket
 
 
 class ManualDecisions:
-    """The messages that `engine` holds, as a `control_server.Holding`."""
+    """The messages held by `engine`, as a `control_server.Holding`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -50,7 +50,7 @@ class ManualDecisions:
                     decide(ticket.number)
 
     def _answer(self, ticket: Ticket, text: str) -> None:
-        """Send the sender a message, as in `NAME field=value`; its own stays held."""
+        """Send the sender a message, written as `NAME field=value`; its own remains held."""
         name, rest = split_name(text)
         if not name:
             raise AssignmentError("write the answer's name first: NAME FIELD=VALUE …")

@@ -1,4 +1,4 @@
-"""From the bytes of a direction to messages that rules can look at, and bytes that pass as they are."""
+"""Conversion of received bytes into messages for rules, and bytes to forward unchanged."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from kiebitz.services.alteration.delivery_queue import Passage, Server, Way
 from kiebitz.services.alteration.framing import Framing
 
 SETTLE_NS = 20_000_000
-"""A message that may be whole, but for a part of its end, is taken for whole after this time."""
+"""Time after which a message that only lacks an optional end counts as complete."""
 
 PATIENCE_NS = 1_000_000_000
-"""So long the beginning of a message waits for its end; then it is passed on as it is."""
+"""Longest time to hold an incomplete message before it is forwarded unchanged."""
 
 MOST_UNFINISHED = 16 << 20
-"""So many bytes of all streams wait for the rest of their messages."""
+"""Maximum number of bytes held as incomplete messages, of all streams."""
 
 Put = Callable[[Passage, Way, bytes, bool], None]
-"""Takes bytes of a direction, in order; says whether they are a whole message."""
+"""Accepts bytes of a direction, in order; the flag is True for a complete message."""
 
 Schedule = Callable[[Passage, Way, int], None]
-"""Has `look` called for a direction at a time."""
+"""Schedules a call of `look` for a direction."""
 
 
 class Reading:
-    """Cuts the bytes of all streams, and gives what it has with `put`.
+    """Splits the bytes of all streams into messages, and passes them to `put`.
 
-    A server is recognised by the first message that can only be of one protocol, unless `decode_as` says
-    what it speaks. Bytes that came before that pass as they are.
+    A server's protocol is recognised by the first message that only fits one protocol, unless `decode_as` has
+    it. Earlier bytes are forwarded unchanged.
     """
 
     def __init__(self, put: Put, schedule: Schedule, decode_as: DecodeAs) -> None:
@@ -42,7 +42,7 @@ class Reading:
         self._unfinished = 0
 
     def meet(self, stream: Stream) -> Server:
-        """The server of a stream that begins."""
+        """Return the server of a new stream."""
         key = stream.transport, stream.server
         server = self._servers.get(key)
         if server is None:
@@ -55,17 +55,14 @@ class Reading:
         return server
 
     def leave(self, stream: Stream) -> None:
-        """A stream is over, and nothing of it waits.
-
-        What a server speaks is remembered as long as somebody speaks to it.
-        """
+        """Remove a closed stream; a server's protocol is forgotten with its last stream."""
         server = self._servers[stream.transport, stream.server]
         server.streams.remove(stream)
         if not server.streams:
             del self._servers[stream.transport, stream.server]
 
     def read(self, passage: Passage, way: Way, now_ns: int, data: bytes) -> None:
-        """Take bytes as they come."""
+        """Process received bytes."""
         server, is_stream = passage.server, passage.stream.transport == "tcp"
         if server.dissector is None:
             self._recognise(passage, way, data)
@@ -79,14 +76,14 @@ class Reading:
             way.head.clear()
         other = passage.ways[OPPOSITE[way.direction]]
         if is_stream:
-            # That the other side speaks shows that it has all it was waiting for.
+            # A reply shows that the other side has received a complete message.
             self._settle(passage, other)
         for piece in way.framing.feed(data):
             self._put(passage, way, *piece)
         self._watch(passage, way, now_ns)
 
     def look(self, passage: Passage, way: Way, now_ns: int) -> None:
-        """See what has waited for long enough."""
+        """Handle the timeouts of an incomplete message."""
         if way.unfinished is None:
             return
         waited = now_ns - way.unfinished[1]
@@ -96,7 +93,7 @@ class Reading:
             self.give_up(passage, way)
 
     def give_up(self, passage: Passage, way: Way) -> None:
-        """Pass on what is no whole message."""
+        """Forward an incomplete message unchanged."""
         data = way.framing.give_up() if way.framing is not None else b""
         if data:
             self._put(passage, way, data, False)
@@ -110,7 +107,7 @@ class Reading:
             self._count(way, way.framing.waiting)
 
     def _watch(self, passage: Passage, way: Way, now_ns: int) -> None:
-        """See to it that the beginning of a message does not wait for ever."""
+        """Schedule the timeouts of an incomplete message."""
         assert way.framing is not None
         start = way.framing.unfinished
         self._count(way, way.framing.waiting)
@@ -128,7 +125,7 @@ class Reading:
         way.unfinished_bytes = waiting
 
     def _recognise(self, passage: Passage, way: Way, data: bytes) -> None:
-        """See whether these bytes show what the server speaks."""
+        """Try to recognise the server's protocol."""
         server, transport = passage.server, passage.stream.transport
         if server.is_no_game or server.tried >= MAX_UNDECIDED_ITEMS[transport]:
             return

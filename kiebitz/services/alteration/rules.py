@@ -1,7 +1,6 @@
-"""What is to be done to which messages: the options of the relay, read and checked before anything runs.
+"""Interception rules: the relay's options, parsed and checked before anything runs.
 
-A rule is checked against all grammars that are installed: which protocol a server speaks is only known once
-it has spoken.
+A rule is checked against all installed grammars, as a server's protocol is only known from its traffic.
 """
 
 from __future__ import annotations
@@ -43,35 +42,35 @@ _NOT_YET = (
     "altered",
     *(name for name in COLUMNS if name.startswith("diag.")),
 )
-"""Names of the filter language that have a value only once a message is recorded."""
+"""Filter names that have a value only once a message is recorded."""
 
 _REORDER = "reorder"
-"""Behind a delay: those that come later may pass."""
+"""Suffix of a delay: later messages may overtake."""
 
 
 class RuleError(KiebitzError):
-    """A rule that cannot be followed; says which option, why, and what to write."""
+    """An invalid rule; the text names the option, the reason and the valid form."""
 
     is_usage = True
 
 
 class _Chosen(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule about some messages. `text` is how it was written, for marks and errors."""
+    """A rule for selected messages. `text` is the option as written, for marks and errors."""
 
     text: str
     wanted: Filter | None
-    """None: whatever comes."""
+    """None selects all messages."""
     pick: Pick = ALL
 
 
 class Drop(_Chosen, frozen=True):
-    """They are not passed on."""
+    """Drops messages."""
 
     action: ClassVar[Action] = "drop"
 
 
 class Change(_Chosen, frozen=True):
-    """They are given other values; with `is_forced` also such as the grammar does not allow."""
+    """Changes field values; with `is_forced` also to values that the grammar does not allow."""
 
     action: ClassVar[Action] = "change"
     assignments: tuple[Assignment, ...]
@@ -79,13 +78,13 @@ class Change(_Chosen, frozen=True):
 
 
 class Double(_Chosen, frozen=True):
-    """They are passed on twice."""
+    """Duplicates messages."""
 
     action: ClassVar[Action] = "double"
 
 
 class Delay(_Chosen, frozen=True):
-    """They wait, and those behind them with them, unless these `may_pass`."""
+    """Delays messages, and later ones with them unless they `may_pass`."""
 
     action: ClassVar[Action] = "delay"
     duration: Duration
@@ -93,7 +92,7 @@ class Delay(_Chosen, frozen=True):
 
 
 class Insert(_Chosen, frozen=True):
-    """Each is followed by another message, on the same stream."""
+    """Inserts a message after each, on the same stream."""
 
     action: ClassVar[Action] = "insert"
     name: str
@@ -102,20 +101,20 @@ class Insert(_Chosen, frozen=True):
 
 
 class Hold(_Chosen, frozen=True):
-    """They wait until somebody says what is to become of them."""
+    """Holds messages for manual decisions."""
 
     action: ClassVar[Action] = "hold"
 
 
 class Impair(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything passes as through a bad network."""
+    """Simulates a poor network for all traffic."""
 
     text: str
     impairment: Impairment
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """A hook says what becomes of each message; `path` is its file."""
+    """Lets the hook in the file `path` decide about each message."""
 
     text: str
     path: str
@@ -126,30 +125,30 @@ Rule = Chosen | Impair | Script
 
 
 def written(option: str, *values: str) -> str:
-    """An option as it is written on a command line."""
+    """Return an option as written on a command line."""
     return " ".join((option, *map(shlex.quote, values)))
 
 
 def drop(text: str) -> Drop:
-    """`--drop FILTER`. Raises RuleError, as all of these do, and FilterError."""
+    """Parse `--drop FILTER`. Raises RuleError, as all of these do, and FilterError."""
     wanted, pick = _chosen("--drop", text)
     return Drop(text=written("--drop", text), wanted=wanted, pick=pick)
 
 
 def double(text: str) -> Double:
-    """`--double FILTER`."""
+    """Parse `--double FILTER`."""
     wanted, pick = _chosen("--double", text)
     return Double(text=written("--double", text), wanted=wanted, pick=pick)
 
 
 def hold(text: str) -> Hold:
-    """`--hold FILTER`."""
+    """Parse `--hold FILTER`."""
     wanted, pick = _chosen("--hold", text)
     return Hold(text=written("--hold", text), wanted=wanted, pick=pick)
 
 
 def delay(text: str, time: str) -> Delay:
-    """`--delay FILTER TIME`, with `, reorder` behind the time if those that come later may pass."""
+    """Parse `--delay FILTER TIME`, with `, reorder` after the time if later messages may overtake."""
     wanted, pick = _chosen("--delay", text)
     duration, _, order = time.partition(",")
     if order and order.strip() != _REORDER:
@@ -164,7 +163,7 @@ def delay(text: str, time: str) -> Delay:
 
 
 def change(text: str, values: str, *, is_forced: bool) -> Change:
-    """`--change FILTER FIELD=VALUE…`."""
+    """Parse `--change FILTER FIELD=VALUE…`."""
     wanted, pick = _chosen("--change", text)
     assignments = _assignments("--change", values)
     if not assignments:
@@ -181,7 +180,7 @@ def change(text: str, values: str, *, is_forced: bool) -> Change:
 
 
 def insert(text: str, message: str, *, is_forced: bool) -> Insert:
-    """`--insert FILTER 'NAME FIELD=VALUE…'`."""
+    """Parse `--insert FILTER 'NAME FIELD=VALUE…'`."""
     wanted, pick = _chosen("--insert", text)
     name, rest = split_name(message)
     if not name:
@@ -222,7 +221,7 @@ def _chosen(option: str, text: str) -> tuple[Filter | None, Pick]:
 
 
 def _meant(wanted: Filter, every: Sequence[Kind]) -> str:
-    """Which name of a message was probably meant by a filter that meets none."""
+    """Return a suggestion for an unknown message name in a filter."""
     known = {kind.name for kind in every}
     for name in wanted.compared_with("msg"):
         near = nearest_word(str(name), known) if name not in known else None
@@ -239,14 +238,14 @@ def _assignments(option: str, text: str) -> tuple[Assignment, ...]:
 
 
 def _check_change(wanted: Filter | None, assignments: Sequence[Assignment]) -> None:
-    """See that some message that meets the filter can be given these values."""
+    """Raise RuleError if no message that may match can have these values."""
     objections: dict[bool, str] = {}
     for kind in kinds_met(wanted.meaning if wanted else None, kinds(installed().dissectors.values())):
         target = target_of(kind.dissector, kind.name, kind.direction, {})
         objection = target.objection(assignments)
         if objection is None:
             return
-        # That of a message that has these fields says more.
+        # The objection of a message that has these fields is more helpful.
         has_fields = all(assignment.steps[0] in kind.fields for assignment in assignments)
         objections.setdefault(has_fields, objection)
     if objections:
@@ -256,7 +255,7 @@ def _check_change(wanted: Filter | None, assignments: Sequence[Assignment]) -> N
 def _check_insert(
     wanted: Filter | None, name: str, assignments: Sequence[Assignment], is_forced: bool
 ) -> None:
-    """See that some protocol whose messages meet the filter has this one, with these values."""
+    """Raise RuleError if no protocol with a matching message has this one, with these values."""
     objections: dict[bool, str] = {}
     for kind in kinds_met(wanted.meaning if wanted else None, kinds(installed().dissectors.values())):
         directions = (kind.direction, OPPOSITE[kind.direction])

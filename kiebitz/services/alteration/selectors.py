@@ -1,6 +1,6 @@
-"""Which of the messages that meet a filter are meant, and how often: the brackets behind it.
+"""Selectors: the brackets after a filter that limit a rule to some of the matching messages.
 
-Each direction of each stream is counted by itself, so a run does not depend on who comes first.
+Each direction of each stream is counted separately, so that a run does not depend on the order of clients.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 
 FORMS = "[2nd], [first 2], [every 3rd], [20%] or [20%, seed 7]"
-"""The ways to write a pick, for help and errors."""
+"""Valid forms, for help and errors."""
 
 _BEHIND = re.compile(r"(?P<filter>.*?)\s*\[(?P<pick>[^\[\]]*)\]\s*", re.DOTALL)
 _INDEX = re.compile(r"\s*\d+\s*", re.ASCII)
@@ -26,13 +26,13 @@ _SEED = re.compile(r"seed\s+(\d{1,18})", re.ASCII)
 
 
 class PickError(KiebitzError):
-    """What is no pick; says which there are."""
+    """An invalid selector; the text shows the valid forms."""
 
 
 class Pick(msgspec.Struct, frozen=True):
-    """Which messages of a direction are meant, counted from 1 as they meet the filter.
+    """A selection among the matching messages of a direction, counted from 1.
 
-    Those from `first` to `last`, of them each `step`-th, and of those a `share`: 1.0 is all of them.
+    It selects every `step`-th from `first` to `last`, and of those a random `share` (1.0: all).
     """
 
     first: int = 1
@@ -42,7 +42,7 @@ class Pick(msgspec.Struct, frozen=True):
     seed: int | None = None
 
     def takes(self, count: int, place: str) -> bool:
-        """Whether it takes the message number `count` of a `place`, the name of a direction of a stream."""
+        """Return True if it selects message number `count` of the direction named `place`."""
         if count < self.first or (self.last is not None and count > self.last):
             return False
         if (count - self.first) % self.step:
@@ -54,14 +54,14 @@ ALL = Pick()
 
 
 def chance(seed: int | None, count: int, place: str, purpose: str) -> float:
-    """A number from 0 up to 1, made of these if there is a seed, else by chance."""
+    """Return a number from 0 up to 1: random, or derived from the arguments if there is a seed."""
     if seed is None:
         return random.random()
     return random.Random(f"{seed} {place} {count} {purpose}").random()
 
 
 def split_pick(text: str) -> tuple[str, Pick]:
-    """A filter, and the pick in brackets behind it. Raises PickError."""
+    """Split a filter from the selector in brackets after it. Raises PickError."""
     form = _BEHIND.fullmatch(text)
     # `Wurf[0]` is a part of a field.
     is_index = form is not None and _INDEX.fullmatch(form["pick"]) and text[form.end("filter")] == "["
