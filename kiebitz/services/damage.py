@@ -1,4 +1,4 @@
-"""A database that holds what Kiebitz never writes: looked for once a command has failed over it."""
+"""Detection of a damaged database, after a command has failed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _REMEDY = "kiebitz redissect makes all but the bytes anew"
 
 
 def damaged_database(arguments: Sequence[str]) -> str | None:
-    """A sentence about the first damaged database among a failed command's arguments; None if none is."""
+    """Return a sentence about the first damaged database among a failed command's arguments, or None."""
     for argument in arguments:
-        # Over a damaged database this may fail in any way, too; the failure that led here is then told.
+        # This may fail in any way on a damaged database; the original failure is then reported.
         with suppress(Exception):
             path, _ = split_number(argument.removesuffix(EVERY))
             if is_database(path):

@@ -1,4 +1,4 @@
-"""Where the servers of a recorded session are today: `ADDR`, or `RECORDED=ADDR` for one of several."""
+"""Current addresses of a recorded session's servers: `ADDR`, or `RECORDED=ADDR` for one of several."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class AddressError(KiebitzError):
 
 
 def places_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[StreamRole, Place]:
-    """Where each server is, by the first role that it has.
+    """Return each server's current address, by its first role.
 
-    One address alone is for the server with the lowest port; the others' ports are as far from that as they
-    were in the record, as with CGML's 7001 to 7003. Raises AddressError.
+    A single address is for the server with the lowest port; the other ports keep their recorded distance from
+    it, as with CGML's 7001 to 7003. Raises AddressError.
     """
     lowest = min(port_of(server.server) for server in servers)
     named: dict[StreamRole, Place] = {}
@@ -62,7 +62,7 @@ def place_at(text: str) -> Place:
 
 
 def _server(text: str, servers: Sequence[StreamRole]) -> StreamRole:
-    """The server of the record that is meant: its address, or its port alone if only one has it."""
+    """Return the recorded server with an address, or with a port that only it has."""
     found = [server for server in servers if text in (server.server, str(port_of(server.server)))]
     if len(found) != 1:
         known = ", ".join(server.server for server in servers)

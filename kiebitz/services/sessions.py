@@ -1,6 +1,6 @@
-"""Which session a person means: a capture file, a database, or `DB:N` for session N of it.
+"""References to sessions: a capture file, a database, or `DB:N` for session N of it.
 
-Where several may be given, `DB:*` is all of a database.
+Where several may be given, `DB:*` stands for all of a database.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _NOT_NUMBERED = "this is no database; only those have numbered sessions"
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _NUMBERED = re.compile(r"(.+):(\d{1,18})")
 EVERY = ":*"
-"""What stands behind a database for all its sessions."""
+"""Suffix of a database for all its sessions."""
 
 _LISTED = 20
-"""How many numbers a sentence names at the most."""
+"""Maximum number of session numbers in a message."""
 
 
 def is_several(given: Sequence[str]) -> bool:
-    """Whether more than one session may be meant."""
+    """Return True if more than one session may be given."""
     return len(given) > 1 or _is_every(given[0])
 
 
 def every_session(given: Sequence[str]) -> Iterator[str]:
-    """All that are meant, each as it can be given by itself.
+    """Yield the names of all given sessions.
 
-    Raises StorageError, for a file that is not there before the first is given.
+    Raises StorageError; for a missing file before the first is yielded.
     """
     meant = [(one.removesuffix(EVERY), True) if _is_every(one) else (one, False) for one in given]
     for name, is_every in meant:
@@ -62,7 +62,7 @@ def _is_every(given: str) -> bool:
 
 
 def session_of(connection: sqlite3.Connection, path: str, number: int | None) -> tuple[Timeline, int]:
-    """The session of this number, or the latest, and how many there are. Raises StorageError."""
+    """Return a session by number, or the latest, and the number of sessions. Raises StorageError."""
     found = sessions(connection)
     if not found:
         raise StorageError(f"{path}: {_NO_SESSION}")
@@ -71,12 +71,12 @@ def session_of(connection: sqlite3.Connection, path: str, number: int | None) ->
 
 
 def load(path: str) -> tuple[sqlite3.Connection, str | None]:
-    """The same, left open, and what is missing at the end of a capture."""
+    """Open a database, or a capture in memory; also return the capture's losses. Raises StorageError."""
     if path != "-" and not os.path.exists(path):
         raise StorageError(_no_such_file(path))
     if is_database(path):
         return _opened(path), None
-    # Most commands are asked of databases, and do not need what reads captures.
+    # Most commands are used with databases and need no capture reader.
     from kiebitz.services.importing.packets import open_capture_in_memory
 
     return open_capture_in_memory(path)
@@ -84,7 +84,7 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
 
 def _opened(path: str) -> sqlite3.Connection:
     connection = open_existing(path)
-    # The large tables are only looked at when a command has failed over them.
+    # The large tables are only checked after a command has failed.
     found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
     if found is not None:
         connection.close()
@@ -93,9 +93,9 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def split_number(given: str) -> tuple[str, int | None]:
-    """The file that is meant, and the number of a session in it if one is. Raises StorageError.
+    """Return the file of a session reference and its session number, if any. Raises StorageError.
 
-    Whether there is such a session is not looked at.
+    It does not check that the session exists.
     """
     if given == "-" or os.path.exists(given):
         return given, None
@@ -114,8 +114,8 @@ def split_number(given: str) -> tuple[str, int | None]:
 
 
 def is_database(path: str) -> bool:
-    """Whether a file is an SQLite database. Raises StorageError if it cannot be read."""
-    # Of a pipe nothing may be read here: it cannot be put back.
+    """Return True if a file is an SQLite database. Raises StorageError if it cannot be read."""
+    # Reading from a pipe would consume its data.
     if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
         return False
     try:
@@ -128,7 +128,7 @@ def is_database(path: str) -> bool:
 
 
 def nearest_number(wanted: int, known: Sequence[int]) -> str:
-    """Which numbers there are, for a sentence that says that `wanted` is none of them."""
+    """Return a clause with the known numbers nearest to an unknown one."""
     if not known:
         return "there are none"
     if list(known) == list(range(known[0], known[-1] + 1)):

@@ -76,9 +76,7 @@ class Applying:
         self.go_on(passage, slot, copy)
 
     def go_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
-        """Apply the remaining rules to a copy, then to the copies made of it, so that rules count in the
-        order sent.
-        """
+        """Apply the remaining rules to a copy, then to the copies made of it: in the order sent."""
         self._go_on(passage, slot, copy)
         while self._added:
             self._go_on(passage, slot, self._added.pop())

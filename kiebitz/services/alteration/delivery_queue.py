@@ -20,10 +20,8 @@ class Copy(msgspec.Struct, eq=False):
     """A message, or bytes that cannot be decoded, as they will be forwarded at `due_ns`.
 
     `message` is its decoded form, None if unknown; `rule` is the index of the next rule to apply. Sending
-    takes
-    `takes_ns` (limited rate). At most one copy of received data `is_original`. `deeds` are the alterations,
-    each
-    with its rule.
+    takes `takes_ns` (limited rate). At most one copy of received data `is_original`. `deeds` are the
+    alterations, each with its rule.
     """
 
     direction: Direction
@@ -81,8 +79,7 @@ class Way(msgspec.Struct, eq=False):
     """One direction of a stream: its queue, in order, and the queue's size in bytes.
 
     Nothing is forwarded before `free_ns`. `head` are the first bytes, until the protocol is known. `loose`
-    are
-    copies that later ones may overtake. `counts` are the numbers of messages that have matched each rule.
+    are copies that later ones may overtake. `counts` are the numbers of messages that have matched each rule.
     """
 
     stream: Stream
@@ -108,10 +105,10 @@ class Way(msgspec.Struct, eq=False):
 
 
 class Server(msgspec.Struct, eq=False):
-    """A server, its protocol once known, the last message of each name (`latest`) and a cache of recent
-    frames.
+    """A server and its protocol once known.
 
-    `tried` counts failed attempts to recognise the protocol; `streams` are the open ones.
+    `latest` has the last message of each name, `memo` recently decoded frames. `tried` counts failed
+    attempts to recognise the protocol; `streams` are the open ones.
     """
 
     dissector: Dissector | None = None

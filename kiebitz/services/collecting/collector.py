@@ -1,7 +1,7 @@
-"""Records what taps publish, as it comes, into one session.
+"""Recorder of what taps publish into one session.
 
-How far each tap is recorded is committed together with its items, so a collector knows by itself where to go
-on. JetStream is told nothing of it.
+The progress of each tap is committed together with its items, so a collector resumes by itself. JetStream
+does not keep the progress.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.recording.tap_progress import Collection
 
 _AHEAD = 2
-"""At most so many batches of messages are read ahead."""
+"""Maximum number of batches read ahead."""
 
 _LOOK_EVERY_S = 0.05
 _RETRY_S = 0.5
@@ -35,7 +35,7 @@ _RETRY_S = 0.5
 class Collector:
     """Records what is published at `place` into `collection`, and shows it in `view`.
 
-    It goes on until it is the `end`, or the recording `is_full`.
+    It ends at `end`, or when the recording `is_full`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Collector:
         self._is_behind = True
 
     def run(self) -> None:
-        """Record until the end, and end the session. Raises StorageError."""
+        """Record to the end and close the session. Raises StorageError."""
         asyncio.run(self._run())
 
     async def _run(self) -> None:
@@ -109,12 +109,12 @@ class Collector:
             )
 
     def _now_ns(self) -> int:
-        """The time at the server; while more waits there, that of the message that was read last."""
+        """Return the server's time; that of the last message read while more are pending."""
         passed_s = 0.0 if self._is_behind else time.monotonic() - self._told_at
         return self._server_ns + round(passed_s * 1e9)
 
     async def _commit(self) -> None:
-        """Commit all items that are in order, and how far each tap is; try again until it works."""
+        """Commit all ordered items and the progress of each tap, retrying until it succeeds."""
         self._note()
         self._view.show(self._recorder.gather())
         failed = False
@@ -135,7 +135,7 @@ class Collector:
                 return
 
     def _note(self) -> None:
-        """Have the next commit hold, too, how far each tap is recorded."""
+        """Add the progress of each tap to the next commit."""
         progress = self._merger.progress()
         position = self._merger.recorded_to()
         for (name, run), known in progress.items():

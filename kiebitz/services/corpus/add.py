@@ -1,4 +1,4 @@
-"""Adds captures to a corpus: hands out the tasks, and tells what came of them."""
+"""Addition of captures to a corpus: distributes the tasks and reports their outcomes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kiebitz.storage.corpus.runs import Run, Wanted, sweep_abandoned
 
 
 def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bool:
-    """Add captures to a corpus, which is made if there is none; False if one could not be added.
+    """Add captures to a corpus, created if it does not exist; return False if one could not be added.
 
-    Raises CorpusError and ClusterError where none can be; what is in by then stays.
+    Raises CorpusError and ClusterError if none can be added; those added by then remain.
     """
     wanted = captures(given)
     if not wanted:
@@ -47,7 +47,7 @@ def _tasks(corpus: Corpus, run: Run, wanted: Iterable[Wanted]) -> Iterator[Task]
 
 
 def _note(run: Run, task: Task, outcome: Outcome, came: Counter[str]) -> None:
-    """Keep what came of a task, and say what went wrong. Raises CorpusError if none can be added."""
+    """Record a task's outcome and report a failure. Raises CorpusError if no capture can be added."""
     if outcome.stops is not None:
         raise CorpusError(outcome.stops)
     if outcome.capture is None:

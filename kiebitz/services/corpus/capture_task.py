@@ -1,7 +1,7 @@
-"""One capture into a corpus: what a worker does, in a process or on a machine of its own.
+"""The task of a worker: adding one capture to a corpus.
 
-A worker knows nothing but its task. It gives an outcome, whatever happens: one capture stops nobody, and what
-would stop all others, too, is told as such.
+A worker knows only its task and always returns an outcome: a failing capture does not affect others, and a
+problem of all captures is marked as such.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from kiebitz.storage.recording.recorder import Recorder
 
 MOST_CONTENT = 4 << 30
-"""Bytes of a capture, unpacked: a small file may stand for any number of them."""
+"""Maximum size in bytes of an unpacked capture: a small compressed file may expand to any size."""
 
 MOST_ROWS = 1 << 30
-"""Bytes of its database, which is in memory."""
+"""Maximum size in bytes of its database in memory."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A capture to be added: its path, absolute, and as it was given; the corpus and the run it is for."""
+    """A capture to add: its absolute path, the path as given, and the corpus and run it belongs to."""
 
     path: str
     source: str
@@ -51,9 +51,9 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a task: the capture as it is called, and whether it is new; or why it is not there.
+    """The result of a task: the capture's name in the corpus and whether it is new, or the failure.
 
-    `is_absent`: the worker does not see the file. `stops`: why none can be added.
+    `is_absent`: the worker does not see the file. `stops`: why no capture can be added.
     """
 
     capture: str | None = None
@@ -66,15 +66,15 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class _Failed(KiebitzError):
-    """A capture cannot be added."""
+    """A capture that cannot be added."""
 
 
 class _Stopped(KiebitzError):
-    """No capture can be added."""
+    """A reason why no capture can be added."""
 
 
 def add(task: Task) -> Outcome:
-    """Add a capture, whole or not at all."""
+    """Add a capture completely or not at all."""
     try:
         return _added(_corpus(task), task)
     except (_Stopped, DiskLow) as error:
@@ -87,7 +87,7 @@ def add(task: Task) -> Outcome:
 
 
 def _corpus(task: Task) -> Corpus:
-    """The corpus, if this is a worker for it, and there is room. Raises _Stopped and DiskLow."""
+    """Return the corpus if this worker fits it and there is disk space. Raises _Stopped and DiskLow."""
     here = f"the worker on {socket.gethostname()}"
     if kiebitz_version() != task.version:
         raise _Stopped(f"{here} has Kiebitz {kiebitz_version()}, not {task.version}: install the same there")
@@ -106,7 +106,7 @@ def _corpus(task: Task) -> Corpus:
 
 
 def _added(corpus: Corpus, task: Task) -> Outcome:
-    # They take their time to load, which the command itself does not need.
+    # Slow to load, and not needed by the command itself.
     from kiebitz.proxy.capture.digest import content_digest
     from kiebitz.services.importing.packets import import_capture
 
@@ -135,12 +135,15 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
 def _put(
     corpus: Corpus, task: Task, digest: str, before: _Identity, session: Session, source: Source
 ) -> bool:
-    """Write a capture's files and let them appear; False if others have done so. Raises OSError, _Failed."""
+    """Write a capture's files and publish them at once; return False if it already exists.
+
+    Raises OSError, _Failed.
+    """
     staged = corpus.stage(task.run, digest)
     try:
         evidence = Evidence(session.timeline)
         write_capture(session, source, partial(_place, evidence), staged)
-        # The capture was read twice, for its name and for its rows; both must be of the same bytes.
+        # The capture is read twice, for its digest and its rows; both must see the same bytes.
         if _identity(task.path) != before:
             raise _Failed(f"{task.path} was changed while it was read: add it again when it is complete")
         return corpus.put(staged, digest)
@@ -158,7 +161,7 @@ def _is_full(recorder: Recorder) -> bool:
 
 
 class _Identity(NamedTuple):
-    """By this one sees that a file was replaced or written to."""
+    """Attributes that change if a file is replaced or written to."""
 
     device: int
     inode: int

@@ -1,7 +1,7 @@
-"""Who does the work: a process for each core of this machine, or the workers of a Dask scheduler.
+"""Workers that add captures: a process per core of this machine, or those of a Dask scheduler.
 
-Dask hands out the tasks, and hands one out again whose worker has died. Here it is told in sentences what
-goes wrong with it.
+Dask distributes the tasks, and repeats those of workers that died. Problems with Dask are reported here as
+sentences.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _AHEAD = 8
-"""Tasks for each worker that are handed out at once; so few are in memory, however many there are."""
+"""Number of tasks submitted per worker at once, which bounds the tasks in memory."""
 
 _LOOK_S = 1.0
-"""So often it is seen to that there are workers."""
+"""Interval of checks that there are workers."""
 
 _PATIENCE_S = 10.0
-"""So long a scheduler is waited for. A scheduler without workers for so long is told of."""
+"""Timeout for a scheduler; one without workers for as long is reported."""
 
 _DEATHS = 3
-"""So many workers may die of one task."""
+"""Maximum number of workers that may die of one task."""
 
 _SETTINGS = {
     "distributed.scheduler.allowed-failures": _DEATHS,
     "distributed.comm.timeouts.connect": f"{_PATIENCE_S}s",
-    # Nobody looks at its pages, which anybody on this machine could.
+    # Its web pages are not needed, and any user of this machine could open them.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
-    # All that matters of its log is told by `Workers`, in sentences.
+    # `Workers` reports what matters of its log.
     "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
     "logging": dict.fromkeys(("distributed", "distributed.client", "bokeh", "tornado"), "critical"),
 }
@@ -56,19 +56,19 @@ _PLACES = "files in ~/.config/dask, or variables DASK_..."
 
 
 class SchedulerError(KiebitzError):
-    """An address that is none of a scheduler, or that must not be used."""
+    """An address that is not a scheduler's, or must not be used."""
 
     is_usage = True
 
 
 class ClusterError(KiebitzError):
-    """There are no workers, or no longer; the message says why, and what to do."""
+    """Missing or lost workers; the text says why, and what to do."""
 
 
 def check_scheduler(address: str, is_insecure: bool) -> None:
-    """Raise UsageError unless an address is a scheduler's, and one that is protected or of this machine.
+    """Raise SchedulerError unless an address is that of a scheduler, protected or on this machine.
 
-    Dask executes what a scheduler sends, and a scheduler what anybody sends.
+    Dask workers execute what a scheduler sends, and a scheduler accepts tasks from anyone.
     """
     match = re.fullmatch(r"(?P<scheme>tcp|tls|wss?)://(?P<endpoint>[^/]+:[0-9]+)", address)
     if match is None:
@@ -85,7 +85,7 @@ def check_scheduler(address: str, is_insecure: bool) -> None:
 
 
 class Workers:
-    """Those who do the tasks."""
+    """The workers that run the tasks."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
@@ -94,7 +94,7 @@ class Workers:
         self._is_told = False
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Have tasks done, in no order. Raises ClusterError when the scheduler is gone."""
+        """Run tasks and yield their outcomes in any order. Raises ClusterError if the scheduler is lost."""
         waiting = iter(tasks)
         at_work: dict[Future[Outcome], Task] = {}
         done: SimpleQueue[Future[Outcome]] = SimpleQueue()
@@ -119,7 +119,7 @@ class Workers:
             yield task, outcome
 
     def _outcome(self, future: Future[Outcome], task: Task) -> Outcome:
-        """What came of a task, also where it did not come to its end. Raises ClusterError."""
+        """Return a task's outcome, also if its worker failed. Raises ClusterError."""
         from distributed import KilledWorker
 
         if future.status == "finished":
@@ -137,7 +137,7 @@ class Workers:
         return len(info["workers"])
 
     def _look(self) -> None:
-        """Say once that nobody is at work. Raises ClusterError."""
+        """Report once that there are no workers. Raises ClusterError."""
         if self._client.status != "running":
             raise self._gone()
         now = time.monotonic()
@@ -165,7 +165,7 @@ def workers(scheduler: str | None) -> Iterator[Workers]:
         except ClusterError:
             raise
         except Exception as error:
-            # Dask raises whatever comes of a value that it does not expect.
+            # Dask raises arbitrary errors for unexpected configuration values.
             why = " ".join(str(error).split())
             raise ClusterError(f"Dask does not start; see to its configuration ({_PLACES}): {why}") from error
         held.callback(client.close, timeout=_LOOK_S)
@@ -177,7 +177,7 @@ def _client(scheduler: str | None, held: ExitStack) -> Client:
     import dask
 
     held.enter_context(dask.config.set(_SETTINGS))
-    # They are about other versions, of which the tasks see to what matters.
+    # They concern differing versions; the tasks check those that matter.
     held.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore")
     from distributed import Client
@@ -191,7 +191,7 @@ def _client(scheduler: str | None, held: ExitStack) -> Client:
 def _reach(scheduler: str) -> None:
     """Raise ClusterError unless a scheduler answers.
 
-    Dask's client waits without end for a peer that accepts connections and stays silent.
+    Dask's client waits forever for a peer that accepts connections and stays silent.
     """
     from distributed import Security
     from distributed.core import rpc
@@ -213,13 +213,13 @@ def _reach(scheduler: str) -> None:
     except OSError as error:
         raise ClusterError(f"{scheduler}: no scheduler answers there: {error.strerror or error}") from error
     except Exception as error:
-        # Dask reads an answer without a check of its form.
+        # Dask does not validate an answer before using it.
         raise ClusterError(f"{scheduler}: this is no Dask scheduler: {error}") from error
 
 
 @contextmanager
 def _without_variables() -> Iterator[None]:
-    """Hide the variables that configure Dask from it and its processes, which need none on this machine."""
+    """Hide Dask's environment variables from it and its processes, which need none on this machine."""
     hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("DASK_")}
     try:
         yield
@@ -230,7 +230,7 @@ def _without_variables() -> Iterator[None]:
 def _local(held: ExitStack) -> Client:
     from distributed import Client, LocalCluster, Security
 
-    # A scheduler runs anything for all who may speak to it, and this machine may have other users.
+    # A scheduler runs anything for anyone who can connect, and this machine may have other users.
     security = Security.temporary()
     folder = held.enter_context(tempfile.TemporaryDirectory(prefix="kiebitz-"))
     held.enter_context(safe_path())

@@ -1,4 +1,4 @@
-"""What a session has on a flaw: its stream, its bytes, what was done to it, and what came after it."""
+"""The evidence of a diagnostic: its stream, its bytes, an alteration, and where parsing resumed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kiebitz.storage.session.listed import ListedDiagnostic
 from kiebitz.storage.session.session import diagnostic_numbers, project
 
 _MARKED = 256
-"""Programs get at most so many of the bytes that are wrong."""
+"""Maximum number of marked bytes in output for programs."""
 
 
 class Evidence:
-    """Looks up what belongs to a session's flaws."""
+    """Looks up the evidence of a session's diagnostics."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -28,18 +28,18 @@ class Evidence:
         self._altered = AlteredMessages(timeline)
 
     def player(self, flaw: StoredDiagnostic) -> str | None:
-        """What the client calls itself; None if it has not said so."""
+        """Return the client's name, None if it has not given one."""
         return self._name_of(flaw.stream.id)
 
     def alteration(self, flaw: StoredDiagnostic) -> StoredAlteration | None:
-        """What Kiebitz has done to the message; None if nothing."""
+        """Return the alteration of the message by Kiebitz, if any."""
         return None if flaw.message_id is None else self._altered.of(flaw.message_id)
 
     def is_in_datagram(self, flaw: StoredDiagnostic) -> bool:
         return flaw.stream.transport == "udp"
 
     def listed(self, flaw: StoredDiagnostic) -> ListedDiagnostic:
-        """Return a flaw with its stream, its bytes and the offset at which parsing resumed."""
+        """Return a diagnostic with its stream, its bytes and the offset at which parsing resumed."""
         altered = self.alteration(flaw)
         resumed_offset, resumed_message = self.resumption(flaw)
         return project(
@@ -57,7 +57,7 @@ class Evidence:
         )
 
     def excerpt(self, flaw: StoredDiagnostic, room: int = ROOM) -> list[Line]:
-        """What was sent there, with carets; nothing where no bytes belong to it."""
+        """Return the bytes around a diagnostic with carets; nothing if no bytes belong to it."""
         if self.is_in_datagram(flaw):
             found = self._bytes.datagram(flaw)
             return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
@@ -70,7 +70,7 @@ class Evidence:
         return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
 
     def lines(self, flaw: StoredDiagnostic) -> list[dict[str, Any]]:
-        """The lines of that, for programs."""
+        """Return the lines of the excerpt for programs."""
         return [
             {"offset": line.offset, "text": line.text + line.line_end}
             for line in self.excerpt(flaw)
@@ -78,7 +78,7 @@ class Evidence:
         ]
 
     def marked(self, flaw: StoredDiagnostic) -> bytes | None:
-        """The bytes that are wrong, up to a gap, and not too many; None if they are not there."""
+        """Return the invalid bytes, up to a gap or the maximum; None if they are missing."""
         size = min(flaw.length, _MARKED)
         if self.is_in_datagram(flaw):
             found = self._bytes.datagram(flaw)
@@ -93,5 +93,5 @@ class Evidence:
         return next((data for data in pieces if data is not None), None)
 
     def resumption(self, flaw: StoredDiagnostic) -> tuple[int, str] | tuple[None, None]:
-        """Offset and name of the message with which parsing resumed."""
+        """Return offset and name of the message at which parsing resumed."""
         return self._reading_on.after(flaw) or (None, None)

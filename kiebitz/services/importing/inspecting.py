@@ -1,7 +1,7 @@
-"""An inspection in a process of its own, so that an import uses a second core.
+"""Inspection in a second process, so that an import uses a second core.
 
-This process reads the capture and writes the database, the other one makes rows of items: each about half of
-the work. Items go there in batches, and their rows come back some batches later.
+This process reads the capture and writes the database, the other one turns items into rows: each about half
+of the work. Items are sent in batches, and their rows return some batches later.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kiebitz.storage.recording.inspection import InspectionHere
 from kiebitz.storage.recording.rows import Columns, Rows, no_rows
 
 _AHEAD = 4
-"""Batches that may be on their way, there or back; so much is in memory."""
+"""Maximum number of batches in transit, which bounds the memory used."""
 
 _Ports = dict[tuple[str, int], str | None]
-"""Server (transport, port) to the name of the protocol that it is said to speak; None for no game."""
+"""Protocol names by server (transport, port), as given with -d; None for no game."""
 
 
 class _Batch(NamedTuple):
-    """Items that were sent: the rows of their chunks, and, once it is there, what was found in them."""
+    """A batch of items that was sent: the rows of its chunks, and the future reply with the others."""
 
     chunks: Columns
     answer: Future[bytes]
@@ -41,17 +41,17 @@ class _Batch(NamedTuple):
 class InspectionElsewhere:
     """An inspection in another process. Raises StorageError if that dies.
 
-    Made before a database is opened, so that the other process, a copy of this one, has neither its file nor
-    the lock on it.
+    Create it before opening a database: the other process is a fork and must have neither its file nor its
+    lock.
     """
 
     def __init__(self) -> None:
-        # Loaded once for both.
+        # Loaded before the fork, for both.
         installed()
         self._connection, theirs = multiprocessing.Pipe()
         self._process = start_fork(_inspect, theirs, self._connection)
         theirs.close()
-        # Items wait for the other process, and its rows for this one, while this one goes on.
+        # Threads send items and receive rows while this one continues.
         self._speaker = ThreadPoolExecutor(1, "items")
         self._listener = ThreadPoolExecutor(1, "rows")
         self._batches: deque[_Batch] = deque()
@@ -60,7 +60,7 @@ class InspectionElsewhere:
         self.feed = self._items.append
 
     def begin(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> InspectionElsewhere:
-        """Inspect a session, as an `Inspect` does."""
+        """Begin to inspect a session; this method is an `Inspect`."""
         ports: _Ports = {
             server: dissector.protocol if dissector is not None else None
             for server, dissector in decode_as.items()
@@ -72,10 +72,10 @@ class InspectionElsewhere:
         return self
 
     def gather(self, rows: Rows) -> Findings:
-        """Send what was fed, and append to `rows` what has come back.
+        """Send the items fed, and append the returned rows to `rows`.
 
-        Waits until only a few batches are on their way, and at the end for the next one. The rows of chunks
-        that are in `rows` wait, too: whatever is written has all that was found in it.
+        Waits while too many batches are in transit, and at the end for the next one. Rows of chunks wait too,
+        so that rows are written together with the findings in them.
         """
         batches = self._batches
         if not self._is_finished:
@@ -98,17 +98,17 @@ class InspectionElsewhere:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the other process has yet to answer."""
+        """True if replies are pending."""
         return bool(self._batches)
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Send the last items and the end."""
         self._send(self._items)
         self._send(None)
         self._is_finished = True
 
     def close(self) -> None:
-        """End the process, which has nothing more to do or is not waited for."""
+        """Kill the process, whether or not it has finished."""
         self._process.kill()
         self._process.join()
         self._speaker.shutdown()
@@ -116,7 +116,7 @@ class InspectionElsewhere:
         self._connection.close()
 
     def _send(self, items: list[Item] | None) -> None:
-        # If it cannot be sent, nothing is answered, either.
+        # If sending fails, receiving the reply fails too.
         self._speaker.submit(self._connection.send_bytes, b"" if items is None else packed_items(items))
         self._batches.append(_Batch(no_rows()["chunks"], self._listener.submit(self._connection.recv_bytes)))
 
@@ -128,15 +128,15 @@ def _death() -> StorageError:
 @telling_faults
 @collecting_seldom()
 def _inspect(connection: Connection, theirs: Connection) -> None:
-    """Answer each batch of items with rows, and None with the last ones; to be run by `start_fork`.
+    """Reply to each batch of items with rows, and to None with the last ones; run by `start_fork`.
 
-    Before the first batch comes which session it is.
+    The first record describes the session.
     """
-    # In a copy their end is open, too, and would keep the pipe open when they are gone.
+    # A fork inherits the other end, which would keep the pipe open after the parent's exit.
     theirs.close()
     dissectors = installed().dissectors
     streams: dict[int, Stream] = {}
-    # Whoever imports may be killed.
+    # The importing process may be killed.
     with suppress(EOFError, OSError):
         session_id, ids, ports = connection.recv()
         decode_as = {

@@ -19,13 +19,13 @@ from kiebitz.services.standard_streams import tell
 from kiebitz.services.supervision.supervisor import Supervisor, start_connected
 
 _SEGMENT_BYTES = 1 << 20
-"""Size of a segment. After a restart, as much is published again, and skipped by collectors."""
+"""Size of a segment in bytes; after a restart, as much is published again and skipped by collectors."""
 
 
 class TapSupervisor(Supervisor):
     """A journal in the folder of `database`, and from `start` on the process that publishes it.
 
-    The journal is written as the recording's own, or with `items`. Raises StorageError.
+    The journal is written together with the recording's own, or with `items`. Raises StorageError.
     """
 
     final_statuses = (KEPT, DAMAGED)
@@ -46,16 +46,15 @@ class TapSupervisor(Supervisor):
         self.items = ItemWriter(self.journal)
 
     def start(self) -> None:
-        """Start to publish. Raises OSError."""
+        """Start publishing. Raises OSError."""
         self._start()
 
     def look(self) -> None:
-        """Flush the journal, too: another one may be flushed only when it is full."""
         self.journal.flush()
         super().look()
 
     def finish(self) -> bool:
-        """Wait until everything is published, or the server is given up for now."""
+        """Wait until everything is published, or publishing is abandoned for now."""
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return super().finish()
 
@@ -64,7 +63,6 @@ class TapSupervisor(Supervisor):
         return start_connected(publish_journal, task)
 
     def _take(self, report: None) -> None:
-        """Note that something was published."""
         self._may_restart = True
 
     def _tell_given_up(self, status: int | None) -> None:

@@ -1,7 +1,7 @@
-"""The process of a tap: reads a journal, publishes what is in it, and deletes what is acknowledged.
+"""The process of a tap: publishes a journal and deletes what is acknowledged.
 
-First it publishes what taps of its name, in the same folder and for the same place, have left behind. What
-records goes on whatever happens to it; what cannot be published waits in the journal.
+It first publishes what earlier taps of its name have left in the same folder for the same destination. It
+never affects the recording: what cannot be published remains in the journal.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from kiebitz.services.standard_streams import tell
 from kiebitz.services.supervision.journal_folder import JournalFolder, folders, hold
 
 LAST_S = 5.0
-"""So long a server that is lost is waited for when the recording is over."""
+"""Longest time to wait for a lost server after the recording has ended."""
 
 TELL_EVERY_S = 0.2
-"""So often a tap tells that nothing has come, so that the items of others need not wait."""
+"""Interval at which an idle tap reports its clock, so that other taps' items need not wait."""
 
 _WRITTEN_NS = 100_000_000
-"""An item is in the journal for sure so long after it has come."""
+"""Time after which a received item is certainly in the journal."""
 
 KEPT = 5
-"""Exit status where the rest is left for the next tap."""
+"""Exit status: the rest is left for the next tap."""
 
 DAMAGED = 6
-"""Exit status where another process would fare no better."""
+"""Exit status: another process would fail in the same way."""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What is noted beside a journal that is to be published, for the next tap."""
+    """The note next to a journal to be published, for the next tap."""
 
     place: str
     name: str
@@ -51,7 +51,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """The journal to publish, and as which run; `beside` is the name that folders of this tap begin with."""
+    """The journal to publish and its run; `beside` is the prefix of this tap's folders."""
 
     tapping: Tapping
     run: str
@@ -63,10 +63,9 @@ class Task(msgspec.Struct, frozen=True):
 @telling_faults
 @collecting_seldom()
 def publish_journal(recording: Connection, task: Task) -> None:
-    """Publish a journal to its end; to be run by `start_connected`.
+    """Publish a journal to its end; run by `start_connected`.
 
-    Something can be read from `recording` when that is over: what it sends, or the end. It is sent something
-    once anything has been published.
+    `recording` becomes readable when the recording ends. A record is sent to it after the first publication.
     """
     lower_priority()
     hold(task.journal.parent)
@@ -123,12 +122,12 @@ async def _publish(task: Task, recording: Connection) -> None:
 async def _all(
     publisher: Publisher, reader: JournalReader, read: Iterator[list[Item]], batches: BatchBuilder
 ) -> None:
-    """Publish what is read to its end. Raises GivenUp and JournalError."""
+    """Publish everything read. Raises PublishAbandoned and JournalError."""
     latest_ns = None
     told = 0.0
     while True:
         before_ns = now_ns() - _WRITTEN_NS
-        # Reading waits; meanwhile the connection is looked after.
+        # Reading blocks; a thread keeps the connection served.
         items = await asyncio.to_thread(next, read, None)
         if items is None:
             break
@@ -144,7 +143,7 @@ async def _all(
 
 
 def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:
-    """Pass on what is read, and tell when the first of it was published."""
+    """Yield what is read, and report once the first items are published."""
     has_told = False
     for items in read:
         yield items
@@ -156,12 +155,12 @@ def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list
 
 
 def left_behind(beside: Path, tapping: Tapping) -> Iterator[tuple[JournalFolder, Note]]:
-    """What taps of this name have not published to this place, each held by this process."""
+    """Yield, and hold, the journals of earlier taps of this name and destination."""
     for path, _ in folders(beside):
         try:
             folder, text = JournalFolder.left(path)
         except OSError:
-            # Another one has it, or it is none.
+            # In use by another tap, or not a journal's folder.
             continue
         try:
             note = msgspec.json.decode(text or b"", type=Note)

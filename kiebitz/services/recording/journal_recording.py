@@ -1,7 +1,7 @@
-"""A journal's way into a database: items are recorded, committed and shown, until there are no more.
+"""Recording of a journal into a database: items are recorded, committed and shown to its end.
 
-If the database cannot be written (disk full, locked by another program), the recorder says so once and tries
-again; what comes meanwhile waits in the journal. The relay itself never waits for it.
+If the database cannot be written (disk full, locked by another program), the recorder reports it once and
+retries; the journal keeps what arrives meanwhile. The relay itself never waits for it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from kiebitz.storage.recording.rotation import RotatingRecorder
 
 RETRY_S = 0.5
 GIVE_UP_S = 10.0
-"""Time limit (seconds) for retrying a database that cannot be written, once the relay is over."""
+"""Time limit (seconds) for retrying a database that cannot be written, once the relay has ended."""
 
 _SOON_S = COMMIT_EVERY_S / 5
-"""Longest time (seconds) since the last commit after which items that have come are committed."""
+"""Longest time (seconds) between commits while items arrive."""
 
 
 class Recording:
     """Records the journal that `reader` reads; `folder` is the descriptor of its folder.
 
-    `tell` gets sentences, `relay` reports; something can be read from `relay` when the relay is over.
+    `tell` gets sentences, `relay` reports; `relay` becomes readable when the relay has ended.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Recording:
     def run(self, source: Iterable[list[Item]], tables: Sequence[TableInfo] = ()) -> None:
         """Record what `source` yields of the journal; `tables` are in the database already.
 
-        Raises SystemExit with `GAVE_UP` or `FULL` if not all is recorded.
+        Raises SystemExit with `GAVE_UP` or `FULL` if not everything is recorded.
         """
         task, recorder, reader = self._task, self._recorder, self._reader
         view = task.view(recorder, tables) if task.view is not None else None
@@ -88,7 +88,8 @@ class Recording:
                 recorder.record(items)
                 is_pending |= bool(items)
                 now = time.monotonic()
-                # Half the promised time: the commit takes some, too. Who watches waits for each commit.
+                # Commit at half the promised interval, as committing takes time. Viewers wait for each
+                # commit.
                 if recorder.full or now - committed >= (_SOON_S if is_pending else COMMIT_EVERY_S / 2):
                     show(recorder.gather())
                     self._write()
@@ -106,7 +107,7 @@ class Recording:
             self._tell(f"kiebitz: {error}; what was recorded until then is kept")
             is_damaged = True
         if is_damaged and task.is_left:
-            # Its session stays open, and the folder where it is.
+            # The session stays open, and the folder remains.
             show(recorder.gather())
             self._write()
             raise SystemExit(GAVE_UP)
@@ -128,12 +129,12 @@ class Recording:
         remove_recorded(self._folder, task.journal.parent if is_orphan else None)
 
     def _rotate(self, rotation: Rotation) -> None:
-        """Continue in the next database, if it can be made."""
+        """Continue in the next database if it can be created."""
         recorder = self._recorder
         before, recorded = recorder.path, summary(recorder)
 
         def go_on(path: str) -> None:
-            # Noted first: a recovery that does not find the session there goes by the one before.
+            # Noted first: a recovery that does not find this session uses the one before.
             self._note.add(path, recorder.session_id + 1)
             try:
                 recorder.go_on_in(path)
@@ -152,7 +153,7 @@ class Recording:
         self._tell(f"recorded {recorded}; recording into {recorder.path}")
 
     def _write(self) -> None:
-        """Write what was gathered; retry until it works, or the relay is over and it is of no use."""
+        """Write gathered rows; retry until it succeeds, or until the time limit after the relay's end."""
         failed_since: float | None = None
         while True:
             try:

@@ -1,4 +1,4 @@
-"""A recording whose processes ended before all of its journal was recorded, and that is finished later."""
+"""Completion of recordings whose processes ended before their journal was recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FEW = 1000
 
 
 class Remaining:
-    """Reports the number of messages left to be recorded, if they are many; on a terminal with a bar."""
+    """Reports the number of messages left to record if they are many; on a terminal with a progress bar."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -38,7 +38,7 @@ class Remaining:
         self._stack.close()
 
     def show(self, messages: int) -> None:
-        """Report about how many messages are left."""
+        """Report the approximate number of messages left."""
         if not self._most and messages < _FEW:
             return
         if not self._most:
@@ -52,10 +52,10 @@ class Remaining:
 
 
 def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = False) -> bool:
-    """Record what is left in a folder; return True if all of it is recorded. Otherwise it stays there.
+    """Record what is left in a folder; return True if everything is recorded, otherwise it remains there.
 
-    With a `database` that the recording does not have, what its sessions lack is recorded there; so it is,
-    too, if it `is_anonymized` only from here on. Raises StorageError, and KeyboardInterrupt.
+    With a `database` that is not the recording's, what its sessions lack is recorded there; likewise if it
+    `is_anonymized` only from now on. Raises StorageError, and KeyboardInterrupt.
     """
     try:
         journal_folder, text = _left(Path(folder).absolute())
@@ -76,7 +76,7 @@ def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = 
 
 
 def _left(folder: Path) -> tuple[JournalFolder, bytes | None]:
-    """Hold a folder as `JournalFolder.left` does, also if another command only looks at it right now."""
+    """Hold a folder, retrying once if another command is just inspecting it."""
     try:
         return JournalFolder.left(folder)
     except BlockingIOError:
@@ -130,13 +130,13 @@ def _task(
     try:
         parse_decode_as(note.decode_as)
     except DecodeAsError as error:
-        # A plug-in may be gone.
+        # A plug-in may have been uninstalled.
         raise StorageError(f"{folder}: it cannot be carried on: {error}") from error
     try:
         there = os.stat(journal_folder.journal, follow_symlinks=False)
         identity = there.st_dev, there.st_ino
     except OSError:
-        # Its reader will say so, if it matters.
+        # The reader reports it if it matters.
         identity = 0, 0
     beside = os.path.dirname(os.path.normpath(folder))
     is_elsewhere = database is not None and not any(

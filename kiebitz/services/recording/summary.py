@@ -14,7 +14,7 @@ _MOST_WAYS = 4
 
 
 def summary(recorder: Recorder) -> str:
-    """Return the counts of a session's rows, and its name in the notation of commands."""
+    """Return the row counts of a session and its name `DB:N`."""
     counts = ", ".join(
         f"{recorder.counts[kind]} {kind if recorder.counts[kind] != 1 else kind.removesuffix('s')}"
         for kind in ("streams", "messages", "games", "alterations")
@@ -25,7 +25,7 @@ def summary(recorder: Recorder) -> str:
 
 
 def _missing(recorder: Recorder) -> str:
-    """Return how many bytes are missing, of which streams and directions; nothing if none are."""
+    """Return the number of missing bytes by stream and direction; empty if there are none."""
     total = recorder.missing.total()
     if not total:
         return ""

@@ -1,4 +1,4 @@
-"""The recorder of a live session: the forwarder writes its journal, and a child process records that."""
+"""The recorder of a live session: the forwarder writes a journal, and a child process records it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,18 @@ from kiebitz.services.supervision.supervisor import Supervisor, start_connected
 from kiebitz.storage.database.schema import StorageError
 
 _CALL_OFF_S = 2.0
-"""Maximum time (seconds) for a recorder to end when its start is interrupted: to load, or to close an empty
-session."""
+"""Longest time (seconds) for a recorder to end when its start is interrupted."""
 
 
 class RecorderSupervisor(Supervisor):
     """A journal beside `database`, and from `start` on the process that records it there.
 
-    A restarted process resumes the session. A journal that is not recorded whole can be recovered by another
+    A restarted process resumes the session. An incompletely recorded journal can be recovered by another
     command.
 
     `on_trouble` gets a sentence when the journal cannot be written, and when it can again. All other
-    sentences go to `tell`, or else to stderr. `forwarder` names the program that goes on whatever happens.
-    Everything that is journaled goes into `tap`, too. Raises StorageError.
+    sentences go to `tell`, or else to stderr. `forwarder` names the program that continues in any case.
+    Journaled data is also written to `tap`. Raises StorageError.
     """
 
     final_statuses = (FULL, GAVE_UP)
@@ -97,14 +96,14 @@ class RecorderSupervisor(Supervisor):
         Args:
             source: The relay's modes.
             limits: When to continue in another database, named after the given one.
-            decode_as: Rules of the option -d.
+            decode_as: Values of the option -d.
             view: Makes the display of the findings in the process.
             max_size: Maximum size of all databases and the journal, in bytes; then the recording ends.
             is_anonymized: Record pseudonyms. No other process can resume such a session.
 
         Raises:
             StorageError: The session cannot be opened.
-            Interrupted: A deferred signal has come. Then no session is left without an end.
+            Interrupted: A deferred signal arrived. Then no session is left without an end.
         """
         name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
         self._task = Task(
@@ -144,7 +143,7 @@ class RecorderSupervisor(Supervisor):
 
     @property
     def session(self) -> str:
-        """The session being recorded, in the notation of commands: `DB:N`."""
+        """The session being recorded, as `DB:N`."""
         database, number = self._task.sessions[-1]
         return f"{database}:{number}"
 
@@ -165,12 +164,12 @@ class RecorderSupervisor(Supervisor):
             self._goes_on_in(report)
 
     def _goes_on_in(self, report: Begun | GoesOn) -> None:
-        """Note the session that another process would have to resume."""
+        """Remember the session that another process would resume."""
         sessions = (*self._task.sessions, (report.database, report.session))
         self._task = msgspec.structs.replace(self._task, sessions=sessions)
 
     def _call_off(self) -> None:
-        """Let the process end that is about to open a session, or has just done so and will close it."""
+        """Let the process that opens a session end, closing that session if it exists."""
         assert self._process is not None
         self.journal.close()
         self._send_end()
@@ -178,7 +177,7 @@ class RecorderSupervisor(Supervisor):
 
     def _tell_given_up(self, status: int | None) -> None:
         if status == FULL:
-            # The process has reported it, and the rest of the journal would not fit in either.
+            # The process has reported it, and the rest of the journal would not fit either.
             self._is_over = True
             self._folder.discard_journal()
             return
@@ -188,7 +187,7 @@ class RecorderSupervisor(Supervisor):
                 "Stop it and start again to record."
             )
         if status != GAVE_UP:
-            # Else the process has reported what is not recorded.
+            # Otherwise the process has reported what is not recorded.
             self._tell(f"kiebitz: the recorder has died; {self._kept()}")
 
     def _tell_kept(self) -> None:
@@ -201,7 +200,7 @@ class RecorderSupervisor(Supervisor):
         return f"what is not recorded yet is kept{names} in {folder}; {recovering_command(folder)} records it"
 
     def _read_note(self) -> None:
-        """Read which sessions there are: a report of the last one may be lost.
+        """Read the sessions from the note, as a report of the last one may be lost.
 
         Raises OSError, StorageError.
         """

@@ -1,4 +1,4 @@
-"""Unfinished recordings beside a database: journals whose relay and recorder were killed, or put off."""
+"""Unfinished recordings beside a database: journals whose relay and recorder were killed or interrupted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kiebitz.services.supervision.journal_folder import all_folders, is_held, re
 from kiebitz.storage.database.schema import MEMORY, StorageError
 
 LOOK_S = 0.05
-"""Longest time (seconds) for which another command that only looks holds a folder."""
+"""Longest time (seconds) for which a command that only inspects a folder holds it."""
 
 
 def refuse_if_unfinished(database: str) -> None:
@@ -34,7 +34,7 @@ def unfinished(database: str, patience_s: float) -> Iterator[str]:
     path = Path(database)
     with closing(all_folders(path.absolute().parent)) as found:
         for folder, descriptor in found:
-            # Hardly ever there is any.
+            # Imported late, as there is hardly ever one.
             from kiebitz.services.recording.note import decode_note
 
             try:
