@@ -69,4 +69,4 @@ def warn_if_unfinished(database: str) -> None:
         if folder in reported:
             continue
         reported.add(folder)
-        warn(f"{database}: a recording into it was not finished; {recovering_command(folder)} recovers it")
+        warn(f"{database}: a recording into it is unfinished; {recovering_command(folder)} recovers it")

@@ -111,7 +111,7 @@ def _assignments(held: Held | None, deed: Deed) -> str:
     messages = held.messages if held is not None else ()
     message = next((one for one in messages if one.number == deed.number), None)
     if message is None:
-        raise HandsRefusalError(f"message {deed.number} does not wait any more")
+        raise HandsRefusalError(f"message {deed.number} is no longer held")
     wrong = misfits(message, deed.values)
     if wrong:
         raise HandsRefusalError("; ".join(wrong.values()), wrong)

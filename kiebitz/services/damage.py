@@ -11,7 +11,7 @@ from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import TABLES
 from kiebitz.storage.derived.verification import unfounded
 
-_REMEDY = "kiebitz redissect makes all but the bytes anew"
+_REMEDY = "kiebitz redissect rebuilds everything except the bytes"
 
 
 def damaged_database(arguments: Sequence[str]) -> str | None:

@@ -47,9 +47,9 @@ def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector | N
             continue
         dissector = dissector_of(protocol)
         if dissector is None:
-            raise DecodeAsError(f"{unknown_protocol(protocol)}; {NO_GAME} says that it is no game")
+            raise DecodeAsError(f"{unknown_protocol(protocol)}; {NO_GAME} marks a port without a game")
         if dissector.transport != transport:
-            raise DecodeAsError(f"{protocol} goes over {dissector.transport}")
+            raise DecodeAsError(f"{protocol} uses {dissector.transport}")
         forced[transport, port] = dissector
     return forced
 

@@ -18,7 +18,7 @@ def fault(error: Exception) -> str:
     """Return a sentence about an unforeseen error and its place in the source."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
-    return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+    return f"internal error of Kiebitz: {error!r} in {where}, line {place.lineno}"
 
 
 def telling_faults(target: Callable[P, None]) -> Callable[P, None]:

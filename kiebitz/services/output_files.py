@@ -76,7 +76,7 @@ def make_folder(path: str) -> None:
         found = os.stat(path)
     except OSError as error:
         raise StorageError(_sentence(path, error)) from error
-    why = why_not_ours(found) if stat.S_ISDIR(found.st_mode) else "this is no folder"
+    why = why_not_ours(found) if stat.S_ISDIR(found.st_mode) else "this is not a folder"
     if why is not None:
         raise StorageError(f"{path}: {why}; or name another folder")
 
@@ -146,7 +146,7 @@ def _open_in_place(path: str) -> int:
             if error.errno != errno.ENXIO or not stat.S_ISFIFO(os.stat(path).st_mode):
                 raise
         if time.monotonic() >= end:
-            raise StorageError(f"{path}: nobody reads this pipe: start its reader first, or name a file")
+            raise StorageError(f"{path}: this pipe has no reader: start it first, or name a file")
         time.sleep(0.02)
 
 
@@ -164,7 +164,7 @@ def _refuse_recordings(path: str, session: str) -> None:
             raise StorageError(f"{path} belongs to the database {database}: name another file")
     source = 0 if session == "-" else session
     if os.path.exists(source) and os.path.samefile(path, source):
-        raise StorageError(f"{path} is the session that is read, and would be lost: name another file")
+        raise StorageError(f"{path} is the session being read, and would be lost: name another file")
 
 
 @contextmanager

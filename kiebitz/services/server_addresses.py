@@ -36,7 +36,7 @@ def places_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[Strea
         place = place_at(address)
         if not equals:
             if base is not None:
-                raise AddressError(f"two addresses, and neither says whose: write {_example(servers)}")
+                raise AddressError(f"two addresses without a server: write {_example(servers)}")
             base = place
         else:
             named[_server(recorded, servers)] = place
@@ -44,10 +44,10 @@ def places_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[Strea
     for server in servers:
         if server not in places:
             if base is None:
-                raise AddressError(f"where is {server.server}? Add {_example([server])}")
+                raise AddressError(f"no address for {server.server}: add {_example([server])}")
             port = base[1] + port_of(server.server) - lowest if base[1] else 0
             if not 0 <= port <= _HIGHEST:
-                raise AddressError(f"port {port} for {server.server} is none: add {_example([server])}")
+                raise AddressError(f"there is no port {port} for {server.server}: add {_example([server])}")
             places[server] = (base[0], port)
     return places
 
@@ -66,7 +66,7 @@ def _server(text: str, servers: Sequence[StreamRole]) -> StreamRole:
     found = [server for server in servers if text in (server.server, str(port_of(server.server)))]
     if len(found) != 1:
         known = ", ".join(server.server for server in servers)
-        raise AddressError(f"the record has no one server {text}: it has {known}")
+        raise AddressError(f"the recording has no unique server {text}; it has {known}")
     return found[0]
 
 

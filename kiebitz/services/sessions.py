@@ -20,7 +20,7 @@ from kiebitz.storage.database.schema import TABLES, StorageError, sentence
 from kiebitz.storage.read.timeline import SessionRow, Timeline, sessions
 
 _NO_SESSION = "there is no session in it yet"
-_NOT_NUMBERED = "this is no database; only those have numbered sessions"
+_NOT_NUMBERED = "this is not a database; only databases have numbered sessions"
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _NUMBERED = re.compile(r"(.+):(\d{1,18})")
@@ -134,7 +134,7 @@ def nearest_number(wanted: int, known: Sequence[int]) -> str:
     if list(known) == list(range(known[0], known[-1] + 1)):
         return f"there is {known[0]}" if len(known) == 1 else f"there are {known[0]} to {known[-1]}"
     near = sorted(sorted(known, key=lambda number: abs(number - wanted))[:_LISTED])
-    return f"{'near it ' if len(near) < len(known) else ''}there are {', '.join(map(str, near))}"
+    return f"{'the nearest are' if len(near) < len(known) else 'there are'} {', '.join(map(str, near))}"
 
 
 def _numbered(found: Sequence[SessionRow], number: int, path: str) -> SessionRow:

@@ -268,7 +268,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
         [None, b"NEIN\n!END\n", DRAN],
         "mid-stream",
         r"""
- 0 | [bytes missing, nobody knows how many]
+ 0 | [bytes missing, number unknown]
    | ^
  0 | NEIN\n
  5 | !END\n

@@ -105,7 +105,7 @@ def test_what_does_not_fit_passes_as_it_was_and_is_said() -> None:
     assert passed(table.came("s2c", TURN)) == [TURN]
     assert table.notices == [
         "--change udp dice=2,1: YOUR TURN has no field dice; it has token. Now it has token=11aa-token. "
-        "The message is passed on as it was."
+        "The message is forwarded unchanged."
     ]
 
 
@@ -188,7 +188,7 @@ def test_not_every_bracket_is_a_pick(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["udp [0th]", "udp [every]", "udp [120%]", "udp [2nd, seed 7]", "udp [x]"])
 def test_a_wrong_pick_is_told(text: str) -> None:
-    with pytest.raises(PickError, match=r"does not say which messages: write \[2nd\], \[first 2\]"):
+    with pytest.raises(PickError, match=r"is not a selector: write \[2nd\], \[first 2\]"):
         split_pick(text)
 
 
@@ -209,12 +209,12 @@ IS_ROLLED = 'msg == "ROLLED"'
 REFUSED: list[tuple[Callable[[], Rule], str]] = [
     (
         lambda: rules.drop('msg == "ROLED"'),
-        '--drop: no message of any protocol can meet msg == "ROLED"; did you mean ROLLED?',
+        '--drop: no message of any protocol can match msg == "ROLED"; did you mean ROLLED?',
     ),
-    (lambda: rules.drop(""), "--drop: say which messages; udp, or tcp, means all of them"),
+    (lambda: rules.drop(""), "--drop: give a filter; udp or tcp selects all messages"),
     (
         lambda: rules.drop('kind == "rolled"'),
-        "--drop: kind is not known yet while a message passes; ask for msg, dir, stream, who, client, "
+        "--drop: kind is not known while a message is forwarded; use msg, dir, stream, who, client, "
         "server, time, a field, or state.FIELD",
     ),
     (
@@ -228,7 +228,7 @@ REFUSED: list[tuple[Callable[[], Rule], str]] = [
     ),
     (
         lambda: rules.change(IS_ROLLED, "", is_forced=False),
-        "--change: give a field another value: FIELD=VALUE, such as dice=2,1",
+        "--change: give at least one FIELD=VALUE, such as dice=2,1",
     ),
     (
         lambda: rules.insert("udp", "PLYER LOST names=bob", is_forced=False),
@@ -240,11 +240,11 @@ REFUSED: list[tuple[Callable[[], Rule], str]] = [
     ),
     (
         lambda: rules.delay("udp", "500"),
-        "--delay: '500' is no duration: write 500ms, 2s or 500ms±100ms",
+        "--delay: '500' is not a duration: write 500ms, 2s or 500ms±100ms",
     ),
     (
         lambda: rules.delay("udp", "500ms, later"),
-        "--delay: 'later' says nothing here: write 500ms, or '500ms, reorder'",
+        "--delay: 'later' is unknown here: write 500ms, or '500ms, reorder'",
     ),
 ]
 
@@ -369,9 +369,7 @@ def test_too_much_that_waits_is_lost_over_udp_and_said() -> None:
     table.came("s2c", ROLLED)
     lost = table.came("s2c", *[b"SCORE;a:1"] * 5_000)
     assert 800 < len(lost) < 2_000
-    assert {one.mark.rule for one in lost if one.mark} == {
-        "too much waits to be passed on: over 1 MiB or 4096 messages"
-    }
+    assert {one.mark.rule for one in lost if one.mark} == {"too much is queued: over 1 MiB or 4096 messages"}
 
 
 def test_a_stream_that_is_over_passes_nothing_on() -> None:

@@ -176,17 +176,17 @@ def test_what_can_be_done(
 
 
 REFUSED: list[tuple[bytes, str]] = [
-    (b'{"id":1,"do":"let-go","number":9}', "message 9 does not wait any more"),
-    (b'{"id":1,"do":"drop"}', "drop goes with the number of a message"),
+    (b'{"id":1,"do":"let-go","number":9}', "message 9 is no longer held"),
+    (b'{"id":1,"do":"drop"}', "drop needs the number of a message"),
     (b'{"id":1,"do":"change","number":1,"text":"dice=9,9"}', "dice=9,9 does not fit"),
     (b'{"id":1,"do":"change","number":1,"text":"dise=2,1"}', "did you mean dice?"),
     (b'{"id":1,"do":"answer","number":1,"text":"REJETED"}', "did you mean REJECTED?"),
-    (b'{"id":1,"do":"format-disk"}', "this is no request: "),
-    (b'{"id":1,"do":"drop","number":"1"}', "this is no request: "),
-    (b'{"id":1,"do":"drop","number":1,"more":1}', "this is no request: "),
-    (b"[" * 100_000, "this is no request: "),
-    (b"\0\xff", "this is no request: "),
-    (b"", "this is no request: "),
+    (b'{"id":1,"do":"format-disk"}', "invalid request: "),
+    (b'{"id":1,"do":"drop","number":"1"}', "invalid request: "),
+    (b'{"id":1,"do":"drop","number":1,"more":1}', "invalid request: "),
+    (b"[" * 100_000, "invalid request: "),
+    (b"\0\xff", "invalid request: "),
+    (b"", "invalid request: "),
 ]
 
 
@@ -210,7 +210,7 @@ def test_a_fault_of_the_engine_is_a_sentence(database: Path) -> None:
 
     with holding(database, engine=Faulty()) as relay, Wire(relay) as wire:
         relay.hold(held_message(1))
-        assert "this is a fault of Kiebitz itself" in (wire.asks(id=1, do="let-go", number=1) or "")
+        assert "internal error of Kiebitz" in (wire.asks(id=1, do="let-go", number=1) or "")
         assert wire.asks(id=2, do="drop", number=1) is None
 
 
@@ -288,7 +288,7 @@ def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) ->
         one.act("let-go", 1)
         # Who asked sees it done at once.
         assert numbers(one) == [2]
-        with pytest.raises(ControlError, match="message 1 does not wait any more"):
+        with pytest.raises(ControlError, match="message 1 is no longer held"):
             other.act("drop", 1)
         shows(one, [2])
         shows(other, [2])

@@ -156,7 +156,7 @@ def test_the_inspector_is_killed(tmp_path: Path, long_capture: Path) -> None:
         os.kill(inspector, signal.SIGKILL)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert said.strip().startswith("kiebitz: the process that inspects has died")
+    assert said.strip().startswith("kiebitz: the inspecting process has died")
     assert "Traceback" not in said
     assert rows(database, "SELECT count(*) FROM messages") != [(0,)]
 

@@ -46,6 +46,6 @@ def test_what_is_wrong_in_a_database_is_said(
     assert done.status in (0, 1, 3)
     if done.status == 1:
         assert any(words in done.err for words in ("damaged", "there is no", "knows no")), done.err
-    assert "fault of Kiebitz" not in done.err
+    assert "error of Kiebitz" not in done.err
     assert is_harmless(done.out)
     assert is_harmless(done.err)

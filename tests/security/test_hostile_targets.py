@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "dangling link": (dangling_link, "another user's symbolic link"),
     "link to a device": (lambda path: path.symlink_to("/dev/full"), "another user's symbolic link"),
     "link to a folder": (lambda path: path.symlink_to("/"), "another user's symbolic link"),
-    "pipe": (lambda path: os.mkfifo(path, 0o666), "nobody reads this pipe"),
+    "pipe": (lambda path: os.mkfifo(path, 0o666), "this pipe has no reader"),
     "folder": (Path.mkdir, "this is a folder"),
 }
 
@@ -368,8 +368,8 @@ FOLDERS: dict[str, tuple[Make, str]] = {
     "another user's": (_strange_folder, "another user"),
     "another user's link": (_strange_link, "another user"),
     "for all": (_folder_for_all, "other users may write"),
-    "a file": (Path.touch, "this is no folder"),
-    "a pipe": (os.mkfifo, "this is no folder"),
+    "a file": (Path.touch, "this is not a folder"),
+    "a pipe": (os.mkfifo, "this is not a folder"),
     "a link to nothing": (lambda path: path.symlink_to("nothing"), "there is no such folder"),
 }
 

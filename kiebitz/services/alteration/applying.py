@@ -112,7 +112,7 @@ class Applying:
                     return False
             except FilterError as error:
                 self._given_up.add(number)
-                self._on_notice(f"rule-{number}", f"{rule.text}: {error}; it is not followed any more.")
+                self._on_notice(f"rule-{number}", f"{rule.text}: {error}; the rule is disabled.")
                 return False
         way = passage.ways[copy.direction]
         count = way.counts[number] = way.counts.get(number, 0) + 1
@@ -144,7 +144,7 @@ class Applying:
                     self._insert(rule, passage, slot, copy, number)
             except AssignmentError as error:
                 self._on_notice(
-                    f"rule-{number}", f"{rule.text}: {error}. The message is passed on as it was."
+                    f"rule-{number}", f"{rule.text}: {error}. The message is forwarded unchanged."
                 )
 
     def drop(self, slot: Slot, copy: Copy, rule: str) -> None:
@@ -230,7 +230,7 @@ class Applying:
             if not rule.is_forced:
                 raise
             latest = passage.server.latest
-            known = next((way for way in directions if (way, rule.name) in latest), None)
+            known = next((one for one in directions if (one, rule.name) in latest), None)
             if known is None:
                 raise
             direction = known

@@ -105,18 +105,18 @@ class ControlClient:
             NoAnswerError: No reply arrived in time.
         """
         if self._writer is None:
-            raise ControlError("nothing is held any more: the relay has ended")
+            raise ControlError("no messages are held: the relay has ended")
         request = Request(next(self._numbers), do, number, text)
         line = msgspec.json.encode(request) + b"\n"
         if len(line) > MOST_LINE:
-            raise ControlError(f"this has more than {MOST_LINE} bytes")
+            raise ControlError(f"the request is longer than {MOST_LINE} bytes")
         reply = self._asked[request.id] = asyncio.get_running_loop().create_future()
         try:
             self._writer.write(line)
             async with asyncio.timeout(PATIENCE_S):
                 await reply
         except TimeoutError:
-            raise NoAnswerError(f"the relay has not answered for {PATIENCE_S:g} s") from None
+            raise NoAnswerError(f"the relay has not replied for {PATIENCE_S:g} s") from None
         finally:
             self._asked.pop(request.id, None)
 
@@ -161,7 +161,7 @@ class ControlClient:
         self._writer = None
         for reply in self._asked.values():
             if not reply.done():
-                reply.set_exception(ControlError("the relay has ended before it answered"))
+                reply.set_exception(ControlError("the relay ended before it replied"))
         self._show(None)
 
 

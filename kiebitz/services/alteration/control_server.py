@@ -210,14 +210,14 @@ class ControlServer:
         try:
             request = _REQUESTS.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
-            return _line(Reply(None, f"this is no request: {error}"))
+            return _line(Reply(None, f"invalid request: {error}"))
         refusal = None
         try:
             if request.number is None and request.do not in FOR_ALL:
-                raise ControlError(f"{request.do} goes with the number of a message")
+                raise ControlError(f"{request.do} needs the number of a message")
             self._holding.act(request.do, request.number or 0, request.text)
         except KeyError:
-            refusal = f"message {request.number} does not wait any more: it was let go or dropped meanwhile"
+            refusal = f"message {request.number} is no longer held: it was let go or dropped meanwhile"
         except KiebitzError as error:
             refusal = str(error)
         except Exception as error:
@@ -295,7 +295,7 @@ class _Watcher:
             try:
                 line = await self._reader.readline()
             except ValueError:
-                sentence = f"a line has more than {MOST_LINE} bytes: nothing more is read"
+                sentence = f"a line is longer than {MOST_LINE} bytes: the connection is closed"
                 await self._send(_line(Reply(None, sentence)))
                 return
             if not line.endswith(b"\n"):
@@ -344,7 +344,7 @@ def _bound(folder: Path) -> socket.socket:
     except OSError as error:
         made.close()
         why = "its path is too long" if error.errno == errno.ENAMETOOLONG else error.strerror or error
-        raise ControlError(f"{place}: there can be no socket to act on what is held by: {why}") from error
+        raise ControlError(f"{place}: cannot create the socket for held messages: {why}") from error
     finally:
         os.close(descriptor)
     return made

@@ -35,9 +35,9 @@ def read_duration(text: str) -> Duration:
     """Parse a duration. Raises DurationError."""
     form = _FORM.fullmatch(text.strip())
     if form is None:
-        raise DurationError(f"{text.strip()!r} is no duration: write 500ms, 2s or 500ms±100ms")
+        raise DurationError(f"{text.strip()!r} is not a duration: write 500ms, 2s or 500ms±100ms")
     ns = round(float(form[1]) * _UNITS[form[2]])
     spread = round(float(form[3]) * _UNITS[form[4]]) if form[3] else 0
     if ns + spread > MOST_NS:
-        raise DurationError(f"{text.strip()!r} is over an hour")
+        raise DurationError(f"{text.strip()!r} is longer than an hour")
     return Duration(ns, spread)

@@ -121,8 +121,8 @@ class Engine:
         way = passage.ways[direction]
         if self._is_used_up(way, data):
             # Over TCP, `is_full` stops reading before that.
-            text = f"too much waits to be passed on: over {MOST_BYTES >> 20} MiB or {_MOST_SLOTS} messages"
-            self._on_notice("too-much", f"udp {' to '.join(_ends(way))}: {text}. What comes is dropped.")
+            text = f"too much is queued: over {MOST_BYTES >> 20} MiB or {_MOST_SLOTS} messages"
+            self._on_notice("too-much", f"udp {' to '.join(_ends(way))}: {text}. Further data is dropped.")
             self._put(passage, way, data, way.framing is not None, lost=text)
         elif self._applying.reads:
             self._reading.read(passage, way, now_ns, data)
@@ -151,7 +151,7 @@ class Engine:
             for slot, copy in (*way.loose, *waiting):
                 if copy.is_original:
                     if not copy.is_dropped:
-                        copy.deeds.append(("drop", "the connection was over"))
+                        copy.deeds.append(("drop", "the connection has ended"))
                     self._out.append(Delivery(number, copy.direction, None, slot.mark(copy)))
             self._bytes -= way.bytes
         self.asking.closed(passage)
@@ -343,11 +343,15 @@ class Engine:
             passage.is_reset |= copy.resets
             return
         if not copy.is_original and way.has_ended:
-            self._on_notice("ended", f"Nothing can be put in from {' to '.join(_ends(way))}: that has ended.")
+            self._on_notice(
+                "ended", f"No message can be inserted from {' to '.join(_ends(way))}: it has ended."
+            )
             return
         # A piece of a cut message may follow its beginning.
         if not copy.is_original and way.is_inside and copy.message is not None:
-            self._on_notice("inside", "a message could not be put in: one had been passed on in part")
+            self._on_notice(
+                "inside", "a message was not inserted: another one had only been forwarded in part"
+            )
             return
         is_stream = passage.stream.transport == "tcp"
         last = self._out[-1] if self._out else None

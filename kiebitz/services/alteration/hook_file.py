@@ -31,14 +31,16 @@ def read_hook(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise HookError(f"{path} is no file: name a Python file with a function {FORMS['message']}")
+                raise HookError(
+                    f"{path} is not a file: name a Python file with a function {FORMS['message']}"
+                )
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise HookError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise HookError(f"{path!r} is no name of a file") from error
+        raise HookError(f"{path!r} is not a file name") from error
     if len(data) > _MOST_BYTES:
-        raise HookError(f"{path} is over {_MOST_BYTES >> 20} MiB: that is no hook")
+        raise HookError(f"{path} is larger than {_MOST_BYTES >> 20} MiB: name the hook's file")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -63,15 +65,15 @@ def _look_at(path: str, text: str) -> None:
     for function in page.body:
         if isinstance(function, ast.AsyncFunctionDef) and function.name in FORMS:
             raise HookError(
-                f"{path}, line {function.lineno}: {function.name} is to be a def, not an async def"
+                f"{path}, line {function.lineno}: {function.name} must be a def, not an async def"
             )
         if not isinstance(function, ast.FunctionDef) or function.name != "message":
             continue
         # A decorator may replace the function.
         if not function.decorator_list and not any(map(_gives, _inside(function))):
             raise HookError(
-                f"{path}, line {function.lineno}: message never gives anything back, so every message would "
-                "be dropped: end it with return message; a hook that is to drop all says return None"
+                f"{path}, line {function.lineno}: message never returns a value, so every message would "
+                "be dropped: end it with return message, or with return None to drop all"
             )
 
 

@@ -67,7 +67,7 @@ _FAREWELL_S = 1.0
 _A_MOMENT_S = 0.2
 """Longest time for a process that has closed its pipes to exit."""
 
-_STOPPED = "the hook is stopped, and from here on messages pass it unaltered"
+_STOPPED = "the hook is stopped; from now on messages are forwarded unchanged"
 
 _SHOWN = 60
 
@@ -151,7 +151,7 @@ class HookProcess:
             )
         except OSError as error:
             self.discard()
-            raise HookError(f"{self._path}: no process can be started for it: {error}") from error
+            raise HookError(f"{self._path}: cannot start a process for it: {error}") from error
         finally:
             theirs.close()
             its_output.close()
@@ -170,7 +170,7 @@ class HookProcess:
         end = time.monotonic() + _LOAD_S
         while not self._is_ready:
             if time.monotonic() > end:
-                raise HookError(f"{self._path}: it is not loaded after {_LOAD_S:g} seconds")
+                raise HookError(f"{self._path}: it has not loaded within {_LOAD_S:g} seconds")
             ready = wait([self._channel, self._output], POLL_INTERVAL_S)
             check_signals()
             if self._output in ready:
@@ -181,7 +181,7 @@ class HookProcess:
                     raise HookError(record.sentence)
                 self._is_ready = isinstance(record, Ready)
             if data == b"":
-                raise HookError(f"{self._path}: as it was loaded its process {self._end()}")
+                raise HookError(f"{self._path}: while it was loaded, its process {self._end()}")
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
         """Receive from the hook on this loop."""
@@ -253,7 +253,7 @@ class HookProcess:
         if self._is_full(len(frame)):
             self._passing(
                 f"{self._path} is too slow, {MOST_WAITING >> 20} MiB wait for it: "
-                f"a message on stream {number} passes it unaltered"
+                f"a message on stream {number} is forwarded unchanged"
             )
             return False
         asked = Ask(ticket, number, direction, ts_ns, protocol, frame)
@@ -330,7 +330,7 @@ class HookProcess:
                 if self._is_stopped:
                     return
         except Garbled:
-            self._stop(f"{self._path}: its process says what nobody understands")
+            self._stop(f"{self._path}: its process sent an invalid record")
 
     def _take(self, record: FromHook) -> None:
         """Process a record. Raises Garbled if it is not expected now."""
@@ -374,7 +374,7 @@ class HookProcess:
             self._stop(f"{self._path}: {call.function} takes over {STUCK_S:g} seconds for {call.which}")
         elif len(self._to_send) > 2 * MOST_WAITING:
             # Opened and closed streams are queued without a limit.
-            self._stop(f"{self._path} is too slow for all that comes and goes")
+            self._stop(f"{self._path} is too slow for the number of streams")
         else:
             self._mind()
 
@@ -397,7 +397,7 @@ class HookProcess:
         self._process.join(_A_MOMENT_S)
         status = self._process.exitcode
         if status is None or status >= 0:
-            return f"has ended itself (exit status {status or 0})"
+            return f"exited (exit status {status or 0})"
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-status).name}"
         return f"was ended by signal {-status}"
@@ -456,7 +456,7 @@ class HookProcess:
                     if data == b"":
                         break
             if not wait([self._process.sentinel], max(0.0, end - time.monotonic())):
-                self._tell(f"{self._path}: it does not end by itself, and is ended")
+                self._tell(f"{self._path}: it did not exit, and was killed")
 
     def _unwatch(self) -> None:
         if self._loop is None:

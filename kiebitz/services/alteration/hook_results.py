@@ -38,13 +38,13 @@ def gathered(given: object) -> list[Message]:
     if isinstance(given, Message):
         return [given]
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise Rubbish(f"gave back {_kind(given)}; expected the message, several in a list, or None")
+        raise Rubbish(f"returned {_kind(given)}; expected the message, several in a list, or None")
     found: list[Message] = []
     for one in given:
         if not isinstance(one, Message):
-            raise Rubbish(f"gave back several, one of them {_kind(one)}; expected messages")
+            raise Rubbish(f"returned several, one of them {_kind(one)}; expected messages")
         if len(found) == MOST_MESSAGES:
-            raise Rubbish(f"gave back over {MOST_MESSAGES} messages for one")
+            raise Rubbish(f"returned over {MOST_MESSAGES} messages for one")
         found.append(one)
     return found
 
@@ -62,7 +62,7 @@ def _check(message: Message) -> None:
     for name, is_sound in sound.items():
         if not is_sound:
             value = shortened(repr(getattr(message, name)), _SHOWN)
-            raise Rubbish(f"gave back a message with the {name} {value}")
+            raise Rubbish(f"returned a message with the {name} {value}")
 
 
 def _kind(value: object) -> str:
@@ -85,14 +85,13 @@ def outcomes(
         _check(message)
         if message.stream.id != asked.number:
             raise AssignmentError(
-                f"a message of stream {message.stream.id} cannot be passed on in place of one of stream "
-                f"{asked.number}"
+                f"a message of stream {message.stream.id} cannot replace one of stream {asked.number}"
             )
         is_asked = (message.data, message.direction) == (asked.frame, asked.direction)
         data = _written(dissector, message, decoded if is_asked else None, is_forced)
         size += len(data)
         if size > MOST_BYTES:
-            raise Rubbish(f"gave back over {MOST_BYTES >> 20} MiB for one message")
+            raise Rubbish(f"returned over {MOST_BYTES >> 20} MiB for one message")
         # Of two equal messages only one is the original.
         is_same = (
             data == asked.frame

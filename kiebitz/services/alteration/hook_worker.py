@@ -106,7 +106,7 @@ def run_hook(
 
 
 def _no_memory() -> str:
-    return f"a hook has {MEMORY >> 30} GiB of memory, and it wants more"
+    return f"a hook has {MEMORY >> 30} GiB of memory, and it needs more"
 
 
 def _end_with_parent() -> None:
@@ -166,7 +166,7 @@ class _Hook:
         # Dataclasses look up the names in their annotations there.
         sys.modules[_MODULE] = module
         code = compile(source, self._path, "exec", dont_inherit=True)
-        self._called("as it is loaded, ", "", lambda: exec(code, module.__dict__))
+        self._called("while it is loaded, ", "", lambda: exec(code, module.__dict__))
         found: dict[str, Callable[..., object]] = {}
         for name, form in FORMS.items():
             function = getattr(module, name, None)
@@ -182,7 +182,7 @@ class _Hook:
                     ) from error
             found[name] = function
         if not found:
-            raise _Stopped(f"{self._path} has none of the functions of a hook: {', '.join(FORMS.values())}")
+            raise _Stopped(f"{self._path} has no function of a hook: {', '.join(FORMS.values())}")
         return found
 
     def run(self) -> None:
@@ -270,7 +270,7 @@ class _Hook:
         try:
             found = outcomes(dissector, asked, decoded, given, self._is_forced)
         except AssignmentError as error:
-            self._say(Refused(f"{self._path}: {which} passes as it was: {shortened(str(error), _SHOWN)}"))
+            self._say(Refused(f"{self._path}: {which} is sent unchanged: {shortened(str(error), _SHOWN)}"))
         except Rubbish as error:
             raise _Stopped(f"{self._place(function)}: message {error}, at {which}") from error
         return Answer(asked.ticket, found)

@@ -53,10 +53,10 @@ def read_impairment(text: str) -> Impairment:
     for part in text.split(","):
         name, _, value = part.strip().partition(" ")
         if name in given:
-            raise ImpairmentError(f"{name} stands there twice")
+            raise ImpairmentError(f"{name} is given twice")
         given[name] = _value(part.strip(), name, value.strip())
     if not given.keys() - {"seed"}:
-        raise ImpairmentError(f"a seed alone impairs nothing: write {FORMS}")
+        raise ImpairmentError(f"a seed alone has no effect: write {FORMS}")
     return msgspec.structs.replace(Impairment(), **given)
 
 
@@ -64,7 +64,7 @@ def _value(part: str, name: str, value: str) -> float | int | Duration:
     if name in _SHARES:
         share = _SHARE.fullmatch(value)
         if share is None or float(share[1]) > 100:
-            raise ImpairmentError(f"{part!r} is no share: write {name} 5%")
+            raise ImpairmentError(f"{part!r} is not a percentage: write {name} 5%")
         return float(share[1]) / 100
     if name == "delay":
         try:
@@ -74,11 +74,11 @@ def _value(part: str, name: str, value: str) -> float | int | Duration:
     if name == "rate":
         rate = _RATE.fullmatch(value)
         if rate is None or not float(rate[1]):
-            raise ImpairmentError(f"{part!r} is no rate: write rate 64kbit/s")
+            raise ImpairmentError(f"{part!r} is not a rate: write rate 64kbit/s")
         return float(rate[1]) * _FACTORS[rate[2]]
     if name == "seed":
         seed = _SEED.fullmatch(value)
         if seed is None:
-            raise ImpairmentError(f"{part!r} is no seed: write seed 7")
+            raise ImpairmentError(f"{part!r} is not a seed: write seed 7")
         return int(seed[1])
-    raise ImpairmentError(f"{part!r} is no impairment: write {FORMS}")
+    raise ImpairmentError(f"{part!r} is not an impairment: write {FORMS}")

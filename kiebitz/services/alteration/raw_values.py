@@ -36,7 +36,7 @@ def forced(
         # The innermost piece of a field is last.
         piece = next((piece for piece in reversed(pieces) if _is_at(piece.path, assignment.steps)), None)
         if piece is None:
-            raise AssignmentError(f"{assignment.text} cannot be forced: there are no bytes of its own for it")
+            raise AssignmentError(f"{assignment.text} cannot be forced: the field has no bytes of its own")
         text = assignment.own if assignment.own is not None else json_text(assignment.values[0])
         start, end = _value_in(frame[piece.offset : piece.offset + piece.length])
         places[piece.offset + start, end - start] = text.encode("utf-8", "surrogateescape")
@@ -45,7 +45,7 @@ def forced(
         # The end of a message may only be found with the beginning of the next.
         first = next(iter(dissector.framer(direction).feed(0, data + frame)), None)
         if first is None or (first.offset, first.size, first.cut) != (0, len(data), None):
-            raise AssignmentError("forced so, this would be no longer one message")
+            raise AssignmentError("with this value it would no longer be one message")
     return data
 
 

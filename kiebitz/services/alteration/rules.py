@@ -152,7 +152,7 @@ def delay(text: str, time: str) -> Delay:
     wanted, pick = _chosen("--delay", text)
     duration, _, order = time.partition(",")
     if order and order.strip() != _REORDER:
-        raise RuleError(f"--delay: {order.strip()!r} says nothing here: write 500ms, or '500ms, {_REORDER}'")
+        raise RuleError(f"--delay: {order.strip()!r} is unknown here: write 500ms, or '500ms, {_REORDER}'")
     try:
         read = read_duration(duration)
     except DurationError as error:
@@ -167,7 +167,7 @@ def change(text: str, values: str, *, is_forced: bool) -> Change:
     wanted, pick = _chosen("--change", text)
     assignments = _assignments("--change", values)
     if not assignments:
-        raise RuleError("--change: give a field another value: FIELD=VALUE, such as dice=2,1")
+        raise RuleError("--change: give at least one FIELD=VALUE, such as dice=2,1")
     if not is_forced:
         _check_change(wanted, assignments)
     return Change(
@@ -204,19 +204,19 @@ def _chosen(option: str, text: str) -> tuple[Filter | None, Pick]:
         raise RuleError(f"{option}: {error}") from error
     if not asked:
         if pick == ALL:
-            raise RuleError(f"{option}: say which messages; udp, or tcp, means all of them")
+            raise RuleError(f"{option}: give a filter; udp or tcp selects all messages")
         return None, pick
     catalog = msgspec.structs.replace(field_catalog(), has_state=True)
     wanted = compile_filter(asked, catalog)
     unknown = next(filter(wanted.asks, _NOT_YET), None)
     if unknown is not None:
         raise RuleError(
-            f"{option}: {unknown} is not known yet while a message passes; ask for msg, dir, stream, who, "
+            f"{option}: {unknown} is not known while a message is forwarded; use msg, dir, stream, who, "
             "client, server, time, a field, or state.FIELD"
         )
     every = [*kinds(installed().dissectors.values())]
     if UNREADABLE not in wanted.compared_with("msg") and next(kinds_met(wanted.meaning, every), None) is None:
-        raise RuleError(f"{option}: no message of any protocol can meet {asked}{_meant(wanted, every)}")
+        raise RuleError(f"{option}: no message of any protocol can match {asked}{_meant(wanted, every)}")
     return wanted, pick
 
 
@@ -265,7 +265,7 @@ def _check_insert(
             else:
                 made(kind.dissector, name, directions, assignments)
         except AssignmentError as error:
-            is_known = any(kind.dissector.grammar.rows_named(way, name) for way in directions)
+            is_known = any(kind.dissector.grammar.rows_named(one, name) for one in directions)
             objections.setdefault(is_known, str(error))
         else:
             return

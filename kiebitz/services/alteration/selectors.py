@@ -83,4 +83,4 @@ def _read(text: str) -> Pick:
             return Pick(int(every[1]), step=int(every[1]))
         if first := _FIRST.fullmatch(which):
             return Pick(last=int(first[1] or 1))
-    raise PickError(f"[{text}] does not say which messages: write {FORMS}")
+    raise PickError(f"[{text}] is not a selector: write {FORMS}")

@@ -126,12 +126,12 @@ class Collector:
                 if self._end.has_come:
                     raise
                 if not failed:
-                    tell(f"kiebitz: {error}; what taps publish waits in JetStream")
+                    tell(f"kiebitz: {error}; the taps' data is kept in JetStream meanwhile")
                 failed = True
                 await asyncio.sleep(_RETRY_S)
             else:
                 if failed:
-                    tell("kiebitz: the database can be written again; what waited is recorded now")
+                    tell("kiebitz: the database can be written again; the backlog is being recorded")
                 return
 
     def _note(self) -> None:

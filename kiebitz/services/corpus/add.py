@@ -24,7 +24,7 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
     """
     wanted = captures(given)
     if not wanted:
-        raise CorpusError(f"{', '.join(given)}: there is no capture in it: they end in .pcap or .pcapng")
+        raise CorpusError(f"{', '.join(given)}: no capture found: names must end in .pcap or .pcapng")
     corpus = make(folder)
     sweep_abandoned(corpus)
     came: Counter[str] = Counter()
@@ -53,7 +53,7 @@ def _note(run: Run, task: Task, outcome: Outcome, came: Counter[str]) -> None:
     if outcome.capture is None:
         reason = str(outcome.failed)
         if outcome.is_absent and os.path.exists(task.path):
-            reason = f"{task.source}: a worker does not see this file: put it on a disk that all see"
+            reason = f"{task.source}: a worker cannot read this file: put it on a disk shared by all workers"
         run.failed(task.path, reason)
         warn(reason)
         came["failed"] += 1
@@ -68,6 +68,6 @@ def _in_words(came: Counter[str]) -> str:
     added = f"{counted(came['new'], 'capture')} added"
     if came["new"]:
         added += f" with {counted(came['games'], 'game')} and {counted(came['messages'], 'message')}"
-    there = f", {came['there']:,} were there" if came["there"] else ""
+    there = f", {came['there']:,} already present" if came["there"] else ""
     failed = f", {came['failed']:,} could not be added" if came["failed"] else ""
     return added + there + failed

@@ -94,13 +94,13 @@ def _corpus(task: Task) -> Corpus:
     try:
         corpus = opened(task.folder)
     except CorpusError as error:
-        raise _Stopped(f"{here} does not see the corpus; all need the same disk: {error}") from error
+        raise _Stopped(f"{here} cannot read the corpus; all workers need the same disk: {error}") from error
     try:
         corpus.check_to_add()
     except CorpusError as error:
-        raise _Stopped(f"{here} does not add to this corpus: {error}") from error
+        raise _Stopped(f"{here} cannot add to this corpus: {error}") from error
     if corpus.id != task.corpus:
-        raise _Stopped(f"{task.folder} is another folder for {here}: put it on a disk that all see")
+        raise _Stopped(f"{task.folder} is another folder for {here}: put it on a disk shared by all workers")
     spare(os.path.join(corpus.path, task.run))
     return corpus
 
@@ -120,7 +120,7 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
     recorder = recording.recorder
     with closing(recorder.connection) as connection:
         if _is_full(recorder):
-            raise _Failed(f"{task.path} makes a session of over {MOST_ROWS >> 30} GiB: import it by itself")
+            raise _Failed(f"{task.path} becomes a session of over {MOST_ROWS >> 30} GiB: import it by itself")
         with connection:
             connection.execute("UPDATE sessions SET source = ?", (encodable(task.source),))
         session = Session(session_of(connection, task.path, None)[0])
@@ -145,7 +145,7 @@ def _put(
         write_capture(session, source, partial(_place, evidence), staged)
         # The capture is read twice, for its digest and its rows; both must see the same bytes.
         if _identity(task.path) != before:
-            raise _Failed(f"{task.path} was changed while it was read: add it again when it is complete")
+            raise _Failed(f"{task.path} changed while it was read: add it again when it is complete")
         return corpus.put(staged, digest)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
@@ -175,5 +175,5 @@ def _identity(path: str) -> _Identity:
     except OSError as error:
         raise _Failed(f"{path} cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
-        raise _Failed(f"{path} is no file of a fixed content: write the capture into one")
+        raise _Failed(f"{path} is not a regular file: write the capture to one")
     return _Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)

@@ -72,14 +72,14 @@ def check_scheduler(address: str, is_insecure: bool) -> None:
     """
     match = re.fullmatch(r"(?P<scheme>tcp|tls|wss?)://(?P<endpoint>[^/]+:[0-9]+)", address)
     if match is None:
-        raise SchedulerError(f"{address} is no scheduler's address: write it as in tls://HOST:8786")
+        raise SchedulerError(f"{address} is not a scheduler's address: write it as in tls://HOST:8786")
     try:
         host, _ = parse_endpoint(match["endpoint"])
     except ValueError as error:
         raise SchedulerError(f"{address}: {error}") from error
     if match["scheme"] in ("tcp", "ws") and not is_insecure and not is_this_machine(host or ""):
         raise SchedulerError(
-            f"{address} is another machine, and nothing protects what is sent there: write tls:// and name "
+            f"{address} is another machine, and the connection would not be protected: write tls:// and name "
             "its certificates in Dask's configuration, or give --insecure if you trust the whole network"
         )
 
@@ -145,10 +145,10 @@ class Workers:
             self._seen_s, self._is_told = now, False
         elif now - self._seen_s > _PATIENCE_S and not self._is_told:
             self._is_told = True
-            warn(f"{self._name} has no workers: start some with dask worker; what is in stays")
+            warn(f"{self._name} has no workers: start some with dask worker; captures added so far are kept")
 
     def _gone(self) -> ClusterError:
-        return ClusterError(f"{self._name} is gone: add again to go on; what is in stays")
+        return ClusterError(f"{self._name} is lost: add again to continue; captures added so far are kept")
 
 
 @contextmanager
@@ -167,7 +167,7 @@ def workers(scheduler: str | None) -> Iterator[Workers]:
         except Exception as error:
             # Dask raises arbitrary errors for unexpected configuration values.
             why = " ".join(str(error).split())
-            raise ClusterError(f"Dask does not start; see to its configuration ({_PLACES}): {why}") from error
+            raise ClusterError(f"Dask does not start; check its configuration ({_PLACES}): {why}") from error
         held.callback(client.close, timeout=_LOOK_S)
         yield Workers(client, scheduler or "Dask")
 
@@ -214,7 +214,7 @@ def _reach(scheduler: str) -> None:
         raise ClusterError(f"{scheduler}: no scheduler answers there: {error.strerror or error}") from error
     except Exception as error:
         # Dask does not validate an answer before using it.
-        raise ClusterError(f"{scheduler}: this is no Dask scheduler: {error}") from error
+        raise ClusterError(f"{scheduler}: this is not a Dask scheduler: {error}") from error
 
 
 @contextmanager

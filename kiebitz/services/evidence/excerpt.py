@@ -159,7 +159,7 @@ def stream_excerpt(
 def missing(length: int | None) -> str:
     """Return the text displayed for missing bytes."""
     if length is None:
-        return "[bytes missing, nobody knows how many]"
+        return "[bytes missing, number unknown]"
     return f"[{length} byte{'' if length == 1 else 's'} missing]"
 
 

@@ -122,7 +122,7 @@ class InspectionElsewhere:
 
 
 def _death() -> StorageError:
-    return StorageError("the process that inspects has died; what was written until then is kept")
+    return StorageError("the inspecting process has died; what was written before is kept")
 
 
 @telling_faults

@@ -213,7 +213,7 @@ def import_capture(
                         break
                 on_progress(capture.position, capture.size)
             if capture.truncated is not None and not recording.packets and database != MEMORY:
-                raise CaptureError(f"{source}: {capture.truncated}; there is nothing before that")
+                raise CaptureError(f"{source}: {capture.truncated}; nothing was recorded before that")
             recording.close()
         except KeyboardInterrupt:
             recording.take(batch)

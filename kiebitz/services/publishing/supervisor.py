@@ -30,8 +30,8 @@ class TapSupervisor(Supervisor):
 
     final_statuses = (KEPT, DAMAGED)
     restarting = (
-        "kiebitz: the process that publishes has died and is started again; "
-        "what is recorded meanwhile waits to be published"
+        "kiebitz: the publishing process has died and is restarted; "
+        "what is recorded meanwhile is published later"
     )
 
     def __init__(self, tapping: Tapping, database: str) -> None:
@@ -68,11 +68,11 @@ class TapSupervisor(Supervisor):
     def _tell_given_up(self, status: int | None) -> None:
         self._is_over = status == DAMAGED
         if not self._is_ending:
-            self._tell("kiebitz: the process that publishes has died; what is recorded is published no more")
+            self._tell("kiebitz: the publishing process has died; publishing has stopped")
 
     def _tell_kept(self) -> None:
         self._tell(
-            f"kiebitz: what is not published yet is kept in {self._folder.folder}; the next recording in "
+            f"kiebitz: unpublished data is kept in {self._folder.folder}; the next recording in "
             f"that folder with --publish {self._tapping.place} --tap {self._tapping.name} publishes it first"
         )
 
@@ -82,8 +82,8 @@ class TapSupervisor(Supervisor):
         self._is_full = not self._is_full
         if self._is_full:
             tell(
-                f"kiebitz: no more can wait to be published to {self._tapping.place}: "
-                "what comes from here on is recorded here, and a gap there"
+                f"kiebitz: the backlog for {self._tapping.place} is full: "
+                "new data is still recorded here, but becomes a gap there"
             )
         else:
-            tell("kiebitz: there is room again: from here on all waits to be published")
+            tell("kiebitz: the backlog has room again: new data will be published")

@@ -104,7 +104,7 @@ async def _publish(task: Task, recording: Connection) -> None:
                     BatchBuilder(tapping.name, note.run, reader.items_before),
                 )
             except JournalError as error:
-                tell(f"kiebitz: {error}; what is before that is published")
+                tell(f"kiebitz: {error}; everything before that is published")
             finally:
                 reader.close()
             folder.discard()
@@ -113,7 +113,7 @@ async def _publish(task: Task, recording: Connection) -> None:
         try:
             await _all(publisher, reader, _telling(follow(reader), recording), batches)
         except JournalError as error:
-            tell(f"kiebitz: {error}; what is before that is published")
+            tell(f"kiebitz: {error}; everything before that is published")
             raise SystemExit(DAMAGED) from error
     finally:
         await publisher.close()

@@ -104,7 +104,7 @@ class Recording:
                         is_reported = True
                     lag.look(items[-1].ts_ns if items else None)
         except JournalError as error:
-            self._tell(f"kiebitz: {error}; what was recorded until then is kept")
+            self._tell(f"kiebitz: {error}; everything before that is recorded")
             is_damaged = True
         if is_damaged and task.is_left:
             # The session stays open, and the folder remains.
@@ -119,13 +119,13 @@ class Recording:
         if has_output_failed():
             report(self._relay, OutputFailed())
         if is_full:
-            self._tell(f"kiebitz: {self._room.says}; what comes from here on is passed on, but not recorded")
+            self._tell(f"kiebitz: {self._room.says}; new data is forwarded, but not recorded")
             raise SystemExit(FULL)
         if is_damaged:
             raise SystemExit(GAVE_UP)
         is_orphan = not reader.stopped and not task.is_left
         if is_orphan:
-            self._tell("kiebitz: the relay has died; what it had passed on until then is recorded")
+            self._tell("kiebitz: the relay has died; everything it had forwarded is recorded")
         remove_recorded(self._folder, task.journal.parent if is_orphan else None)
 
     def _rotate(self, rotation: Rotation) -> None:
@@ -146,7 +146,7 @@ class Recording:
             rotation.begin(go_on)
         except StorageError as error:
             if rotation.postpone():
-                self._tell(f"kiebitz: {error}; the recording goes on in {recorder.path}")
+                self._tell(f"kiebitz: {error}; the recording continues in {recorder.path}")
             return
         self._room.add(before)
         report(self._relay, GoesOn(recorder.session_id, recorder.path))
@@ -164,17 +164,17 @@ class Recording:
                 if failed_since is None:
                     failed_since = now
                     self._tell(
-                        f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded"
+                        f"kiebitz: {error}; the relay continues, and its data is kept to be recorded later"
                     )
                 if self._relay.poll() and now - failed_since > GIVE_UP_S:
-                    self._tell(f"kiebitz: gave up writing; {_kept(self._task.journal.parent)}")
+                    self._tell(f"kiebitz: stopped retrying; {_kept(self._task.journal.parent)}")
                     raise SystemExit(GAVE_UP) from error
                 time.sleep(RETRY_S)
             else:
                 if failed_since is not None:
-                    self._tell("kiebitz: the database can be written again; what waited is recorded now")
+                    self._tell("kiebitz: the database can be written again; the backlog is being recorded")
                 return
 
 
 def _kept(folder: Path) -> str:
-    return f"what is not recorded yet is kept in {folder}; {recovering_command(str(folder))} records it"
+    return f"unrecorded data is kept in {folder}; {recovering_command(str(folder))} records it"

@@ -33,7 +33,7 @@ class Lag:
         """Check the lag after recording items up to `latest_ns`, None if there were none."""
         if self._reader.is_at_end:
             if self._is_behind:
-                self._tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
+                self._tell("kiebitz: the recorder has caught up: the backlog is recorded")
                 self._is_behind = False
             return
         now = time.monotonic()
@@ -46,5 +46,5 @@ class Lag:
         elif seconds >= BEHIND_S and now - self._told >= _TELL_EVERY_S:
             self._told = now
             self._is_behind = True
-            waiting = f"about {messages:,} messages wait to be recorded"
+            waiting = f"about {messages:,} messages are waiting to be recorded"
             self._tell(f"kiebitz: the recorder is {seconds:.0f} s behind: {waiting}")

@@ -42,7 +42,7 @@ class Remaining:
         if not self._most and messages < _FEW:
             return
         if not self._most:
-            tell(f"kiebitz: about {messages:,} messages are left to be recorded; Ctrl-C puts that off")
+            tell(f"kiebitz: about {messages:,} messages are left to be recorded; Ctrl-C postpones it")
         self._most = max(self._most, messages, 1)
         if not errors_are_seen():
             return
@@ -60,11 +60,11 @@ def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = 
     try:
         journal_folder, text = _left(Path(folder).absolute())
     except FileNotFoundError as error:
-        raise StorageError(f"{folder}: this is a folder, and no recording was left in it") from error
+        raise StorageError(f"{folder}: this folder contains no unfinished recording") from error
     except BlockingIOError as error:
-        raise StorageError(f"{folder}: this recording is going on") from error
+        raise StorageError(f"{folder}: this recording is still running") from error
     except OSError as error:
-        raise StorageError(f"{folder}: it cannot be carried on: {error.strerror}") from error
+        raise StorageError(f"{folder}: it cannot be resumed: {error.strerror}") from error
     journal_folder.keep()
     try:
         task = _task(journal_folder, text, folder, database, is_anonymized)
@@ -87,11 +87,11 @@ def _left(folder: Path) -> tuple[JournalFolder, bytes | None]:
 def recover(database: str) -> None:
     """Recover the unfinished recordings into `database`. Raises StorageError if one of them remains."""
     for folder in list(unfinished(database, LOOK_S)):
-        tell(f"kiebitz: a recording into {database} was not finished; it is recovered first")
+        tell(f"kiebitz: a recording into {database} is unfinished; it is recovered first")
         if not carry_on(folder):
             raise StorageError(
                 f"{folder}: this recording into {database} could not be recovered; "
-                f"{recovering_command(folder)} tries again; remove the folder to give it up, or name another "
+                f"{recovering_command(folder)} tries again; remove the folder to discard it, or name another "
                 "database"
             )
 
@@ -121,8 +121,8 @@ def _task(
     note = None if text is None else decode_note(text, folder)
     if note is None and database is None:
         raise StorageError(
-            f"{folder}: its note is gone: say with -w where the recording belongs, and with --anonymize if "
-            "it was to name nobody"
+            f"{folder}: its note is missing: give the database with -w, and --anonymize if "
+            "it must be anonymized"
         )
     if note is None:
         assert database is not None
@@ -131,7 +131,7 @@ def _task(
         parse_decode_as(note.decode_as)
     except DecodeAsError as error:
         # A plug-in may have been uninstalled.
-        raise StorageError(f"{folder}: it cannot be carried on: {error}") from error
+        raise StorageError(f"{folder}: it cannot be resumed: {error}") from error
     try:
         there = os.stat(journal_folder.journal, follow_symlinks=False)
         identity = there.st_dev, there.st_ino

@@ -69,8 +69,8 @@ class RecorderSupervisor(Supervisor):
         self._reports_sentences = tell is not None
         self._forwarder = forwarder
         self.restarting = (
-            "kiebitz: the recorder has died and is started again; "
-            f"{forwarder} goes on, and what it passes on waits to be recorded"
+            "kiebitz: the recorder has died and is restarted; "
+            f"{forwarder} continues, and its data is kept to be recorded later"
         )
         self.has_output_failed = False
         """True once the process could not write to standard output."""
@@ -183,8 +183,8 @@ class RecorderSupervisor(Supervisor):
             return
         if not self._is_ending:
             self._tell(
-                f"kiebitz: the recorder has died; {self._forwarder} goes on, but nothing more is recorded. "
-                "Stop it and start again to record."
+                f"kiebitz: the recorder has died; {self._forwarder} continues, but nothing more is recorded. "
+                "Restart it to record again."
             )
         if status != GAVE_UP:
             # Otherwise the process has reported what is not recorded.
@@ -192,12 +192,12 @@ class RecorderSupervisor(Supervisor):
 
     def _tell_kept(self) -> None:
         if not self._has_given_up:
-            self._tell(f"kiebitz: ended at once: {self._kept()}")
+            self._tell(f"kiebitz: interrupted: {self._kept()}")
 
     def _kept(self) -> str:
         folder = str(Path(self._database).parent / self._folder.folder.name)
-        names = ", names and all, as it was sent," if self._task.is_anonymized else ""
-        return f"what is not recorded yet is kept{names} in {folder}; {recovering_command(folder)} records it"
+        names = " with the real names" if self._task.is_anonymized else ""
+        return f"unrecorded data is kept{names} in {folder}; {recovering_command(folder)} records it"
 
     def _read_note(self) -> None:
         """Read the sessions from the note, as a report of the last one may be lost.

@@ -22,7 +22,7 @@ def refuse_if_unfinished(database: str) -> None:
     """
     for folder in unfinished(database, LOOK_S):
         raise StorageError(
-            f"{database}: a recording into it was not finished; {recovering_command(folder)} recovers it; or "
+            f"{database}: a recording into it is unfinished; {recovering_command(folder)} recovers it; or "
             "name another database"
         )
 
