@@ -14,7 +14,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Altered, Diagnostic, Event, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.services.standard_streams import flush, has_output_failed, tell, warn
+from kiebitz.services.standard_streams import flush, has_output_failed, print_error_line, warn
 from kiebitz.storage.read.alterations import IN_WORDS, as_message
 from kiebitz.storage.read.conditions import compile_wanted
 from kiebitz.storage.read.event_text import describe
@@ -66,7 +66,7 @@ class LiveView:
             # Its reader has gone, or it cannot be written any more; the recording goes on.
             self._quiet = True
             if has_output_failed():
-                tell("nothing more is shown, and all is recorded")
+                print_error_line("nothing more is shown, and all is recorded")
         except KiebitzError as error:
             self._quiet = True
             warn(str(error), *error.excerpt(), "nothing more is shown, and all is recorded")

@@ -26,9 +26,9 @@ from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
 from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.services.evidence.evidence import Evidence
-from kiebitz.services.evidence.excerpt import ROOM, looked_at
+from kiebitz.services.evidence.excerpt import MAX_CELLS, ranges_to_read
 from kiebitz.services.sessions import is_several
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.services.wording import GRAVITY, in_words
 from kiebitz.storage.read.alterations import count_alterations
 from kiebitz.storage.read.conditions import sql_condition
@@ -185,9 +185,11 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
 def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
     """Say on stderr by which command one sees more."""
     if found.count.total() > _MANY and not is_summed:
-        tell(f"To sum them up: kiebitz check {shlex.join(sessions)} --summary")
+        print_error_line(f"To sum them up: kiebitz check {shlex.join(sessions)} --summary")
     if found.gravest is not None and not is_several(sessions):
-        tell(f"To see the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'")
+        print_error_line(
+            f"To see the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'"
+        )
 
 
 # A flaw for people: what is wrong, its place, its bytes with carets, and what was expected there.
@@ -196,11 +198,11 @@ def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
 def _block(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[Shown]:
     """The lines of a flaw."""
     columns = terminal_columns()
-    room = ROOM
+    room = MAX_CELLS
     if columns is not None:
         # A line that wraps tears its carets off.
-        digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
-        room = max(_NARROWEST, min(ROOM, columns - max(GUTTER, digits) - len(" | ") - len("……")))
+        digits = len(str(ranges_to_read(flaw.offset, flaw.length)[-1][1]))
+        room = max(_NARROWEST, min(MAX_CELLS, columns - max(GUTTER, digits) - len(" | ") - len("……")))
     head, place = _head(evidence, flaw)
     lines = evidence.excerpt(flaw, room)
     numbered = not evidence.is_in_datagram(flaw)

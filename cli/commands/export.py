@@ -18,7 +18,7 @@ from kiebitz.cli.options.moments import game_option, moment_option, player_optio
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import tell_missing
 from kiebitz.cli.terminal.console import is_terminal
-from kiebitz.services.anonymizing import stand_ins_if
+from kiebitz.services.anonymizing import pseudonyms_if
 from kiebitz.services.output_files import STANDARD_OUTPUT, opened
 from kiebitz.storage.derived.selection import Part, Selection, select
 from kiebitz.storage.export import datasette
@@ -103,7 +103,7 @@ def export(
     # A session may be recorded on meanwhile.
     with timeline.as_of_now():
         selection = select(timeline, part) if part != Part() else None
-        stand_ins = stand_ins_if(is_anonymized)
+        stand_ins = pseudonyms_if(is_anonymized)
         with listing_replaced(replaced, stand_ins), opened(output, session) as file:
             _write(timeline, session, form, selection, stand_ins, player, file)
 

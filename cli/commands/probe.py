@@ -27,8 +27,8 @@ from kiebitz.services.decode_as import unknown_protocol
 from kiebitz.services.output_files import opened
 from kiebitz.services.probing.results import WORDS, Result, counts_in_words, key_of
 from kiebitz.services.probing.totals import totals_of
-from kiebitz.services.server_addresses import Place, place_at
-from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.server_addresses import Address, parse_address
+from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
 
 _VERDICTS = {key_of(word): word for word in WORDS}
@@ -42,7 +42,7 @@ class _Asked(NamedTuple):
     """What is to be probed, and how."""
 
     role: TargetRole
-    place: Place
+    place: Address
     dissector: Dissector
     script: Script | None
     like: str | None
@@ -219,21 +219,21 @@ def probe(
         print_results(results)
     if report is not None:
         _write_report(report, asked, results, left)
-    tell(counts_in_words(totals_of(results).total))
+    print_error_line(counts_in_words(totals_of(results).total))
     if left is not None:
         warn(f"left out: {left}")
     ctx.exit(_status(results, is_interrupted))
 
 
-def _place(address: str) -> Place:
-    place = place_at(address)
+def _place(address: str) -> Address:
+    place = parse_address(address)
     if place[1] == 0:
         raise click.UsageError(f"{address}: 0 is no port to probe; write the port, as in 127.0.0.1:9000")
     return place
 
 
 def _spoken(
-    role: TargetRole, place: Place | None, protocol: str | None, like: str | None
+    role: TargetRole, place: Address | None, protocol: str | None, like: str | None
 ) -> tuple[Dissector, Script | None]:
     """The protocol that is probed, and the game of --like."""
     from kiebitz.cli.probe.preflight import recognise_protocol
@@ -324,7 +324,9 @@ def _tried(asked: _Asked, cases: Sequence[Case], is_agreed: bool) -> tuple[list[
         render=render_message,
     )
     if asked.role == "client" and asked.restart is None:
-        tell(f"Let the client connect to {asked.address}, again and again: each connection is a case.")
+        print_error_line(
+            f"Let the client connect to {asked.address}, again and again: each connection is a case."
+        )
     results: list[Result] = []
     # The program that was started ends with the probe, also where that is told to end.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

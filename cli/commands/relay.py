@@ -36,22 +36,22 @@ from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.resume import recover
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.supervisor import RecorderSupervisor
-from kiebitz.services.standard_streams import errors_are_seen, tell
+from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line
 from kiebitz.storage.read.conditions import compile_wanted
 
 
 def _tell_where(listening: ListenerInfo, has_code: bool) -> None:
     """Say where clients come, and what WireGuard's are to be told; on a terminal also as a code to scan."""
     if listening.configuration is None:
-        tell(f"listening on {listening.description}")
+        print_error_line(f"listening on {listening.description}")
         return
-    tell(f"listening on {listening.description}; its peer's configuration:")
+    print_error_line(f"listening on {listening.description}; its peer's configuration:")
     for line in ("", *listening.configuration.split("\n"), ""):
-        tell(line)
+        print_error_line(line)
     if listening.advice is not None:
         # No phone would get there.
-        tell(listening.advice)
-    elif has_code and errors_are_seen():
+        print_error_line(listening.advice)
+    elif has_code and is_stderr_terminal():
         # Most modes have none, and need not load what draws it.
         from kiebitz.cli.terminal.scan_code import show_scan_code
 

@@ -10,7 +10,7 @@ import click
 from kiebitz.cli.options.session import SESSION_ARGUMENTS, open_session
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.services.sessions import every_session
+from kiebitz.services.sessions import all_sessions
 from kiebitz.storage.read.conditions import compile_wanted, field_catalog, names_at_end
 from kiebitz.storage.read.filter_hints import paths_to, spoken
 
@@ -32,7 +32,7 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
         # Now it pays to look into the sessions: what is near among their own words is meant.
         given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
         # Of many it would take long; the first one's words are the others', too.
-        given += islice(every_session(context.params.get("sessions", ())), 1)
+        given += islice(all_sessions(context.params.get("sessions", ())), 1)
         # The command is refused before it has begun, so nothing would be closed with it.
         with click.Context(context.command):
             opened = [open_session(session, is_told=False) for session in given]

@@ -7,6 +7,7 @@ import sqlite3
 import click
 
 from kiebitz.cli.completion.session import SessionType
+from kiebitz.services.recording.unfinished import recovery_command
 from kiebitz.services.sessions import load, session_of, split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.timeline import Timeline
@@ -61,7 +62,7 @@ def warn_if_unfinished(database: str) -> None:
     A command that opens the database several times prints it once.
     """
     # Not for --help.
-    from kiebitz.services.recording.unfinished import recovering_command, unfinished
+    from kiebitz.services.recording.unfinished import unfinished
 
     context = click.get_current_context(silent=True)
     reported: set[str] = set() if context is None else context.meta.setdefault(_REPORTED, set())
@@ -69,4 +70,4 @@ def warn_if_unfinished(database: str) -> None:
         if folder in reported:
             continue
         reported.add(folder)
-        warn(f"{database}: a recording into it is unfinished; {recovering_command(folder)} recovers it")
+        warn(f"{database}: a recording into it is unfinished; {recovery_command(folder)} recovers it")

@@ -18,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem as Candidate
 
 from kiebitz.dissectors.escaping import cell, json_text, printable
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 
 if TYPE_CHECKING:
     pass
@@ -113,7 +113,7 @@ def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
 
 def confirmed(question: str) -> bool:
     """Ask on stderr, and read a line of stdin: whether it says yes."""
-    tell(f"{question} [y/N]")
+    print_error_line(f"{question} [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

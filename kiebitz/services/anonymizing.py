@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.inspection.inspector import DecodeAs
 
 
-def stand_ins_if(is_anonymized: bool) -> Pseudonyms | None:
+def pseudonyms_if(is_anonymized: bool) -> Pseudonyms | None:
     if not is_anonymized:
         return None
     from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms

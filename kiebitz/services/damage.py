@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
-from kiebitz.services.sessions import EVERY, is_database, split_number
+from kiebitz.services.sessions import ALL_SESSIONS, is_database, split_number
 from kiebitz.storage.database.integrity import damage
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import TABLES
@@ -19,7 +19,7 @@ def damaged_database(arguments: Sequence[str]) -> str | None:
     for argument in arguments:
         # This may fail in any way on a damaged database; the original failure is then reported.
         with suppress(Exception):
-            path, _ = split_number(argument.removesuffix(EVERY))
+            path, _ = split_number(argument.removesuffix(ALL_SESSIONS))
             if is_database(path):
                 with closing(open_existing(path)) as connection:
                     found = damage(connection, TABLES) or unfounded(connection)

@@ -21,7 +21,7 @@ def fault(error: Exception) -> str:
     return f"internal error of Kiebitz: {error!r} in {where}, line {place.lineno}"
 
 
-def telling_faults(target: Callable[P, None]) -> Callable[P, None]:
+def reporting_faults(target: Callable[P, None]) -> Callable[P, None]:
     """Decorate a child process's main function: an error is reported on stderr, with exit status 1."""
 
     @wraps(target)

@@ -11,7 +11,7 @@ _ROUNDS = 20
 
 
 @contextmanager
-def collecting_seldom() -> Iterator[None]:
+def infrequent_gc() -> Iterator[None]:
     """Collect cycles after 100,000 new objects instead of 700.
 
     Objects made of traffic have no cycles, but there are many of them, and each collection visits them all.

@@ -20,13 +20,13 @@ from kiebitz.services.standard_streams import output
 from kiebitz.storage.database.path_checks import why_not_ours
 from kiebitz.storage.database.schema import StorageError, sentence
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_TERMINATING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end the command at once, without running `finally` blocks as Ctrl-C does."""
 
-_READER_PATIENCE_S = 5.0
+_READER_TIMEOUT_S = 5.0
 """Longest time to wait for a pipe's reader to open it."""
 
-_BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
+_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
 """Suffixes of SQLite's files next to a database; without them the latest records are lost."""
 
 _FOLDER = "this is a folder: name a file in it"
@@ -138,7 +138,7 @@ def _is_trusted(file: os.stat_result) -> bool:
 
 def _open_in_place(path: str) -> int:
     """Open a device, or a pipe once it has a reader, with a timeout. Raises OSError, StorageError."""
-    end = time.monotonic() + _READER_PATIENCE_S
+    end = time.monotonic() + _READER_TIMEOUT_S
     while True:
         try:
             return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -158,7 +158,7 @@ def _refuse_recordings(path: str, session: str) -> None:
         raise StorageError(
             f"{path} is a database and may hold recordings: name another file, or delete it first"
         )
-    for ending in _BESIDE_A_DATABASE:
+    for ending in _SQLITE_SUFFIXES:
         database = path.removesuffix(ending)
         if database != path and os.path.isfile(database) and is_database(database):
             raise StorageError(f"{path} belongs to the database {database}: name another file")
@@ -179,7 +179,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
         with deferred_signals():
             descriptor, new = tempfile.mkstemp(".part", ".kiebitz-", os.path.dirname(path) or os.curdir)
             give_to_invoking_user(descriptor)
-            for number in _ENDING:
+            for number in _TERMINATING:
                 if signal.getsignal(number) is signal.SIG_DFL:
                     signal.signal(number, partial(_end, new))
                     handled.append(number)

@@ -9,7 +9,7 @@ from kiebitz.dissectors.model import port_of
 from kiebitz.dissectors.replay.script import StreamRole
 from kiebitz.proxy.relay.modes import parse_endpoint
 
-Place = tuple[str, int]
+Address = tuple[str, int]
 """Host and port."""
 
 _LOOPBACK = "127.0.0.1"
@@ -22,18 +22,18 @@ class AddressError(KiebitzError):
     is_usage = True
 
 
-def places_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[StreamRole, Place]:
+def addresses_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[StreamRole, Address]:
     """Return each server's current address, by its first role.
 
     A single address is for the server with the lowest port; the other ports keep their recorded distance from
     it, as with CGML's 7001 to 7003. Raises AddressError.
     """
     lowest = min(port_of(server.server) for server in servers)
-    named: dict[StreamRole, Place] = {}
-    base: Place | None = None
+    named: dict[StreamRole, Address] = {}
+    base: Address | None = None
     for text in given:
         recorded, equals, address = text.rpartition("=")
-        place = place_at(address)
+        place = parse_address(address)
         if not equals:
             if base is not None:
                 raise AddressError(f"two addresses without a server: write {_example(servers)}")
@@ -52,7 +52,7 @@ def places_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[Strea
     return places
 
 
-def place_at(text: str) -> Place:
+def parse_address(text: str) -> Address:
     """Return host and port of `[HOST:]PORT`; the host defaults to this machine. Raises AddressError."""
     try:
         host, port = parse_endpoint(text)

@@ -24,24 +24,24 @@ _NOT_NUMBERED = "this is not a database; only databases have numbered sessions"
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _NUMBERED = re.compile(r"(.+):(\d{1,18})")
-EVERY = ":*"
+ALL_SESSIONS = ":*"
 """Suffix of a database for all its sessions."""
 
-_LISTED = 20
+_MAX_LISTED = 20
 """Maximum number of session numbers in a message."""
 
 
 def is_several(given: Sequence[str]) -> bool:
     """Return True if more than one session may be given."""
-    return len(given) > 1 or _is_every(given[0])
+    return len(given) > 1 or _is_all(given[0])
 
 
-def every_session(given: Sequence[str]) -> Iterator[str]:
+def all_sessions(given: Sequence[str]) -> Iterator[str]:
     """Yield the names of all given sessions.
 
     Raises StorageError; for a missing file before the first is yielded.
     """
-    meant = [(one.removesuffix(EVERY), True) if _is_every(one) else (one, False) for one in given]
+    meant = [(one.removesuffix(ALL_SESSIONS), True) if _is_all(one) else (one, False) for one in given]
     for name, is_every in meant:
         path, _ = split_number(name)
         if is_every and not is_database(path):
@@ -50,15 +50,15 @@ def every_session(given: Sequence[str]) -> Iterator[str]:
         if not is_every:
             yield name
             continue
-        with closing(_opened(name)) as connection:
+        with closing(_open_database(name)) as connection:
             numbers = [row.id for row in sessions(connection)]
         if not numbers:
             raise StorageError(f"{name}: {_NO_SESSION}")
         yield from (f"{name}:{number}" for number in numbers)
 
 
-def _is_every(given: str) -> bool:
-    return given.endswith(EVERY) and not os.path.exists(given)
+def _is_all(given: str) -> bool:
+    return given.endswith(ALL_SESSIONS) and not os.path.exists(given)
 
 
 def session_of(connection: sqlite3.Connection, path: str, number: int | None) -> tuple[Timeline, int]:
@@ -75,14 +75,14 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
     if path != "-" and not os.path.exists(path):
         raise StorageError(_no_such_file(path))
     if is_database(path):
-        return _opened(path), None
+        return _open_database(path), None
     # Most commands are used with databases and need no capture reader.
     from kiebitz.services.importing.packets import open_capture_in_memory
 
     return open_capture_in_memory(path)
 
 
-def _opened(path: str) -> sqlite3.Connection:
+def _open_database(path: str) -> sqlite3.Connection:
     connection = open_existing(path)
     # The large tables are only checked after a command has failed.
     found = damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
@@ -99,8 +99,8 @@ def split_number(given: str) -> tuple[str, int | None]:
     """
     if given == "-" or os.path.exists(given):
         return given, None
-    if _is_every(given):
-        path = given.removesuffix(EVERY)
+    if _is_all(given):
+        path = given.removesuffix(ALL_SESSIONS)
         raise StorageError(f"{given}: this command takes one session at a time, as in {path}:1")
     form = _NUMBERED.fullmatch(given)
     if form is None:
@@ -133,7 +133,7 @@ def nearest_number(wanted: int, known: Sequence[int]) -> str:
         return "there are none"
     if list(known) == list(range(known[0], known[-1] + 1)):
         return f"there is {known[0]}" if len(known) == 1 else f"there are {known[0]} to {known[-1]}"
-    near = sorted(sorted(known, key=lambda number: abs(number - wanted))[:_LISTED])
+    near = sorted(sorted(known, key=lambda number: abs(number - wanted))[:_MAX_LISTED])
     return f"{'the nearest are' if len(near) < len(known) else 'there are'} {', '.join(map(str, near))}"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-def tell(sentence: str) -> None:
+def print_error_line(sentence: str) -> None:
     """Write a sentence to stderr, on one line."""
     sys.stderr.write(printable(sentence) + "\n")
     sys.stderr.flush()
@@ -27,9 +27,9 @@ def tell(sentence: str) -> None:
 
 def warn(sentence: str, *below: str) -> None:
     """Write a sentence to stderr after `kiebitz:`, and further lines below it."""
-    tell(f"kiebitz: {sentence}")
+    print_error_line(f"kiebitz: {sentence}")
     for line in below:
-        tell(line)
+        print_error_line(line)
 
 
 def output() -> BinaryIO:
@@ -37,12 +37,12 @@ def output() -> BinaryIO:
     return sys.stdout.buffer
 
 
-def errors_are_seen() -> bool:
+def is_stderr_terminal() -> bool:
     """Return True if stderr is a terminal."""
     return sys.stderr.isatty()
 
 
-def accept_any_letter() -> None:
+def escape_unencodable() -> None:
     """Make stdout write characters that its encoding lacks as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -19,13 +19,13 @@ from processes_and_rows import until
 from kiebitz.services.alteration import control_client as hands_client
 from kiebitz.services.alteration import control_server as hands
 from kiebitz.services.alteration.control_server import (
-    MOST_LINE,
-    MOST_WATCHERS,
+    MAX_CLIENTS,
+    MAX_LINE_BYTES,
     Act,
     ControlError,
     HeldMessage,
 )
-from kiebitz.services.supervision.journal_folder import HANDS, JournalFolder, tidy
+from kiebitz.services.supervision.journal_folder import CONTROL_SOCKET, JournalFolder, remove_leftovers
 
 QUICK_S = 10.0
 
@@ -45,7 +45,7 @@ class Wire:
 
     def _connect(self, relay: Relay) -> bool:
         with suppress(ConnectionRefusedError):
-            self._socket.connect(f"{relay.spool.folder}/{HANDS}")
+            self._socket.connect(f"{relay.spool.folder}/{CONTROL_SOCKET}")
             return True
         return False
 
@@ -87,7 +87,7 @@ class Wire:
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hands_client, "_AGAIN_S", _AGAIN_S)
+    monkeypatch.setattr(hands_client, "_RETRY_S", _AGAIN_S)
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_a_fault_of_the_engine_is_a_sentence(database: Path) -> None:
 def test_a_line_without_an_end_ends_it(relay: Relay) -> None:
     with Wire(relay) as wire, Wire(relay) as other:
         with suppress(OSError):
-            wire.sends(b"x" * (3 * MOST_LINE))
+            wire.sends(b"x" * (3 * MAX_LINE_BYTES))
         assert wire.is_dropped()
         assert other.asks(id=1, do="let-all-go") is None
 
@@ -225,7 +225,7 @@ def test_a_line_without_an_end_ends_it(relay: Relay) -> None:
 def test_who_does_not_read_is_dropped_and_nobody_waits_for_them(
     relay: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hands, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(hands, "CLIENT_TIMEOUT_S", 0.2)
     relay.hold(*(held_message(number, b"REGISTER;" + b"a" * 10_000) for number in range(1, 9)))
     with Wire(relay, 4096) as lazy, Wire(relay) as wire:
         lazy.hears("hello")
@@ -242,13 +242,13 @@ def test_who_does_not_read_is_dropped_and_nobody_waits_for_them(
 
 
 def test_there_are_only_so_many_at_once(relay: Relay) -> None:
-    wires = [Wire(relay) for _ in range(MOST_WATCHERS)]
+    wires = [Wire(relay) for _ in range(MAX_CLIENTS)]
     for wire in wires:
         wire.hears("hello")
     with Wire(relay) as late:
         assert late.is_dropped()
     wires.pop().__exit__()
-    until(lambda: len(relay.hands._watchers) < MOST_WATCHERS, "one has gone", QUICK_S)
+    until(lambda: len(relay.hands._watchers) < MAX_CLIENTS, "one has gone", QUICK_S)
     with Wire(relay) as late:
         late.hears("hello")
     for wire in wires:
@@ -263,7 +263,7 @@ def test_many_and_large_messages_fit_into_a_line(relay: Relay) -> None:
         told = wire.hears("waiting")
         while len(told["held"]) + told["more"] < 1999:
             told = wire.hears("waiting")
-        assert len(json.dumps(told)) < 2 * MOST_LINE
+        assert len(json.dumps(told)) < 2 * MAX_LINE_BYTES
         first, second, third = told["held"][:3]
         # The bytes of the one, bytes and fields of the other.
         assert (first["data"], first["is_whole"]) == ("", False)
@@ -399,8 +399,8 @@ def test_a_path_of_any_length(tmp_path: Path) -> None:
 
 def test_nothing_is_left_behind(database: Path) -> None:
     with holding(database) as relay:
-        assert (relay.spool.folder / HANDS).is_socket()
-        assert (relay.spool.folder / HANDS).stat().st_mode & 0o777 == 0o600
+        assert (relay.spool.folder / CONTROL_SOCKET).is_socket()
+        assert (relay.spool.folder / CONTROL_SOCKET).stat().st_mode & 0o777 == 0o600
     assert [*database.parent.iterdir()] == [database]
 
 
@@ -410,12 +410,12 @@ def test_what_a_killed_relay_leaves_is_tidied_away(database: Path) -> None:
     left = database.parent / f"{folder.name}x"
     folder.rename(left)
     with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(left / HANDS))
+        made.bind(str(left / CONTROL_SOCKET))
     with following(database) as client:
         assert numbers(client) is None
     os.chmod(left, 0o700)
     _let_go(left)
-    tidy(database)
+    remove_leftovers(database)
     assert not left.exists()
 
 
@@ -436,7 +436,7 @@ def _another_s(folder: Path) -> None:
 
 
 def _another_s_socket(folder: Path) -> None:
-    os.chown(folder / HANDS, 12345, 12345)
+    os.chown(folder / CONTROL_SOCKET, 12345, 12345)
 
 
 def _link(folder: Path) -> None:
@@ -447,13 +447,13 @@ def _link(folder: Path) -> None:
 
 def _link_to_a_socket(folder: Path) -> None:
     elsewhere = folder.parent / "elsewhere"
-    (folder / HANDS).rename(elsewhere)
-    (folder / HANDS).symlink_to(elsewhere)
+    (folder / CONTROL_SOCKET).rename(elsewhere)
+    (folder / CONTROL_SOCKET).symlink_to(elsewhere)
 
 
 def _no_socket(folder: Path) -> None:
-    (folder / HANDS).unlink()
-    os.mkfifo(folder / HANDS)
+    (folder / CONTROL_SOCKET).unlink()
+    os.mkfifo(folder / CONTROL_SOCKET)
 
 
 @pytest.mark.parametrize(

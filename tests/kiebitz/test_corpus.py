@@ -364,18 +364,18 @@ def test_what_a_capture_lacks_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adding, "MOST_CONTENT", 1 << 20)
+    monkeypatch.setattr(adding, "MAX_CONTENT_BYTES", 1 << 20)
     bomb = tmp_path / "bomb.pcap.zst"
     head = (CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:24]
     bomb.write_bytes(zstd_compressed(head + bytes(3 << 20)))
     (outcome,) = add_here(tmp_path / "corpus", [bomb])
     assert outcome.failed is not None
     assert "unpacks to more than" in outcome.failed
-    monkeypatch.setattr(adding, "MOST_CONTENT", 1 << 30)
-    monkeypatch.setattr(adding, "MOST_ROWS", 1 << 16)
+    monkeypatch.setattr(adding, "MAX_CONTENT_BYTES", 1 << 30)
+    monkeypatch.setattr(adding, "MAX_DATABASE_BYTES", 1 << 16)
     (outcome,) = add_here(tmp_path / "corpus", [CAPTURES / "maexchen-head-odd.pcap"])
     assert outcome.failed is not None
-    assert "becomes a session of over" in outcome.failed
+    assert "GiB as a session" in outcome.failed
     assert not [*(tmp_path / "corpus").glob("capture=*")]
     assert not [*(tmp_path / "corpus" / ".staging").iterdir()]
 

@@ -166,7 +166,7 @@ REFUSED = [
 
 
 def test_what_does_not_fit_passes_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_words, "EVERY_S", 0.0)
+    monkeypatch.setattr(hook_words, "PERIOD_S", 0.0)
     with hooked(tmp_path, REFUSING) as hook:
         for frame, sentence in REFUSED:
             assert hook.says(frame) is None
@@ -291,7 +291,7 @@ def test_a_bad_hook_is_stopped_and_messages_pass(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name != "grows":
-        monkeypatch.setattr(hook_process, "STUCK_S", 0.4)
+        monkeypatch.setattr(hook_process, "MAX_CALL_S", 0.4)
     does, sentence = BAD[name]
     source = (
         "\ndef message(message, table):\n    if message.name != 'ROLLED': return message\n"
@@ -372,7 +372,7 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
             hook.passes(long)
         for _ in range(3):
             assert hook.asked(b"?" * 100_000) is None
-        assert len(hook.process._to_send) <= hook_process.MOST_WAITING
+        assert len(hook.process._to_send) <= hook_process.MAX_QUEUED_BYTES
         hook.until_answered(ticket)
         # It catches up, and what it was not told is a gap: the rest can be read.
         hook.until(lambda: not hook.process._to_send)
@@ -391,7 +391,7 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_streams_that_come_and_go_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_process, "MOST_WAITING", 1 << 18)
+    monkeypatch.setattr(hook_process, "MAX_QUEUED_BYTES", 1 << 18)
     with hooked(tmp_path, "import time\ndef connected(stream): time.sleep(0.2)\n") as hook:
         ticket = hook.asked(ROLLED)
         for number in range(2, 20_002):
@@ -487,7 +487,7 @@ def test_a_file_that_is_no_hook_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "hangs":
-        monkeypatch.setattr(hook_process, "_LOAD_S", 0.5)
+        monkeypatch.setattr(hook_process, "_LOAD_TIMEOUT_S", 0.5)
     if name in STATIC:
         # These are told before anything runs.
         monkeypatch.setattr(hook_process, "start_child", None)
@@ -653,7 +653,7 @@ def test_what_is_open_when_it_is_left_passes(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_one_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_process, "_FAREWELL_S", 0.2)
+    monkeypatch.setattr(hook_process, "_EXIT_TIMEOUT_S", 0.2)
     source = "import time\ndef closed(stream): time.sleep(1000)\n"
     with hooked(tmp_path, source) as hook:
         hook.process.closed(1)

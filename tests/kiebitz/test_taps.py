@@ -40,7 +40,7 @@ from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.taps.nats_url import parse_nats_url
 from kiebitz.proxy.taps.wire_format import VERSION, Batch, encode
 from kiebitz.services.publishing.supervisor import TapSupervisor
-from kiebitz.services.publishing.tapping import Tapping
+from kiebitz.services.publishing.tap_target import TapTarget
 
 CUT_S = 60.0
 
@@ -354,7 +354,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
     with server(tmp_path) as nats, ExitStack() as ending:
         nats.kill()
         place = parse_nats_url(place_at(nats.port))
-        tap = TapSupervisor(Tapping(place, "lab", None), str(tmp_path / "lab.db"))
+        tap = TapSupervisor(TapTarget(place, "lab", None), str(tmp_path / "lab.db"))
         ending.callback(tap.discard)
         tap.start()
         stream = tap.journal.open("udp", "127.0.0.1:40176", "127.0.0.1:9000", time.time_ns())

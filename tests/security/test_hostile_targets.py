@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
 def test_what_another_user_has_planted_is_refused(
     tmp_path: Path, make: Make, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kiebitz.services.output_files._READER_PATIENCE_S", 0.1)
+    monkeypatch.setattr("kiebitz.services.output_files._READER_TIMEOUT_S", 0.1)
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     target = planted(folder_for_all(tmp_path / "shared") / "x", make)

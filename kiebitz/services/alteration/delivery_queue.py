@@ -13,14 +13,14 @@ from kiebitz.dissectors.model import Action, Direction, Message, Stream
 from kiebitz.proxy.alterer import Mark
 from kiebitz.services.alteration.framing import Framing
 
-_GRAVEST: tuple[Action, ...] = get_args(Action)
+_BY_SEVERITY: tuple[Action, ...] = get_args(Action)
 
 
 class Copy(msgspec.Struct, eq=False):
     """A message, or bytes that cannot be decoded, as they will be forwarded at `due_ns`.
 
     `message` is its decoded form, None if unknown; `rule` is the index of the next rule to apply. Sending
-    takes `takes_ns` (limited rate). At most one copy of received data `is_original`. `deeds` are the
+    takes `takes_ns` (limited rate). At most one copy of received data `is_original`. `alterations` are the
     alterations, each with its rule.
     """
 
@@ -33,11 +33,11 @@ class Copy(msgspec.Struct, eq=False):
     is_original: bool = False
     is_dropped: bool = False
     resets: bool = False
-    may_be_passed: bool = False
+    may_be_overtaken: bool = False
     """True if later messages may be forwarded before it."""
-    comes_behind: bool = False
+    is_reordered: bool = False
     """True if it is forwarded right after the next later message."""
-    deeds: list[tuple[Action, str]] = msgspec.field(default_factory=list)
+    alterations: list[tuple[Action, str]] = msgspec.field(default_factory=list)
 
 
 class Slot(msgspec.Struct, eq=False):
@@ -58,10 +58,10 @@ class Slot(msgspec.Struct, eq=False):
 
     def mark(self, copy: Copy) -> Mark | None:
         """Return the record of how a copy was altered, None if it was not."""
-        if not copy.deeds:
+        if not copy.alterations:
             return None
-        action = min((action for action, _ in copy.deeds), key=_GRAVEST.index)
-        rule = "; ".join(dict.fromkeys(rule for _, rule in copy.deeds))
+        action = min((action for action, _ in copy.alterations), key=_BY_SEVERITY.index)
+        rule = "; ".join(dict.fromkeys(rule for _, rule in copy.alterations))
         if not copy.is_original:
             return Mark(action, rule, None, None, None, None)
         said = self.message
@@ -75,7 +75,7 @@ class Slot(msgspec.Struct, eq=False):
         )
 
 
-class Way(msgspec.Struct, eq=False):
+class DirectionQueue(msgspec.Struct, eq=False):
     """One direction of a stream: its queue, in order, and the queue's size in bytes.
 
     Nothing is forwarded before `free_ns`. `head` are the first bytes, until the protocol is known. `loose`
@@ -92,7 +92,7 @@ class Way(msgspec.Struct, eq=False):
     loose: list[tuple[Slot, Copy]] = msgspec.field(default_factory=list)
     bytes: int = 0
     free_ns: int = 0
-    is_inside: bool = False
+    is_mid_message: bool = False
     """True if only the beginning of a message has been forwarded."""
     has_ended: bool = False
     """True if the end of the direction has been forwarded."""
@@ -121,11 +121,11 @@ class Server(msgspec.Struct, eq=False):
     latest: dict[tuple[Direction, str], bytes] = msgspec.field(default_factory=dict)
 
 
-class Passage(msgspec.Struct, eq=False):
+class RelayedStream(msgspec.Struct, eq=False):
     """A relayed stream, its server, and its two directions."""
 
     stream: Stream
     server: Server
-    ways: dict[Direction, Way]
+    queues: dict[Direction, DirectionQueue]
     is_reset: bool = False
     """True if a rule has reset the connection."""

@@ -12,7 +12,7 @@ _TIME = r"(\d{1,6}(?:\.\d{1,6})?)\s*(ms|s)"
 _FORM = re.compile(rf"{_TIME}(?:\s*(?:±|\+-|\+/-)\s*{_TIME})?", re.ASCII)
 _UNITS = {"ms": 1_000_000, "s": 1_000_000_000}
 
-MOST_NS = 3_600_000_000_000
+MAX_NS = 3_600_000_000_000
 """Maximum delay: one hour."""
 
 
@@ -31,13 +31,13 @@ class Duration(msgspec.Struct, frozen=True):
         return max(0, round(self.ns + (2 * chance - 1) * self.spread_ns))
 
 
-def read_duration(text: str) -> Duration:
+def parse_duration(text: str) -> Duration:
     """Parse a duration. Raises DurationError."""
     form = _FORM.fullmatch(text.strip())
     if form is None:
         raise DurationError(f"{text.strip()!r} is not a duration: write 500ms, 2s or 500ms±100ms")
     ns = round(float(form[1]) * _UNITS[form[2]])
     spread = round(float(form[3]) * _UNITS[form[4]]) if form[3] else 0
-    if ns + spread > MOST_NS:
+    if ns + spread > MAX_NS:
         raise DurationError(f"{text.strip()!r} is longer than an hour")
     return Duration(ns, spread)

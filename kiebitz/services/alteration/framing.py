@@ -30,7 +30,7 @@ class Framing:
             framer.feed(0, passed)
         self._given_up = self._start
         """Messages that begin before this offset have been forwarded, at least in part."""
-        self.is_inside = framer.is_unfinished
+        self.is_mid_message = framer.is_unfinished
         """True if only the beginning of a message has been forwarded."""
 
     @property
@@ -49,7 +49,7 @@ class Framing:
         self._upto += len(data)
         self._held += data
         yield from self._pieces(self._framer.feed(offset, data))
-        if len(self._held) > FRAME_LIMIT or (self.is_inside and self._held):
+        if len(self._held) > FRAME_LIMIT or (self.is_mid_message and self._held):
             yield Piece(self.give_up(), False)
 
     def settle(self) -> Iterator[Piece]:
@@ -61,7 +61,7 @@ class Framing:
         data = bytes(self._held)
         self._held.clear()
         self._start = self._given_up = self._upto
-        self.is_inside = self._framer.is_unfinished
+        self.is_mid_message = self._framer.is_unfinished
         return data
 
     def _pieces(self, frames: Sequence[Frame]) -> Iterator[Piece]:
@@ -72,6 +72,6 @@ class Framing:
             del self._held[:size]
             is_whole = frame.cut is None and frame.offset >= self._given_up
             self._start = max(self._start, end)
-            self.is_inside &= end < self._given_up
+            self.is_mid_message &= end < self._given_up
             if data or is_whole:
                 yield Piece(data, is_whole)

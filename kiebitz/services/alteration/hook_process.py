@@ -28,48 +28,48 @@ from kiebitz.proxy.journal.follower import start_child
 from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, check_signals
 from kiebitz.services.alteration.hook_file import HookError, read_hook
 from kiebitz.services.alteration.hook_protocol import (
-    PIECE,
+    CHUNK_BYTES,
     Answer,
     Ask,
     Closed,
     Done,
     Failed,
+    Forwarded,
     FromHook,
-    Garbled,
+    InvalidRecord,
     Opened,
     Outcome,
-    Passed,
     Ready,
     Refused,
     Slow,
     ToHook,
-    Unpacking,
-    packed,
+    Unpacker,
+    pack,
 )
 from kiebitz.services.alteration.hook_worker import run_hook
-from kiebitz.services.alteration.log_throttle import Printed, Sparing
+from kiebitz.services.alteration.log_throttle import OutputReporter, Throttle
 
-STUCK_S = 2.0
+MAX_CALL_S = 2.0
 """Longest time for one message; a slower hook is stopped."""
 
-MOST_WAITING = 4 << 20
+MAX_QUEUED_BYTES = 4 << 20
 """Maximum number of bytes queued for a hook; further messages are forwarded unchanged."""
 
-_LOAD_S = 20.0
+_LOAD_TIMEOUT_S = 20.0
 """Longest time to load a hook."""
 
-_LOOK_S = 0.25
+_CHECK_INTERVAL_S = 0.25
 """Interval of checks for a stuck hook."""
 
-_FAREWELL_S = 1.0
+_EXIT_TIMEOUT_S = 1.0
 """Longest time for a hook to exit after its input has ended."""
 
-_A_MOMENT_S = 0.2
+_JOIN_TIMEOUT_S = 0.2
 """Longest time for a process that has closed its pipes to exit."""
 
 _STOPPED = "the hook is stopped; from now on messages are forwarded unchanged"
 
-_SHOWN = 60
+_MAX_NAME_CHARS = 60
 
 
 class _Call(msgspec.Struct, frozen=True, gc=False):
@@ -89,7 +89,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
             dissector.codec.decode(self.asked.frame, self.asked.direction) if dissector is not None else None
         )
         name = decoded.row.name if decoded is not None and decoded.row is not None else UNREADABLE
-        return f"{shortened(name, _SHOWN)} on stream {self.number}"
+        return f"{shortened(name, _MAX_NAME_CHARS)} on stream {self.number}"
 
 
 class HookProcess:
@@ -118,14 +118,14 @@ class HookProcess:
         self._is_forced = is_forced
         self._decode_as = tuple(decode_as)
         self._tell = tell
-        self._printed = Printed(path, tell)
-        self._slow, self._refused, self._passing = Sparing(tell), Sparing(tell), Sparing(tell)
+        self._printed = OutputReporter(path, tell)
+        self._slow, self._refused, self._passing = Throttle(tell), Throttle(tell), Throttle(tell)
         self._process: SpawnProcess | None = None
         self._channel: socket.socket | None = None
         self._output: Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._unpacking = Unpacking[FromHook](FromHook)
+        self._unpacking = Unpacker[FromHook](FromHook)
         self._to_send = bytearray()
         self._is_flush_due = False
         self._is_writing = False
@@ -167,10 +167,10 @@ class HookProcess:
         assert self._channel is not None
         assert self._output is not None
         assert self._process is not None
-        end = time.monotonic() + _LOAD_S
+        end = time.monotonic() + _LOAD_TIMEOUT_S
         while not self._is_ready:
             if time.monotonic() > end:
-                raise HookError(f"{self._path}: it has not loaded within {_LOAD_S:g} seconds")
+                raise HookError(f"{self._path}: it has not loaded within {_LOAD_TIMEOUT_S:g} seconds")
             ready = wait([self._channel, self._output], POLL_INTERVAL_S)
             check_signals()
             if self._output in ready:
@@ -195,7 +195,7 @@ class HookProcess:
         loop.add_reader(self._output.fileno(), self._hear_output)
         loop.add_reader(self._process.sentinel, self._died)
         self._flush()
-        self._mind()
+        self._schedule_check()
 
     def leave(self) -> None:
         """Stop asking the hook: messages without a reply are forwarded unchanged.
@@ -206,7 +206,7 @@ class HookProcess:
         if not self._is_stopped:
             self._is_stopped = True
             self._let_go()
-            self._take_leave()
+            self._await_exit()
         self.discard()
 
     def discard(self) -> None:
@@ -238,7 +238,7 @@ class HookProcess:
     def passed_on(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
         """Report bytes forwarded at `offset` of their direction, so that the hook's table is current."""
         if not self._is_stopped and not self._is_full(len(data)):
-            self._send(Passed(number, direction, ts_ns, offset, data))
+            self._send(Forwarded(number, direction, ts_ns, offset, data))
 
     def ask(
         self, ticket: int, number: int, direction: Direction, ts_ns: int, protocol: str, frame: bytes
@@ -252,7 +252,7 @@ class HookProcess:
             return False
         if self._is_full(len(frame)):
             self._passing(
-                f"{self._path} is too slow, {MOST_WAITING >> 20} MiB wait for it: "
+                f"{self._path} is too slow, {MAX_QUEUED_BYTES >> 20} MiB wait for it: "
                 f"a message on stream {number} is forwarded unchanged"
             )
             return False
@@ -263,7 +263,7 @@ class HookProcess:
         return True
 
     def _is_full(self, length: int) -> bool:
-        return len(self._to_send) + length > MOST_WAITING
+        return len(self._to_send) + length > MAX_QUEUED_BYTES
 
     def _note(self, call: _Call, record: Opened | Closed) -> None:
         """Report what the hook must know, even if its queue is full."""
@@ -276,10 +276,10 @@ class HookProcess:
         if not self._calls:
             self._heard = time.monotonic()
         self._calls.append(call)
-        self._mind()
+        self._schedule_check()
 
     def _send(self, record: ToHook) -> None:
-        self._to_send += packed(record)
+        self._to_send += pack(record)
         if self._loop is not None and not self._is_flush_due and not self._is_writing:
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
@@ -291,7 +291,7 @@ class HookProcess:
             return
         try:
             while self._to_send:
-                sent = self._channel.send(self._to_send[:PIECE])
+                sent = self._channel.send(self._to_send[:CHUNK_BYTES])
                 del self._to_send[:sent]
         except BlockingIOError:
             pass
@@ -309,7 +309,7 @@ class HookProcess:
         """Return the available bytes from the hook: None if there are none yet, empty at the end."""
         assert self._channel is not None
         try:
-            return self._channel.recv(4 * PIECE)
+            return self._channel.recv(4 * CHUNK_BYTES)
         except BlockingIOError:
             return None
         except ConnectionError:
@@ -329,7 +329,7 @@ class HookProcess:
                 self._take(record)
                 if self._is_stopped:
                     return
-        except Garbled:
+        except InvalidRecord:
             self._stop(f"{self._path}: its process sent an invalid record")
 
     def _take(self, record: FromHook) -> None:
@@ -344,7 +344,7 @@ class HookProcess:
             call = self._calls[0] if self._calls else None
             ticket = record.ticket if isinstance(record, Answer) else None
             if call is None or (call.asked.ticket if call.asked is not None else None) != ticket:
-                raise Garbled
+                raise InvalidRecord
             self._calls.popleft()
             if isinstance(record, Answer):
                 self.on_answer(record.ticket, record.outcomes)
@@ -353,15 +353,15 @@ class HookProcess:
         """Report what the hook prints."""
         assert self._output is not None
         with suppress(BlockingIOError):
-            data = os.read(self._output.fileno(), PIECE)
+            data = os.read(self._output.fileno(), CHUNK_BYTES)
             self._printed.feed(data)
             if not data and self._loop is not None:
                 self._loop.remove_reader(self._output.fileno())
 
-    def _mind(self) -> None:
+    def _schedule_check(self) -> None:
         """Schedule the check for a stuck hook while calls are pending."""
         if self._timer is None and self._calls and self._loop is not None:
-            self._timer = self._loop.call_later(_LOOK_S, self._look)
+            self._timer = self._loop.call_later(_CHECK_INTERVAL_S, self._look)
 
     def _look(self) -> None:
         self._timer = None
@@ -369,14 +369,14 @@ class HookProcess:
         self._hear()
         if self._is_stopped or not self._calls:
             return
-        if time.monotonic() - self._heard > STUCK_S:
+        if time.monotonic() - self._heard > MAX_CALL_S:
             call = self._calls[0]
-            self._stop(f"{self._path}: {call.function} takes over {STUCK_S:g} seconds for {call.which}")
-        elif len(self._to_send) > 2 * MOST_WAITING:
+            self._stop(f"{self._path}: {call.function} takes over {MAX_CALL_S:g} seconds for {call.which}")
+        elif len(self._to_send) > 2 * MAX_QUEUED_BYTES:
             # Opened and closed streams are queued without a limit.
             self._stop(f"{self._path} is too slow for the number of streams")
         else:
-            self._mind()
+            self._schedule_check()
 
     def _died(self) -> None:
         if self._is_stopped:
@@ -394,7 +394,7 @@ class HookProcess:
         assert self._process is not None
         # The process id cannot be reused before the process is joined.
         self._kill()
-        self._process.join(_A_MOMENT_S)
+        self._process.join(_JOIN_TIMEOUT_S)
         status = self._process.exitcode
         if status is None or status >= 0:
             return f"exited (exit status {status or 0})"
@@ -432,18 +432,18 @@ class HookProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
 
-    def _take_leave(self) -> None:
+    def _await_exit(self) -> None:
         """Close the hook's input and wait for it to finish and exit."""
         assert self._channel is not None
         assert self._output is not None
         assert self._process is not None
-        end = time.monotonic() + _FAREWELL_S
+        end = time.monotonic() + _EXIT_TIMEOUT_S
         with suppress(OSError):
-            self._channel.settimeout(_FAREWELL_S)
+            self._channel.settimeout(_EXIT_TIMEOUT_S)
             self._channel.sendall(self._to_send)
             self._channel.shutdown(socket.SHUT_WR)
         self._channel.setblocking(False)
-        with suppress(Garbled):
+        with suppress(InvalidRecord):
             while (left := end - time.monotonic()) > 0:
                 ready = wait([self._channel, self._output], left)
                 if self._output in ready:

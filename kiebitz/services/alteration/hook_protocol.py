@@ -13,23 +13,23 @@ import msgspec
 
 from kiebitz.dissectors.model import Direction, Transport
 
-MOST_MESSAGES = 64
+MAX_MESSAGES = 64
 """Maximum number of messages that a hook may return for one."""
 
-MOST_BYTES = 1 << 20
+MAX_RETURNED_BYTES = 1 << 20
 """Maximum number of their bytes."""
 
-MEMORY = 1 << 30
+MEMORY_LIMIT = 1 << 30
 """Memory limit of a hook's process in bytes."""
 
 SLOW_NS = 100_000_000
 """A call that takes longer is reported."""
 
-PIECE = 1 << 16
+CHUNK_BYTES = 1 << 16
 """Number of bytes read or written at once."""
 
 _LENGTH = 4
-_LONGEST = 2 * MOST_BYTES + MOST_MESSAGES * 64
+_MAX_RECORD_BYTES = 2 * MAX_RETURNED_BYTES + MAX_MESSAGES * 64
 """Maximum length of a record in bytes."""
 
 
@@ -48,7 +48,7 @@ class Closed(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
     number: int
 
 
-class Passed(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
+class Forwarded(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
     """Bytes forwarded to their receiver; a gap between two offsets was forwarded too, but is unknown."""
 
     number: int
@@ -118,7 +118,7 @@ class Failed(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
     sentence: str
 
 
-ToHook = Opened | Closed | Passed | Ask
+ToHook = Opened | Closed | Forwarded | Ask
 FromHook = Ready | Answer | Done | Alive | Slow | Refused | Failed
 
 Record = TypeVar("Record")
@@ -126,17 +126,17 @@ Record = TypeVar("Record")
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Garbled(Exception):
+class InvalidRecord(Exception):
     """Bytes that are not a valid record."""
 
 
-def packed(record: ToHook | FromHook) -> bytes:
+def pack(record: ToHook | FromHook) -> bytes:
     """Encode a record with its length."""
     body = _encoder.encode(record)
     return len(body).to_bytes(_LENGTH, "big") + body
 
 
-class Unpacking(Generic[Record]):
+class Unpacker(Generic[Record]):
     """Incremental decoder of the records of one side."""
 
     def __init__(self, records: Any) -> None:
@@ -149,8 +149,8 @@ class Unpacking(Generic[Record]):
         held += data
         while len(held) >= _LENGTH:
             length = int.from_bytes(held[:_LENGTH], "big")
-            if length > _LONGEST:
-                raise Garbled
+            if length > _MAX_RECORD_BYTES:
+                raise InvalidRecord
             if len(held) < _LENGTH + length:
                 return
             body = bytes(held[_LENGTH : _LENGTH + length])
@@ -158,4 +158,4 @@ class Unpacking(Generic[Record]):
             try:
                 yield self._decoder.decode(body)
             except msgspec.DecodeError as error:
-                raise Garbled from error
+                raise InvalidRecord from error

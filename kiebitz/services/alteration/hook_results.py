@@ -18,17 +18,17 @@ from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, shortened, to_json
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.hooks import MAX_DELAY_S, Message, Stream
-from kiebitz.services.alteration.hook_protocol import MOST_BYTES, MOST_MESSAGES, Ask, Outcome
+from kiebitz.services.alteration.hook_protocol import MAX_MESSAGES, MAX_RETURNED_BYTES, Ask, Outcome
 
-_SHOWN = 60
+_MAX_QUOTED = 60
 """Maximum number of characters quoted of a value or a text."""
 
 
-class Rubbish(Exception):
+class InvalidReturn(Exception):
     """An invalid return value of a hook; the text says what it is and what is expected."""
 
 
-def gathered(given: object) -> list[Message]:
+def returned_messages(given: object) -> list[Message]:
     """Return the messages that a hook returned; none if it dropped its message.
 
     Raises Rubbish, and whatever a generator raises.
@@ -38,13 +38,13 @@ def gathered(given: object) -> list[Message]:
     if isinstance(given, Message):
         return [given]
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise Rubbish(f"returned {_kind(given)}; expected the message, several in a list, or None")
+        raise InvalidReturn(f"returned {_kind(given)}; expected the message, several in a list, or None")
     found: list[Message] = []
     for one in given:
         if not isinstance(one, Message):
-            raise Rubbish(f"returned several, one of them {_kind(one)}; expected messages")
-        if len(found) == MOST_MESSAGES:
-            raise Rubbish(f"returned over {MOST_MESSAGES} messages for one")
+            raise InvalidReturn(f"returned several, one of them {_kind(one)}; expected messages")
+        if len(found) == MAX_MESSAGES:
+            raise InvalidReturn(f"returned over {MAX_MESSAGES} messages for one")
         found.append(one)
     return found
 
@@ -61,13 +61,13 @@ def _check(message: Message) -> None:
     }
     for name, is_sound in sound.items():
         if not is_sound:
-            value = shortened(repr(getattr(message, name)), _SHOWN)
-            raise Rubbish(f"returned a message with the {name} {value}")
+            value = shortened(repr(getattr(message, name)), _MAX_QUOTED)
+            raise InvalidReturn(f"returned a message with the {name} {value}")
 
 
 def _kind(value: object) -> str:
     name = type(value).__name__
-    return f"{'an' if name[:1] in 'aeio' else 'a'} {shortened(name, _SHOWN)}"
+    return f"{'an' if name[:1] in 'aeio' else 'a'} {shortened(name, _MAX_QUOTED)}"
 
 
 def outcomes(
@@ -88,10 +88,10 @@ def outcomes(
                 f"a message of stream {message.stream.id} cannot replace one of stream {asked.number}"
             )
         is_asked = (message.data, message.direction) == (asked.frame, asked.direction)
-        data = _written(dissector, message, decoded if is_asked else None, is_forced)
+        data = _encode(dissector, message, decoded if is_asked else None, is_forced)
         size += len(data)
-        if size > MOST_BYTES:
-            raise Rubbish(f"returned over {MOST_BYTES >> 20} MiB for one message")
+        if size > MAX_RETURNED_BYTES:
+            raise InvalidReturn(f"returned over {MAX_RETURNED_BYTES >> 20} MiB for one message")
         # Of two equal messages only one is the original.
         is_same = (
             data == asked.frame
@@ -103,11 +103,11 @@ def outcomes(
     return found
 
 
-def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is_forced: bool) -> bytes:
+def _encode(dissector: Dissector, message: Message, decoded: Decoded | None, is_forced: bool) -> bytes:
     """Encode a message; `decoded` is its decoded data if known. Raises AssignmentError."""
     try:
         if message.is_new:
-            return _new(dissector, message, is_forced)
+            return _encode_new(dissector, message, is_forced)
         decoded = decoded or dissector.codec.decode(message.data, message.direction)
         if decoded.row is None:
             if message.fields:
@@ -115,16 +115,16 @@ def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is
             return message.data
         if to_json(message.fields) == decoded.fields_json:
             return message.data
-        return _edited(dissector, decoded, message, is_forced)
+        return _encode_edited(dissector, decoded, message, is_forced)
     except AssignmentError:
         raise
     # Values may be objects of any class of the hook, and raise anything.
     except Exception as error:
-        said = shortened(" ".join(f"{type(error).__name__}: {error}".split()), _SHOWN)
-        raise AssignmentError(f"{shortened(message.name, _SHOWN)} cannot be written ({said})") from error
+        said = shortened(" ".join(f"{type(error).__name__}: {error}".split()), _MAX_QUOTED)
+        raise AssignmentError(f"{shortened(message.name, _MAX_QUOTED)} cannot be written ({said})") from error
 
 
-def _new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
+def _encode_new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
     wanted = _assignments(message.fields)
     try:
         return made(dissector, message.name, (message.direction,), wanted)[1]
@@ -137,7 +137,7 @@ def _new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
         raise
 
 
-def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced: bool) -> bytes:
+def _encode_edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced: bool) -> bytes:
     """Encode the message with its current fields, keeping its spelling otherwise."""
     assert decoded.row is not None
     before: dict[str, Any] = msgspec.json.decode(decoded.fields_json)

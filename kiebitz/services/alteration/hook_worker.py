@@ -32,29 +32,29 @@ from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Ids, Stream
 from kiebitz.dissectors.registry import dissector_of, installed
 from kiebitz.hooks import Message, Table
 from kiebitz.hooks import Stream as HookStream
-from kiebitz.services.alteration.hook_file import FORMS
+from kiebitz.services.alteration.hook_file import SIGNATURES
 from kiebitz.services.alteration.hook_protocol import (
-    MEMORY,
-    PIECE,
+    CHUNK_BYTES,
+    MEMORY_LIMIT,
     SLOW_NS,
     Alive,
     Answer,
     Ask,
     Done,
     Failed,
+    Forwarded,
     FromHook,
-    Garbled,
+    InvalidRecord,
     Opened,
     Outcome,
-    Passed,
     Ready,
     Refused,
     Slow,
     ToHook,
-    Unpacking,
-    packed,
+    Unpacker,
+    pack,
 )
-from kiebitz.services.alteration.hook_results import Rubbish, gathered, outcomes
+from kiebitz.services.alteration.hook_results import InvalidReturn, outcomes, returned_messages
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import fault
 
@@ -63,10 +63,10 @@ _MODULE = "kiebitz_hook"
 _ALIVE_EVERY = 64
 """Number of forwarded chunks after which it signals progress."""
 
-_SHOWN = 200
+_MAX_QUOTED = 200
 """Maximum number of characters quoted of an exception."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class _Stopped(Exception):
@@ -86,10 +86,10 @@ def run_hook(
     _end_with_parent()
     _redirect(output)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    most = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     try:
-        hook = _Hook(path, source, is_forced, decode_as, channel)
+        hook = _LoadedHook(path, source, is_forced, decode_as, channel)
         hook.run()
     except _Stopped as reason:
         sentence = str(reason)
@@ -102,11 +102,11 @@ def run_hook(
     # Reporting the failure needs some memory.
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
     with suppress(OSError):
-        channel.sendall(packed(Failed(sentence)))
+        channel.sendall(pack(Failed(sentence)))
 
 
 def _no_memory() -> str:
-    return f"a hook has {MEMORY >> 30} GiB of memory, and it needs more"
+    return f"a hook has {MEMORY_LIMIT >> 30} GiB of memory, and it needs more"
 
 
 def _end_with_parent() -> None:
@@ -129,15 +129,15 @@ def _redirect(output: Connection) -> None:
     for number in (1, 2):
         os.dup2(output.fileno(), number)
     output.close()
-    sys.stdout = _line_by_line(1)  # noqa: TID251  # the hook's own, which leads to the parent
-    sys.stderr = _line_by_line(2)  # noqa: TID251  # likewise
+    sys.stdout = _open_line_buffered(1)  # noqa: TID251  # the hook's own, which leads to the parent
+    sys.stderr = _open_line_buffered(2)  # noqa: TID251  # likewise
 
 
-def _line_by_line(number: int) -> io.TextIOWrapper:
+def _open_line_buffered(number: int) -> io.TextIOWrapper:
     return open(number, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
-class _Hook:
+class _LoadedHook:
     """A loaded hook with its streams and table states."""
 
     def __init__(
@@ -168,7 +168,7 @@ class _Hook:
         code = compile(source, self._path, "exec", dont_inherit=True)
         self._called("while it is loaded, ", "", lambda: exec(code, module.__dict__))
         found: dict[str, Callable[..., object]] = {}
-        for name, form in FORMS.items():
+        for name, form in SIGNATURES.items():
             function = getattr(module, name, None)
             # A class imported for annotations may have such a name.
             if function is None or not callable(function) or isinstance(function, type):
@@ -182,30 +182,30 @@ class _Hook:
                     ) from error
             found[name] = function
         if not found:
-            raise _Stopped(f"{self._path} has no function of a hook: {', '.join(FORMS.values())}")
+            raise _Stopped(f"{self._path} has no function of a hook: {', '.join(SIGNATURES.values())}")
         return found
 
     def run(self) -> None:
         """Process records up to the end. Raises _Stopped."""
         self._say(Ready())
-        unpacking = Unpacking[ToHook](ToHook)
+        unpacking = Unpacker[ToHook](ToHook)
         # The parent has exited or closed the channel.
         with suppress(ConnectionError):
-            while data := self._channel.recv(PIECE):
+            while data := self._channel.recv(CHUNK_BYTES):
                 try:
                     for record in unpacking.feed(data):
                         self._take(record)
-                except Garbled as error:
+                except InvalidRecord as error:
                     raise RuntimeError("the parent says what is no record") from error
 
     def _say(self, record: FromHook) -> None:
-        self._channel.sendall(packed(record))
+        self._channel.sendall(pack(record))
 
     def _take(self, record: ToHook) -> None:
         if isinstance(record, Ask):
             self._say(self._answer(record))
             return
-        if isinstance(record, Passed):
+        if isinstance(record, Forwarded):
             self._passed(record)
             self._since_alive += 1
             if self._since_alive == _ALIVE_EVERY:
@@ -231,7 +231,7 @@ class _Hook:
                 self._call("closed", self._closed, f"stream {record.number}", seen)
         self._say(Done())
 
-    def _passed(self, record: Passed) -> None:
+    def _passed(self, record: Forwarded) -> None:
         stream = self._streams[record.number]
         self._latest_ns = record.ts_ns
         key = record.number, record.direction
@@ -263,15 +263,18 @@ class _Hook:
             data=asked.frame,
         )
         table = Table(asked.protocol, stream.server, lambda: self._state(asked))
-        which = f"{shortened(name, _SHOWN)} on stream {asked.number}"
+        which = f"{shortened(name, _MAX_QUOTED)} on stream {asked.number}"
         function = self._message
-        given = self._call("message", lambda *given: gathered(function(*given)), which, message, table)
+        given = self._call(
+            "message", lambda *given: returned_messages(function(*given)), which, message, table
+        )
         found: list[Outcome] | None = None
         try:
             found = outcomes(dissector, asked, decoded, given, self._is_forced)
         except AssignmentError as error:
-            self._say(Refused(f"{self._path}: {which} is sent unchanged: {shortened(str(error), _SHOWN)}"))
-        except Rubbish as error:
+            why = shortened(str(error), _MAX_QUOTED)
+            self._say(Refused(f"{self._path}: {which} is sent unchanged: {why}"))
+        except InvalidReturn as error:
             raise _Stopped(f"{self._place(function)}: message {error}, at {which}") from error
         return Answer(asked.ticket, found)
 
@@ -292,7 +295,7 @@ class _Hook:
         state: dict[str, Any] = msgspec.json.decode(to_json(context.state))
         return state
 
-    def _call(self, name: str, function: Callable[..., Found], which: str, *given: object) -> Found:
+    def _call(self, name: str, function: Callable[..., Result], which: str, *given: object) -> Result:
         """Call the hook, and report a slow call. Raises _Stopped."""
         begun = time.monotonic_ns()
         found = self._called(f"{name} ", f", at {which}", lambda: function(*given))
@@ -301,11 +304,11 @@ class _Hook:
             self._say(Slow(f"{self._path}: {name} took {took / 1e6:,.0f} ms for {which}"))
         return found
 
-    def _called(self, before: str, behind: str, function: Callable[[], Found]) -> Found:
+    def _called(self, before: str, behind: str, function: Callable[[], Result]) -> Result:
         """Return the result of a call. Raises _Stopped, with the line that raised."""
         try:
             return function()
-        except Rubbish as error:
+        except InvalidReturn as error:
             raise _Stopped(f"{self._place(self._message)}: {before}{error}{behind}") from error
         except MemoryError as error:
             raise _Stopped(
@@ -313,7 +316,7 @@ class _Hook:
             ) from error
         # A hook that calls sys.exit must not end silently.
         except BaseException as error:
-            raise _Stopped(f"{self._where(error)}: {before}raised {_said(error)}{behind}") from error
+            raise _Stopped(f"{self._where(error)}: {before}raised {_describe(error)}{behind}") from error
 
     def _where(self, error: BaseException) -> str:
         """Return the innermost line of the hook's file that raised an exception."""
@@ -333,10 +336,10 @@ class _Hook:
         return f"{self._path}, line {code.co_firstlineno}"
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = " ".join(str(error).split())
     except Exception:
         text = ""
-    return shortened(f"{name}: {text}" if text else name, _SHOWN)
+    return shortened(f"{name}: {text}" if text else name, _MAX_QUOTED)

@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.services.alteration.durations import Duration, DurationError, read_duration
+from kiebitz.services.alteration.durations import Duration, DurationError, parse_duration
 
 FORMS = "loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate 64kbit/s, cut 10%, reset 1%, seed 7"
 """All forms, for help and errors."""
@@ -47,20 +47,20 @@ class Impairment(msgspec.Struct, frozen=True):
         return [name for name in names if getattr(self, name)]
 
 
-def read_impairment(text: str) -> Impairment:
+def parse_impairment(text: str) -> Impairment:
     """Parse an impairment. Raises ImpairmentError."""
     given: dict[str, float | int | Duration] = {}
     for part in text.split(","):
         name, _, value = part.strip().partition(" ")
         if name in given:
             raise ImpairmentError(f"{name} is given twice")
-        given[name] = _value(part.strip(), name, value.strip())
+        given[name] = _parse_value(part.strip(), name, value.strip())
     if not given.keys() - {"seed"}:
         raise ImpairmentError(f"a seed alone has no effect: write {FORMS}")
     return msgspec.structs.replace(Impairment(), **given)
 
 
-def _value(part: str, name: str, value: str) -> float | int | Duration:
+def _parse_value(part: str, name: str, value: str) -> float | int | Duration:
     if name in _SHARES:
         share = _SHARE.fullmatch(value)
         if share is None or float(share[1]) > 100:
@@ -68,7 +68,7 @@ def _value(part: str, name: str, value: str) -> float | int | Duration:
         return float(share[1]) / 100
     if name == "delay":
         try:
-            return read_duration(value)
+            return parse_duration(value)
         except DurationError as error:
             raise ImpairmentError(str(error)) from error
     if name == "rate":

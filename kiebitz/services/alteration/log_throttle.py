@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 from kiebitz.dissectors.grammar.grammar import shortened
 
-EVERY_S = 5.0
+PERIOD_S = 5.0
 """Length of a throttling period in seconds."""
 
-_LONGEST_LINE = 300
+_MAX_LINE_CHARS = 300
 """Maximum number of characters shown of a line that a hook prints."""
 
-_LINES = 20
+_MAX_LINES = 20
 """Maximum number of a hook's lines per period."""
 
 
-class Sparing:
+class Throttle:
     """Passes on `most` sentences per period; of further ones only the last, with their number.
 
     `others` describes the suppressed ones.
@@ -34,7 +34,7 @@ class Sparing:
 
     def __call__(self, sentence: str) -> None:
         now = time.monotonic()
-        if self._since is None or now - self._since >= EVERY_S:
+        if self._since is None or now - self._since >= PERIOD_S:
             self.settle()
             self._since, self._told = now, 0
         if self._told < self._most:
@@ -52,12 +52,12 @@ class Sparing:
             self._missed = 0
 
 
-class Printed:
+class OutputReporter:
     """Reports the lines that a hook prints."""
 
     def __init__(self, path: str, tell: Callable[[str], None]) -> None:
         self._path = path
-        self._tell = Sparing(tell, _LINES, "lines before it")
+        self._tell = Throttle(tell, _MAX_LINES, "lines before it")
         self._rest = b""
         self._is_cut = False
 
@@ -67,7 +67,7 @@ class Printed:
         for line in lines:
             self._line(line)
         self._rest = rest
-        if len(rest) > 4 * _LONGEST_LINE:
+        if len(rest) > 4 * _MAX_LINE_CHARS:
             # A character has at most four bytes; the rest of the line is not shown.
             self._line(rest)
             self._rest, self._is_cut = b"", True
@@ -83,6 +83,6 @@ class Printed:
         if self._is_cut:
             self._is_cut = False
             return
-        text = line[: 4 * _LONGEST_LINE].decode(errors="replace").rstrip("\r")
+        text = line[: 4 * _MAX_LINE_CHARS].decode(errors="replace").rstrip("\r")
         if text:
-            self._tell(f"{self._path} says: {shortened(text, _LONGEST_LINE)}")
+            self._tell(f"{self._path} says: {shortened(text, _MAX_LINE_CHARS)}")

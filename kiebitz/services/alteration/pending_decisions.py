@@ -8,9 +8,9 @@ from typing import Protocol
 import msgspec
 
 from kiebitz.dissectors.model import Direction, Stream, Transport
-from kiebitz.services.alteration.applying import Applying, speaks
-from kiebitz.services.alteration.delivery_queue import Copy, Passage, Slot
+from kiebitz.services.alteration.delivery_queue import Copy, RelayedStream, Slot
 from kiebitz.services.alteration.hook_protocol import Outcome
+from kiebitz.services.alteration.rule_applier import RuleApplier, known_dissector
 from kiebitz.services.alteration.rules import Hold, Script
 
 
@@ -19,7 +19,7 @@ class Ticket(msgspec.Struct, eq=False):
 
     number: int
     rule: Hold | Script
-    passage: Passage
+    relayed: RelayedStream
     slot: Slot
     copy: Copy
 
@@ -50,17 +50,17 @@ class Hook(Protocol):
         """Ask for a decision; return False if the message is to be forwarded unchanged."""
 
 
-class Asking:
+class DecisionBroker:
     """Requests decisions about messages and carries them out.
 
     `wake` is called with the direction of a stream in which a message need no longer wait. With `drops_held`
-    messages held at the end are dropped. `applying` is set after construction.
+    messages held at the end are dropped. `applier` is set after construction.
     """
 
-    applying: Applying
+    applier: RuleApplier
 
     def __init__(
-        self, hooks: Mapping[str, Hook], wake: Callable[[Passage, Direction], None], *, drops_held: bool
+        self, hooks: Mapping[str, Hook], wake: Callable[[RelayedStream, Direction], None], *, drops_held: bool
     ) -> None:
         self.on_held: Callable[[], None] = lambda: None
         """Called when the held messages have changed."""
@@ -86,33 +86,33 @@ class Asking:
     def let_go(self, number: int) -> None:
         """Forward a message after applying the remaining rules."""
         ticket = self._tickets[number]
-        ticket.copy.deeds.append(("hold", ticket.rule.text))
+        ticket.copy.alterations.append(("hold", ticket.rule.text))
         self._decided(ticket)
 
     def drop(self, number: int) -> None:
         """Drop a message."""
         ticket = self._tickets[number]
-        self.applying.drop(ticket.slot, ticket.copy, ticket.rule.text)
+        self.applier.drop(ticket.slot, ticket.copy, ticket.rule.text)
         self._decided(ticket)
 
     def replace(self, number: int, data: bytes) -> None:
         """Replace the bytes of a message and forward it."""
         ticket = self._tickets[number]
-        self.applying.replace(ticket.passage, ticket.copy, data, ticket.rule.text)
+        self.applier.replace(ticket.relayed, ticket.copy, data, ticket.rule.text)
         self.let_go(number)
 
-    def ask(self, rule: Hold | Script, passage: Passage, slot: Slot, copy: Copy) -> bool:
+    def ask(self, rule: Hold | Script, relayed: RelayedStream, slot: Slot, copy: Copy) -> bool:
         """Request a decision; return False if none will follow and the message need not wait."""
         if self.is_over:
             if isinstance(rule, Hold) and self._drops_held:
-                self.applying.drop(slot, copy, rule.text)
+                self.applier.drop(slot, copy, rule.text)
             return False
         number = self._last = self._last + 1
-        self._tickets[number] = Ticket(number, rule, passage, slot, copy)
+        self._tickets[number] = Ticket(number, rule, relayed, slot, copy)
         if isinstance(rule, Hold):
             self.on_held()
             return True
-        stream, protocol = passage.stream, speaks(passage).protocol
+        stream, protocol = relayed.stream, known_dissector(relayed).protocol
         hook = self._hooks[rule.path]
         if hook.ask(number, stream.id, copy.direction, slot.sent_ns, protocol, copy.data):
             return True
@@ -124,17 +124,17 @@ class Asking:
         for hook in self._hooks.values():
             hook.opened(stream.id, stream.transport, stream.client, stream.server)
 
-    def passed_on(self, passage: Passage, copy: Copy, now_ns: int) -> None:
+    def passed_on(self, relayed: RelayedStream, copy: Copy, now_ns: int) -> None:
         """Report forwarded data to the hooks."""
-        offset = passage.ways[copy.direction].passed
+        offset = relayed.queues[copy.direction].passed
         for hook in self._hooks.values():
-            hook.passed_on(passage.stream.id, copy.direction, now_ns, offset, copy.data)
+            hook.passed_on(relayed.stream.id, copy.direction, now_ns, offset, copy.data)
 
-    def closed(self, passage: Passage) -> None:
+    def closed(self, relayed: RelayedStream) -> None:
         """Report the end of a stream to the hooks and discard its pending decisions."""
         for hook in self._hooks.values():
-            hook.closed(passage.stream.id)
-        gone = [ticket for ticket in self._tickets.values() if ticket.passage is passage]
+            hook.closed(relayed.stream.id)
+        gone = [ticket for ticket in self._tickets.values() if ticket.relayed is relayed]
         for ticket in gone:
             del self._tickets[ticket.number]
         if gone:
@@ -156,8 +156,8 @@ class Asking:
         if ticket.is_held:
             self.on_held()
         ticket.slot.waits -= 1
-        self.applying.go_on(ticket.passage, ticket.slot, ticket.copy)
-        self._wake(ticket.passage, ticket.copy.direction)
+        self.applier.resume(ticket.relayed, ticket.slot, ticket.copy)
+        self._wake(ticket.relayed, ticket.copy.direction)
 
     def _answered(self, number: int, outcomes: Sequence[Outcome] | None) -> None:
         """Carry out a hook's decision, unless it is too late."""
@@ -165,5 +165,5 @@ class Asking:
         if ticket is None:
             return
         if outcomes is not None:
-            self.applying.give_way(ticket.passage, ticket.slot, ticket.copy, outcomes, ticket.rule.text)
+            self.applier.apply_outcomes(ticket.relayed, ticket.slot, ticket.copy, outcomes, ticket.rule.text)
         self._decided(ticket)

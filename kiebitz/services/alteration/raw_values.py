@@ -23,7 +23,7 @@ _NAME = re.compile(rb"""\s*(?:"(?:[^"\\]|\\.)*"\s*:|[\w:-]+\s*=(?=\s*["']))?\s*"
 _TAG = re.compile(rb"<[\w:-]+(?:\s[^<>]*)?(?<!/)>")
 
 
-def forced(
+def force_values(
     dissector: Dissector, frame: bytes, direction: Direction, assignments: Sequence[Assignment]
 ) -> bytes:
     """Return a frame with other bytes in these fields. Raises AssignmentError.
@@ -34,11 +34,11 @@ def forced(
     places: dict[tuple[int, int], bytes] = {}
     for assignment in assignments:
         # The innermost piece of a field is last.
-        piece = next((piece for piece in reversed(pieces) if _is_at(piece.path, assignment.steps)), None)
+        piece = next((piece for piece in reversed(pieces) if _matches(piece.path, assignment.steps)), None)
         if piece is None:
             raise AssignmentError(f"{assignment.text} cannot be forced: the field has no bytes of its own")
         text = assignment.own if assignment.own is not None else json_text(assignment.values[0])
-        start, end = _value_in(frame[piece.offset : piece.offset + piece.length])
+        start, end = _value_span(frame[piece.offset : piece.offset + piece.length])
         places[piece.offset + start, end - start] = text.encode("utf-8", "surrogateescape")
     data = replaced(frame, places)
     if dissector.transport == "tcp":
@@ -49,14 +49,14 @@ def forced(
     return data
 
 
-def _is_at(path: Path, steps: Sequence[Step]) -> bool:
+def _matches(path: Path, steps: Sequence[Step]) -> bool:
     return len(path) == len(steps) and all(
         step == part or (isinstance(part, str) and written(part) == step)
         for part, step in zip(path, steps, strict=True)
     )
 
 
-def _value_in(field: bytes) -> tuple[int, int]:
+def _value_span(field: bytes) -> tuple[int, int]:
     """Return start and end of the value within a field's bytes, without its JSON or XML syntax."""
     name = _NAME.match(field)
     assert name is not None

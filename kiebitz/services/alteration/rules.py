@@ -25,13 +25,13 @@ from kiebitz.dissectors.grammar.grammar import UNREADABLE, nearest_word
 from kiebitz.dissectors.model import OPPOSITE, Action
 from kiebitz.dissectors.registry import installed
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.services.alteration.durations import Duration, DurationError, read_duration
+from kiebitz.services.alteration.durations import Duration, DurationError, parse_duration
 from kiebitz.services.alteration.impairment import Impairment
-from kiebitz.services.alteration.selectors import ALL, Pick, PickError, split_pick
-from kiebitz.services.alteration.static_check import Kind, kinds, kinds_met
+from kiebitz.services.alteration.selectors import ALL, Selector, SelectorError, split_selector
+from kiebitz.services.alteration.static_check import Kind, kinds, matching_kinds
 from kiebitz.storage.read.conditions import field_catalog
 
-_NOT_YET = (
+_UNAVAILABLE = (
     "number",
     "kind",
     "player",
@@ -54,22 +54,22 @@ class RuleError(KiebitzError):
     is_usage = True
 
 
-class _Chosen(msgspec.Struct, frozen=True, kw_only=True):
+class _SelectingRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule for selected messages. `text` is the option as written, for marks and errors."""
 
     text: str
     wanted: Filter | None
     """None selects all messages."""
-    pick: Pick = ALL
+    pick: Selector = ALL
 
 
-class Drop(_Chosen, frozen=True):
+class Drop(_SelectingRule, frozen=True):
     """Drops messages."""
 
     action: ClassVar[Action] = "drop"
 
 
-class Change(_Chosen, frozen=True):
+class Change(_SelectingRule, frozen=True):
     """Changes field values; with `is_forced` also to values that the grammar does not allow."""
 
     action: ClassVar[Action] = "change"
@@ -77,13 +77,13 @@ class Change(_Chosen, frozen=True):
     is_forced: bool
 
 
-class Double(_Chosen, frozen=True):
+class Double(_SelectingRule, frozen=True):
     """Duplicates messages."""
 
     action: ClassVar[Action] = "double"
 
 
-class Delay(_Chosen, frozen=True):
+class Delay(_SelectingRule, frozen=True):
     """Delays messages, and later ones with them unless they `may_pass`."""
 
     action: ClassVar[Action] = "delay"
@@ -91,7 +91,7 @@ class Delay(_Chosen, frozen=True):
     may_pass: bool
 
 
-class Insert(_Chosen, frozen=True):
+class Insert(_SelectingRule, frozen=True):
     """Inserts a message after each, on the same stream."""
 
     action: ClassVar[Action] = "insert"
@@ -100,7 +100,7 @@ class Insert(_Chosen, frozen=True):
     is_forced: bool
 
 
-class Hold(_Chosen, frozen=True):
+class Hold(_SelectingRule, frozen=True):
     """Holds messages for manual decisions."""
 
     action: ClassVar[Action] = "hold"
@@ -120,58 +120,58 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     path: str
 
 
-Chosen = Drop | Change | Double | Delay | Insert | Hold
-Rule = Chosen | Impair | Script
+SelectingRule = Drop | Change | Double | Delay | Insert | Hold
+Rule = SelectingRule | Impair | Script
 
 
-def written(option: str, *values: str) -> str:
+def option_text(option: str, *values: str) -> str:
     """Return an option as written on a command line."""
     return " ".join((option, *map(shlex.quote, values)))
 
 
 def drop(text: str) -> Drop:
     """Parse `--drop FILTER`. Raises RuleError, as all of these do, and FilterError."""
-    wanted, pick = _chosen("--drop", text)
-    return Drop(text=written("--drop", text), wanted=wanted, pick=pick)
+    wanted, pick = _parse_selection("--drop", text)
+    return Drop(text=option_text("--drop", text), wanted=wanted, pick=pick)
 
 
 def double(text: str) -> Double:
     """Parse `--double FILTER`."""
-    wanted, pick = _chosen("--double", text)
-    return Double(text=written("--double", text), wanted=wanted, pick=pick)
+    wanted, pick = _parse_selection("--double", text)
+    return Double(text=option_text("--double", text), wanted=wanted, pick=pick)
 
 
 def hold(text: str) -> Hold:
     """Parse `--hold FILTER`."""
-    wanted, pick = _chosen("--hold", text)
-    return Hold(text=written("--hold", text), wanted=wanted, pick=pick)
+    wanted, pick = _parse_selection("--hold", text)
+    return Hold(text=option_text("--hold", text), wanted=wanted, pick=pick)
 
 
 def delay(text: str, time: str) -> Delay:
     """Parse `--delay FILTER TIME`, with `, reorder` after the time if later messages may overtake."""
-    wanted, pick = _chosen("--delay", text)
+    wanted, pick = _parse_selection("--delay", text)
     duration, _, order = time.partition(",")
     if order and order.strip() != _REORDER:
         raise RuleError(f"--delay: {order.strip()!r} is unknown here: write 500ms, or '500ms, {_REORDER}'")
     try:
-        read = read_duration(duration)
+        read = parse_duration(duration)
     except DurationError as error:
         raise RuleError(f"--delay: {error}") from error
     return Delay(
-        text=written("--delay", text, time), wanted=wanted, pick=pick, duration=read, may_pass=bool(order)
+        text=option_text("--delay", text, time), wanted=wanted, pick=pick, duration=read, may_pass=bool(order)
     )
 
 
 def change(text: str, values: str, *, is_forced: bool) -> Change:
     """Parse `--change FILTER FIELD=VALUE…`."""
-    wanted, pick = _chosen("--change", text)
+    wanted, pick = _parse_selection("--change", text)
     assignments = _assignments("--change", values)
     if not assignments:
         raise RuleError("--change: give at least one FIELD=VALUE, such as dice=2,1")
     if not is_forced:
         _check_change(wanted, assignments)
     return Change(
-        text=written("--change", text, values),
+        text=option_text("--change", text, values),
         wanted=wanted,
         pick=pick,
         assignments=assignments,
@@ -181,14 +181,14 @@ def change(text: str, values: str, *, is_forced: bool) -> Change:
 
 def insert(text: str, message: str, *, is_forced: bool) -> Insert:
     """Parse `--insert FILTER 'NAME FIELD=VALUE…'`."""
-    wanted, pick = _chosen("--insert", text)
+    wanted, pick = _parse_selection("--insert", text)
     name, rest = split_name(message)
     if not name:
         raise RuleError("--insert: write the message's name first: 'NAME FIELD=VALUE …'")
     assignments = _assignments("--insert", rest)
     _check_insert(wanted, name, assignments, is_forced)
     return Insert(
-        text=written("--insert", text, message),
+        text=option_text("--insert", text, message),
         wanted=wanted,
         pick=pick,
         name=name,
@@ -197,10 +197,10 @@ def insert(text: str, message: str, *, is_forced: bool) -> Insert:
     )
 
 
-def _chosen(option: str, text: str) -> tuple[Filter | None, Pick]:
+def _parse_selection(option: str, text: str) -> tuple[Filter | None, Selector]:
     try:
-        asked, pick = split_pick(text)
-    except PickError as error:
+        asked, pick = split_selector(text)
+    except SelectorError as error:
         raise RuleError(f"{option}: {error}") from error
     if not asked:
         if pick == ALL:
@@ -208,19 +208,22 @@ def _chosen(option: str, text: str) -> tuple[Filter | None, Pick]:
         return None, pick
     catalog = msgspec.structs.replace(field_catalog(), has_state=True)
     wanted = compile_filter(asked, catalog)
-    unknown = next(filter(wanted.asks, _NOT_YET), None)
+    unknown = next(filter(wanted.asks, _UNAVAILABLE), None)
     if unknown is not None:
         raise RuleError(
             f"{option}: {unknown} is not known while a message is forwarded; use msg, dir, stream, who, "
             "client, server, time, a field, or state.FIELD"
         )
     every = [*kinds(installed().dissectors.values())]
-    if UNREADABLE not in wanted.compared_with("msg") and next(kinds_met(wanted.meaning, every), None) is None:
-        raise RuleError(f"{option}: no message of any protocol can match {asked}{_meant(wanted, every)}")
+    if (
+        UNREADABLE not in wanted.compared_with("msg")
+        and next(matching_kinds(wanted.meaning, every), None) is None
+    ):
+        raise RuleError(f"{option}: no message of any protocol can match {asked}{_suggestion(wanted, every)}")
     return wanted, pick
 
 
-def _meant(wanted: Filter, every: Sequence[Kind]) -> str:
+def _suggestion(wanted: Filter, every: Sequence[Kind]) -> str:
     """Return a suggestion for an unknown message name in a filter."""
     known = {kind.name for kind in every}
     for name in wanted.compared_with("msg"):
@@ -240,7 +243,7 @@ def _assignments(option: str, text: str) -> tuple[Assignment, ...]:
 def _check_change(wanted: Filter | None, assignments: Sequence[Assignment]) -> None:
     """Raise RuleError if no message that may match can have these values."""
     objections: dict[bool, str] = {}
-    for kind in kinds_met(wanted.meaning if wanted else None, kinds(installed().dissectors.values())):
+    for kind in matching_kinds(wanted.meaning if wanted else None, kinds(installed().dissectors.values())):
         target = target_of(kind.dissector, kind.name, kind.direction, {})
         objection = target.objection(assignments)
         if objection is None:
@@ -257,7 +260,7 @@ def _check_insert(
 ) -> None:
     """Raise RuleError if no protocol with a matching message has this one, with these values."""
     objections: dict[bool, str] = {}
-    for kind in kinds_met(wanted.meaning if wanted else None, kinds(installed().dissectors.values())):
+    for kind in matching_kinds(wanted.meaning if wanted else None, kinds(installed().dissectors.values())):
         directions = (kind.direction, OPPOSITE[kind.direction])
         try:
             if is_forced:

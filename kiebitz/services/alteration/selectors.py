@@ -15,7 +15,7 @@ from kiebitz.dissectors.errors import KiebitzError
 FORMS = "[2nd], [first 2], [every 3rd], [20%] or [20%, seed 7]"
 """Valid forms, for help and errors."""
 
-_BEHIND = re.compile(r"(?P<filter>.*?)\s*\[(?P<pick>[^\[\]]*)\]\s*", re.DOTALL)
+_SUFFIX = re.compile(r"(?P<filter>.*?)\s*\[(?P<pick>[^\[\]]*)\]\s*", re.DOTALL)
 _INDEX = re.compile(r"\s*\d+\s*", re.ASCII)
 _ORDINAL = r"([1-9]\d{0,8})(?:st|nd|rd|th)"
 _NUMBERED = re.compile(_ORDINAL, re.ASCII)
@@ -25,11 +25,11 @@ _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", re.ASCII)
 _SEED = re.compile(r"seed\s+(\d{1,18})", re.ASCII)
 
 
-class PickError(KiebitzError):
+class SelectorError(KiebitzError):
     """An invalid selector; the text shows the valid forms."""
 
 
-class Pick(msgspec.Struct, frozen=True):
+class Selector(msgspec.Struct, frozen=True):
     """A selection among the matching messages of a direction, counted from 1.
 
     It selects every `step`-th from `first` to `last`, and of those a random `share` (1.0: all).
@@ -50,7 +50,7 @@ class Pick(msgspec.Struct, frozen=True):
         return self.share >= 1.0 or chance(self.seed, count, place, "pick") < self.share
 
 
-ALL = Pick()
+ALL = Selector()
 
 
 def chance(seed: int | None, count: int, place: str, purpose: str) -> float:
@@ -60,27 +60,27 @@ def chance(seed: int | None, count: int, place: str, purpose: str) -> float:
     return random.Random(f"{seed} {place} {count} {purpose}").random()
 
 
-def split_pick(text: str) -> tuple[str, Pick]:
+def split_selector(text: str) -> tuple[str, Selector]:
     """Split a filter from the selector in brackets after it. Raises PickError."""
-    form = _BEHIND.fullmatch(text)
+    form = _SUFFIX.fullmatch(text)
     # `Wurf[0]` is a part of a field.
     is_index = form is not None and _INDEX.fullmatch(form["pick"]) and text[form.end("filter")] == "["
     if form is None or is_index or text.count('"', 0, form.end("filter")) % 2:
         return text.strip(), ALL
-    return form["filter"].strip(), _read(form["pick"].strip())
+    return form["filter"].strip(), _parse(form["pick"].strip())
 
 
-def _read(text: str) -> Pick:
+def _parse(text: str) -> Selector:
     which, *rest = (part.strip() for part in text.split(","))
     seed = _SEED.fullmatch(rest[0]) if len(rest) == 1 else None
     if share := _SHARE.fullmatch(which):
         if float(share[1]) <= 100 and (not rest or seed):
-            return Pick(share=float(share[1]) / 100, seed=int(seed[1]) if seed else None)
+            return Selector(share=float(share[1]) / 100, seed=int(seed[1]) if seed else None)
     elif not rest:
         if numbered := _NUMBERED.fullmatch(which):
-            return Pick(int(numbered[1]), int(numbered[1]))
+            return Selector(int(numbered[1]), int(numbered[1]))
         if every := _EVERY.fullmatch(which):
-            return Pick(int(every[1]), step=int(every[1]))
+            return Selector(int(every[1]), step=int(every[1]))
         if first := _FIRST.fullmatch(which):
-            return Pick(last=int(first[1] or 1))
-    raise PickError(f"[{text}] is not a selector: write {FORMS}")
+            return Selector(last=int(first[1] or 1))
+    raise SelectorError(f"[{text}] is not a selector: write {FORMS}")

@@ -35,17 +35,17 @@ def kinds(dissectors: Iterable[Dissector]) -> Iterator[Kind]:
                 yield Kind(dissector, name, direction, fields)
 
 
-def kinds_met(meaning: Meaning | None, among: Iterable[Kind]) -> Iterator[Kind]:
+def matching_kinds(meaning: Meaning | None, among: Iterable[Kind]) -> Iterator[Kind]:
     """Return the kinds that may match a filter; all without one."""
-    return (kind for kind in among if meaning is None or _may_meet(meaning, kind) is not False)
+    return (kind for kind in among if meaning is None or _may_match(meaning, kind) is not False)
 
 
-def _may_meet(meaning: Meaning, kind: Kind) -> bool | None:
+def _may_match(meaning: Meaning, kind: Kind) -> bool | None:
     """Return True if all messages match, False if none does, None if it depends on the message."""
     if isinstance(meaning, Condition):
         known = _known(meaning, kind)
         return known if known is None or meaning.wanted else not known
-    answers = [_may_meet(term, kind) for term in meaning.terms]
+    answers = [_may_match(term, kind) for term in meaning.terms]
     decisive = not isinstance(meaning, AllOf)
     if decisive in answers:
         return decisive

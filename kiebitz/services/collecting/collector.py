@@ -17,9 +17,9 @@ from kiebitz.proxy.taps.merger import Merger, RunProgress
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import TapError
 from kiebitz.services.recording.notices import Notices
-from kiebitz.services.recording.stop_conditions import Ending
+from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.task import View
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.disk_space import spare
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
@@ -45,7 +45,7 @@ class Collector:
         collection: Collection,
         view: View,
         is_full: Callable[[Recorder], bool],
-        end: Ending,
+        end: StopCondition,
     ) -> None:
         self._place = place
         self._collection = collection
@@ -54,7 +54,7 @@ class Collector:
         self._is_full = is_full
         self._end = end
         self._notices = Notices()
-        self._consumer = Consumer(place, credentials, MessagePosition(*collection.position), tell)
+        self._consumer = Consumer(place, credentials, MessagePosition(*collection.position), print_error_line)
         self._merger = Merger(
             collection.stream_ids,
             {
@@ -126,12 +126,14 @@ class Collector:
                 if self._end.has_come:
                     raise
                 if not failed:
-                    tell(f"kiebitz: {error}; the taps' data is kept in JetStream meanwhile")
+                    print_error_line(f"kiebitz: {error}; the taps' data is kept in JetStream meanwhile")
                 failed = True
                 await asyncio.sleep(_RETRY_S)
             else:
                 if failed:
-                    tell("kiebitz: the database can be written again; the backlog is being recorded")
+                    print_error_line(
+                        "kiebitz: the database can be written again; the backlog is being recorded"
+                    )
                 return
 
     def _note(self) -> None:

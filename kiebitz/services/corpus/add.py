@@ -11,7 +11,7 @@ from kiebitz.services.corpus.capture_search import captures
 from kiebitz.services.corpus.capture_task import Outcome, Task
 from kiebitz.services.corpus.cluster import workers
 from kiebitz.services.progress import counting
-from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, make
 from kiebitz.storage.corpus.runs import Run, Wanted, sweep_abandoned
@@ -37,7 +37,7 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
                     _note(run, task, outcome, came)
                     on_progress(done, len(wanted))
         finally:
-            tell(f"{folder}: {_in_words(came)}")
+            print_error_line(f"{folder}: {_in_words(came)}")
     return not came["failed"]
 
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from kiebitz.storage.read.message_queries import StoredDiagnostic
     from kiebitz.storage.recording.recorder import Recorder
 
-MOST_CONTENT = 4 << 30
+MAX_CONTENT_BYTES = 4 << 30
 """Maximum size in bytes of an unpacked capture: a small compressed file may expand to any size."""
 
-MOST_ROWS = 1 << 30
+MAX_DATABASE_BYTES = 1 << 30
 """Maximum size in bytes of its database in memory."""
 
 
@@ -76,7 +76,7 @@ class _Stopped(KiebitzError):
 def add(task: Task) -> Outcome:
     """Add a capture completely or not at all."""
     try:
-        return _added(_corpus(task), task)
+        return _add(_open_corpus(task), task)
     except (_Stopped, DiskLow) as error:
         return Outcome(stops=str(error))
     except KiebitzError as error:
@@ -86,7 +86,7 @@ def add(task: Task) -> Outcome:
         return Outcome(failed=f"{task.source}: {fault(error)}")
 
 
-def _corpus(task: Task) -> Corpus:
+def _open_corpus(task: Task) -> Corpus:
     """Return the corpus if this worker fits it and there is disk space. Raises _Stopped and DiskLow."""
     here = f"the worker on {socket.gethostname()}"
     if kiebitz_version() != task.version:
@@ -105,13 +105,13 @@ def _corpus(task: Task) -> Corpus:
     return corpus
 
 
-def _added(corpus: Corpus, task: Task) -> Outcome:
+def _add(corpus: Corpus, task: Task) -> Outcome:
     # Slow to load, and not needed by the command itself.
     from kiebitz.proxy.capture.digest import content_digest
     from kiebitz.services.importing.packets import import_capture
 
     before = _identity(task.path)
-    digest = content_digest(task.path, MOST_CONTENT)
+    digest = content_digest(task.path, MAX_CONTENT_BYTES)
     if corpus.has(digest):
         return Outcome(digest)
     recording, lacks = import_capture(
@@ -120,7 +120,7 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
     recorder = recording.recorder
     with closing(recorder.connection) as connection:
         if _is_full(recorder):
-            raise _Failed(f"{task.path} becomes a session of over {MOST_ROWS >> 30} GiB: import it by itself")
+            raise _Failed(f"{task.path} is over {MAX_DATABASE_BYTES >> 30} GiB as a session: import it alone")
         with connection:
             connection.execute("UPDATE sessions SET source = ?", (encodable(task.source),))
         session = Session(session_of(connection, task.path, None)[0])
@@ -157,7 +157,7 @@ def _place(evidence: Evidence, flaw: StoredDiagnostic) -> Place:
 
 
 def _is_full(recorder: Recorder) -> bool:
-    return recorder.size > MOST_ROWS
+    return recorder.size > MAX_DATABASE_BYTES
 
 
 class _Identity(NamedTuple):

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 _AHEAD = 8
 """Number of tasks submitted per worker at once, which bounds the tasks in memory."""
 
-_LOOK_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 """Interval of checks that there are workers."""
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 """Timeout for a scheduler; one without workers for as long is reported."""
 
-_DEATHS = 3
+_MAX_DEATHS = 3
 """Maximum number of workers that may die of one task."""
 
 _SETTINGS = {
-    "distributed.scheduler.allowed-failures": _DEATHS,
-    "distributed.comm.timeouts.connect": f"{_PATIENCE_S}s",
+    "distributed.scheduler.allowed-failures": _MAX_DEATHS,
+    "distributed.comm.timeouts.connect": f"{_TIMEOUT_S}s",
     # Its web pages are not needed, and any user of this machine could open them.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -52,7 +52,7 @@ _SETTINGS = {
 }
 
 
-_PLACES = "files in ~/.config/dask, or variables DASK_..."
+_CONFIG = "files in ~/.config/dask, or variables DASK_..."
 
 
 class SchedulerError(KiebitzError):
@@ -108,7 +108,7 @@ class Workers:
         hand_out(_AHEAD * max(self._present(), 1))
         while at_work:
             try:
-                future = done.get(timeout=_LOOK_S)
+                future = done.get(timeout=_CHECK_INTERVAL_S)
             except Empty:
                 self._look()
                 continue
@@ -128,7 +128,7 @@ class Workers:
             raise self._gone()
         error = future.exception()
         if isinstance(error, KilledWorker):
-            why = f"workers died of it {_DEATHS + 1} times: has each enough memory?"
+            why = f"workers died of it {_MAX_DEATHS + 1} times: has each enough memory?"
             return Outcome(failed=f"{task.source}: {why}")
         return Outcome(stops=f"a worker of {self._name} cannot run Kiebitz: install it there ({error})")
 
@@ -143,7 +143,7 @@ class Workers:
         now = time.monotonic()
         if self._present():
             self._seen_s, self._is_told = now, False
-        elif now - self._seen_s > _PATIENCE_S and not self._is_told:
+        elif now - self._seen_s > _TIMEOUT_S and not self._is_told:
             self._is_told = True
             warn(f"{self._name} has no workers: start some with dask worker; captures added so far are kept")
 
@@ -167,8 +167,8 @@ def workers(scheduler: str | None) -> Iterator[Workers]:
         except Exception as error:
             # Dask raises arbitrary errors for unexpected configuration values.
             why = " ".join(str(error).split())
-            raise ClusterError(f"Dask does not start; check its configuration ({_PLACES}): {why}") from error
-        held.callback(client.close, timeout=_LOOK_S)
+            raise ClusterError(f"Dask does not start; check its configuration ({_CONFIG}): {why}") from error
+        held.callback(client.close, timeout=_CHECK_INTERVAL_S)
         yield Workers(client, scheduler or "Dask")
 
 
@@ -183,12 +183,12 @@ def _client(scheduler: str | None, held: ExitStack) -> Client:
     from distributed import Client
 
     if scheduler is None:
-        return _local(held)
-    _reach(scheduler)
-    return Client(scheduler, timeout=_PATIENCE_S, set_as_default=False)
+        return _start_local(held)
+    _check_reachable(scheduler)
+    return Client(scheduler, timeout=_TIMEOUT_S, set_as_default=False)
 
 
-def _reach(scheduler: str) -> None:
+def _check_reachable(scheduler: str) -> None:
     """Raise ClusterError unless a scheduler answers.
 
     Dask's client waits forever for a peer that accepts connections and stays silent.
@@ -198,18 +198,18 @@ def _reach(scheduler: str) -> None:
 
     arguments = Security().get_connection_args("client")
     if scheduler.startswith(("tls:", "wss:")) and arguments.get("ssl_context") is None:
-        raise ClusterError(f"{scheduler}: name the certificates for it in Dask's configuration ({_PLACES})")
+        raise ClusterError(f"{scheduler}: name the certificates for it in Dask's configuration ({_CONFIG})")
 
     async def identify() -> None:
-        async with rpc(scheduler, timeout=_PATIENCE_S, connection_args=arguments) as remote:
+        async with rpc(scheduler, timeout=_TIMEOUT_S, connection_args=arguments) as remote:
             await remote.identity(n_workers=0)
 
     host, port = parse_endpoint(scheduler.partition("://")[2])
     try:
         socket.getaddrinfo(host, port)
-        asyncio.run(asyncio.wait_for(identify(), _PATIENCE_S + _LOOK_S))
+        asyncio.run(asyncio.wait_for(identify(), _TIMEOUT_S + _CHECK_INTERVAL_S))
     except TimeoutError as error:
-        raise ClusterError(f"{scheduler}: no scheduler answers there within {_PATIENCE_S:.0f} s") from error
+        raise ClusterError(f"{scheduler}: no scheduler answers there within {_TIMEOUT_S:.0f} s") from error
     except OSError as error:
         raise ClusterError(f"{scheduler}: no scheduler answers there: {error.strerror or error}") from error
     except Exception as error:
@@ -227,7 +227,7 @@ def _without_variables() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def _local(held: ExitStack) -> Client:
+def _start_local(held: ExitStack) -> Client:
     from distributed import Client, LocalCluster, Security
 
     # A scheduler runs anything for anyone who can connect, and this machine may have other users.
@@ -242,5 +242,5 @@ def _local(held: ExitStack) -> Client:
         dashboard_address="127.0.0.1:0",
         local_directory=folder,
     )
-    held.callback(cluster.close, timeout=_PATIENCE_S)
+    held.callback(cluster.close, timeout=_TIMEOUT_S)
     return Client(cluster, security=security, set_as_default=False)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.services.evidence.excerpt import ROOM, Line, datagram_excerpt, looked_at, stream_excerpt
+from kiebitz.services.evidence.excerpt import (
+    MAX_CELLS,
+    Line,
+    datagram_excerpt,
+    ranges_to_read,
+    stream_excerpt,
+)
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import ReadingOn, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
@@ -56,13 +62,13 @@ class Evidence:
             altered=None if altered is None else altered.action,
         )
 
-    def excerpt(self, flaw: StoredDiagnostic, room: int = ROOM) -> list[Line]:
+    def excerpt(self, flaw: StoredDiagnostic, room: int = MAX_CELLS) -> list[Line]:
         """Return the bytes around a diagnostic with carets; nothing if no bytes belong to it."""
         if self.is_in_datagram(flaw):
             found = self._bytes.datagram(flaw)
             return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
         stretches: list[Stretch] = []
-        for start, end in looked_at(flaw.offset, flaw.length):
+        for start, end in ranges_to_read(flaw.offset, flaw.length):
             near = self._bytes.between(flaw.stream.id, flaw.direction, start, end)
             stretches += [stretch for stretch in near if stretch not in stretches]
         if not stretches:

@@ -15,10 +15,10 @@ from kiebitz.dissectors.escaping import escaped, judged
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.storage.read.recorded_bytes import Stretch
 
-ROOM = 90
+MAX_CELLS = 90
 """Cells for the bytes of a long line, two fifths of them before the range."""
 
-_NEAR = 1024
+_CONTEXT_BYTES = 1024
 """Number of bytes of a stream read around either end of the range."""
 
 _LINES_AROUND = 3
@@ -32,12 +32,12 @@ _HEX_AROUND = 6
 _HEX_MARKED = 16
 """Number of bytes in the hexadecimal line on either side of the range, and of the range itself."""
 
-_WIDEST = 4
+_MAX_CHAR_BYTES = 4
 """Maximum length of a UTF-8 character, to bound the bytes to decode per cell."""
 
 _ELLIPSIS = "…"
 _LINE_ENDS = {b"": "", b"\n": r"\n", b"\r\n": r"\r\n"}
-_WIDEST_LINE_END = 4
+_MAX_LINE_END = 4
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class _View(msgspec.Struct, frozen=True):
         return self.before + self.marked + self.after
 
 
-class _Sent(msgspec.Struct, frozen=True):
+class _StreamLine(msgspec.Struct, frozen=True):
     """A line of a stream, as far as it was read, or a gap: then `data` is None.
 
     A gap of unknown length ends where it begins.
@@ -96,7 +96,7 @@ class _Sent(msgspec.Struct, frozen=True):
         return self.data is not None and not self.data.endswith(b"\n")
 
 
-def datagram_excerpt(start: int, data: bytes, offset: int, length: int, room: int = ROOM) -> list[Line]:
+def datagram_excerpt(start: int, data: bytes, offset: int, length: int, room: int = MAX_CELLS) -> list[Line]:
     """Return an excerpt of a datagram that begins at `start`, marking `offset` to `offset + length`.
 
     With a length of 0 there is one caret, before the byte at `offset` or after the last byte.
@@ -108,34 +108,34 @@ def datagram_excerpt(start: int, data: bytes, offset: int, length: int, room: in
     view = _view(data, offset, end, room)
     lines = [Line(view.text, start + view.first), _carets(view.before, view.marked)]
     if view.escapes is not None:
-        lines += _in_hex(data, offset, end)
+        lines += _hex_lines(data, offset, end)
     return lines
 
 
-def looked_at(offset: int, length: int) -> list[tuple[int, int]]:
+def ranges_to_read(offset: int, length: int) -> list[tuple[int, int]]:
     """Return the ranges of a stream's direction to read for an excerpt."""
-    first, stop = max(0, offset - _NEAR), offset + length
-    if length <= 2 * _NEAR:
-        return [(first, stop + _NEAR)]
-    return [(first, offset + _NEAR), (stop - _NEAR, stop + _NEAR)]
+    first, stop = max(0, offset - _CONTEXT_BYTES), offset + length
+    if length <= 2 * _CONTEXT_BYTES:
+        return [(first, stop + _CONTEXT_BYTES)]
+    return [(first, offset + _CONTEXT_BYTES), (stop - _CONTEXT_BYTES, stop + _CONTEXT_BYTES)]
 
 
 def stream_excerpt(
-    stretches: Sequence[Stretch], offset: int, length: int, message: int | None = None, room: int = ROOM
+    stretches: Sequence[Stretch], offset: int, length: int, message: int | None = None, room: int = MAX_CELLS
 ) -> list[Line]:
     """Return the lines of a stream around `offset` to `offset + length`, with carets as above.
 
-    `stretches` are the bytes in the ranges of `looked_at`. If the message with the range begins in them, at
-    `message`, its first line is included.
+    `stretches` are the bytes in the ranges of `ranges_to_read`. If the message with the range begins in them,
+    at `message`, its first line is included.
     """
-    lines = _lines(stretches, looked_at(offset, length))
+    lines = _lines(stretches, ranges_to_read(offset, length))
     # Only the beginning of an overlong line is needed.
     lines = [line for line in lines if line.start <= offset or not line.more_before]
-    marked = [number for number, line in enumerate(lines) if _is_in(line, offset, length)]
+    marked = [number for number, line in enumerate(lines) if _overlaps(line, offset, length)]
     if not marked:
         # The range is after all received bytes.
         if not (lines and lines[-1].is_open):
-            lines.append(_Sent(offset, offset, b""))
+            lines.append(_StreamLine(offset, offset, b""))
         marked = [len(lines) - 1]
     elif length == 0:
         # One caret, although a gap of unknown length ends where the next line begins.
@@ -152,7 +152,7 @@ def stream_excerpt(
         if end not in (None, line.start):
             excerpt.append(Line(_ELLIPSIS))
         end = None if line.more_after else line.end
-        excerpt += _with_place(line, offset, length, room) if number in marked else [_plain(line, room)]
+        excerpt += _marked(line, offset, length, room) if number in marked else [_unmarked(line, room)]
     return excerpt
 
 
@@ -163,74 +163,74 @@ def missing(length: int | None) -> str:
     return f"[{length} byte{'' if length == 1 else 's'} missing]"
 
 
-def shown_bytes(data: bytes) -> str:
+def printable_bytes(data: bytes) -> str:
     """Return bytes as one line of UTF-8 text, with escapes for unprintable or undecodable ones."""
     return "".join(unit.text for unit in _units(data, 0, len(data)))
 
 
-def _lines(stretches: Sequence[Stretch], windows: Sequence[tuple[int, int]]) -> list[_Sent]:
+def _lines(stretches: Sequence[Stretch], windows: Sequence[tuple[int, int]]) -> list[_StreamLine]:
     starts = {start for start, _ in windows if start > 0}
     ends = {end for _, end in windows}
     lines = []
     for stretch in stretches:
         at = stretch.offset
         if stretch.data is None:
-            lines.append(_Sent(at, at + (stretch.length or 0), None))
+            lines.append(_StreamLine(at, at + (stretch.length or 0), None))
             continue
         for data in BytesIO(stretch.data):
             end = at + len(data)
-            lines.append(_Sent(at, end, data, at in starts, end in ends and data[-1:] != b"\n"))
+            lines.append(_StreamLine(at, end, data, at in starts, end in ends and data[-1:] != b"\n"))
             at = end
     return lines
 
 
-def _is_in(line: _Sent, offset: int, length: int) -> bool:
+def _overlaps(line: _StreamLine, offset: int, length: int) -> bool:
     """Return True if part of the range is in a line, or an empty range is at its position."""
     if line.start == line.end:
         return offset < line.start < offset + length if length else offset == line.start
     return line.start < offset + max(length, 1) and offset < line.end
 
 
-def _plain(line: _Sent, room: int) -> Line:
+def _unmarked(line: _StreamLine, room: int) -> Line:
     """Return a line without marks."""
     if line.data is None:
         return Line(missing(line.end - line.start or None), line.start)
-    return _shown(line, _view_of(line, 0, 0, room))
+    return _line_of(line, _view_of(line, 0, 0, room))
 
 
-def _with_place(line: _Sent, offset: int, length: int, room: int) -> list[Line]:
+def _marked(line: _StreamLine, offset: int, length: int, room: int) -> list[Line]:
     """Return a line with carets under its part of the range, and hexadecimal if that is unprintable."""
     if line.data is None:
-        shown = _plain(line, room)
+        shown = _unmarked(line, room)
         return [shown, _carets("", shown.text if length else "")]
-    body, line_end = _parted(line.data)
+    body, line_end = _split_line_end(line.data)
     start = max(offset - line.start, 0)
     stop = min(max(offset + length - line.start, start), len(line.data))
     if start >= len(body) and stop > start:
         # Only the line end is in the range.
-        shown = _shown(line, _view_of(line, len(body), len(body), room))
+        shown = _line_of(line, _view_of(line, len(body), len(body), room))
         return [shown, _carets(shown.text, _LINE_ENDS[line_end])]
     start, stop = min(start, len(body)), min(stop, len(body))
     view = _view_of(line, start, stop, room)
-    lines = [_shown(line, view), _carets(view.before, view.marked)]
+    lines = [_line_of(line, view), _carets(view.before, view.marked)]
     if view.escapes is not None:
-        lines += _in_hex(line.data, *view.escapes)
+        lines += _hex_lines(line.data, *view.escapes)
     return lines
 
 
-def _view_of(line: _Sent, start: int, stop: int, room: int) -> _View:
+def _view_of(line: _StreamLine, start: int, stop: int, room: int) -> _View:
     assert line.data is not None
-    body, _ = _parted(line.data)
-    return _view(body, start, stop, room - _WIDEST_LINE_END, line.more_before, line.more_after)
+    body, _ = _split_line_end(line.data)
+    return _view(body, start, stop, room - _MAX_LINE_END, line.more_before, line.more_after)
 
 
-def _shown(line: _Sent, view: _View) -> Line:
+def _line_of(line: _StreamLine, view: _View) -> Line:
     assert line.data is not None
-    _, line_end = _parted(line.data)
+    _, line_end = _split_line_end(line.data)
     return Line(view.text, line.start + view.first, _LINE_ENDS[line_end] if view.to_end else "")
 
 
-def _parted(data: bytes) -> tuple[bytes, bytes]:
+def _split_line_end(data: bytes) -> tuple[bytes, bytes]:
     """Split a line from its line end."""
     body = data.removesuffix(b"\n")
     if len(body) < len(data):
@@ -243,15 +243,17 @@ def _view(
 ) -> _View:
     """Return the displayed part of a line for the range `offset` to `end`."""
     room_before = room * 2 // 5
-    first, last = _whole_characters(data, offset - _WIDEST * room_before, offset + _WIDEST * room)
+    first, last = _whole_characters(
+        data, offset - _MAX_CHAR_BYTES * room_before, offset + _MAX_CHAR_BYTES * room
+    )
     units = _units(data, first, last)
     before = [unit for unit in units if unit.end <= offset]
     marked = [unit for unit in units if unit.end > offset and unit.start < end]
     after = units[len(before) + len(marked) :]
-    left, cut_left = _fitting(before[::-1], room_before)
+    left, cut_left = _fit(before[::-1], room_before)
     room -= _width(left)
-    middle, cut_middle = _fitting(marked, room)
-    right, cut_right = ([], True) if cut_middle else _fitting(after, room - _width(middle))
+    middle, cut_middle = _fit(marked, room)
+    right, cut_right = ([], True) if cut_middle else _fit(after, room - _width(middle))
     left.reverse()
     to_end = not (cut_right or last < len(data) or more_after)
     shown = [*left, *middle, *right]
@@ -296,7 +298,7 @@ def _whole_characters(data: bytes, first: int, last: int) -> tuple[int, int]:
     return first, last
 
 
-def _fitting(units: Sequence[_Unit], room: int) -> tuple[list[_Unit], bool]:
+def _fit(units: Sequence[_Unit], room: int) -> tuple[list[_Unit], bool]:
     """Return the units that fit into `room` cells, and whether some did not."""
     taken: list[_Unit] = []
     for unit in units:
@@ -322,7 +324,7 @@ def _carets(before: str, marked: str) -> Line:
     return Line(" " * start + "^" * max(width, 1))
 
 
-def _in_hex(data: bytes, offset: int, end: int) -> list[Line]:
+def _hex_lines(data: bytes, offset: int, end: int) -> list[Line]:
     first = max(0, offset - _HEX_AROUND)
     shown_end = min(end, offset + _HEX_MARKED)
     last = min(len(data), shown_end + _HEX_AROUND)

@@ -15,18 +15,18 @@ from kiebitz.dissectors.model import Chunk, Item, Stream
 from kiebitz.storage.recording.rows import Rows
 
 
-def packed_rows(rows: Rows) -> bytes:
+def encode_rows(rows: Rows) -> bytes:
     """Encode all rows."""
     return marshal.dumps({table: found.columns for table, found in rows.items() if found})
 
 
-def unpacked_rows(data: bytes) -> dict[str, Sequence[Iterable[Any]]]:
+def decode_rows(data: bytes) -> dict[str, Sequence[Iterable[Any]]]:
     """Decode the columns of the rows by table."""
     tables: dict[str, Sequence[Iterable[Any]]] = marshal.loads(data)
     return tables
 
 
-def packed_items(items: Sequence[Item]) -> bytes:
+def encode_items(items: Sequence[Item]) -> bytes:
     """Encode items in order: chunks in columns, the few others as they are, with their positions."""
     chunks = [item for item in items if isinstance(item, Chunk)]
     others = [(place, item) for place, item in enumerate(items) if not isinstance(item, Chunk)]
@@ -42,7 +42,7 @@ def packed_items(items: Sequence[Item]) -> bytes:
     return marshal.dumps((pickle.dumps((streams, others)), columns))
 
 
-def unpacked_items(data: bytes, streams: dict[int, Stream]) -> list[Item]:
+def decode_items(data: bytes, streams: dict[int, Stream]) -> list[Item]:
     """Decode items; they refer to the stream objects in `streams`, to which new ones are added."""
     rest, (numbers, *values) = marshal.loads(data)
     its_streams, others = pickle.loads(rest)

@@ -21,18 +21,20 @@ def losses(
     Ordinary packets without UDP or TCP, such as ARP, do not count. `is_over` is True if the capture was read
     to its end; `late` is the number of packets that could not be put in time order.
     """
-    found = _few(
+    found = _limit(
         [f"{_counted(number, 'packet')} not read: {why}" for why, number in decoder.malformed.items()]
     )
-    found += _few(
+    found += _limit(
         [
             f"{counted(number, 'packet')} of {what} {_was(number)} not read"
             for what, number in decoder.unread.most_common()
         ]
     )
     if capture is not None:
-        found += _few([f"{_counted(number, noun)} {what}" for (noun, what), number in capture.faults.items()])
-        found += _few([f"the capture is {damage}" for damage in capture.damages])
+        found += _limit(
+            [f"{_counted(number, noun)} {what}" for (noun, what), number in capture.faults.items()]
+        )
+        found += _limit([f"the capture is {damage}" for damage in capture.damages])
         if is_over and capture.truncated is not None:
             found.append(f"{capture.truncated}; all before that was kept")
     if late:
@@ -51,13 +53,13 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _few(clauses: list[str]) -> list[str]:
+def _limit(clauses: list[str]) -> list[str]:
     if len(clauses) <= _MOST_CLAUSES:
         return clauses
     return [*clauses[:_MOST_CLAUSES], f"and {len(clauses) - _MOST_CLAUSES} more like that"]
 
 
-def tell_losses(name: str, found: Iterable[str]) -> None:
+def print_losses(name: str, found: Iterable[str]) -> None:
     """Print the losses of a capture to stderr, one per line."""
     for loss in found:
         warn(f"{name}: {loss}")

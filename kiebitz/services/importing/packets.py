@@ -24,7 +24,7 @@ from kiebitz.proxy.flows.udp import UdpFlows
 from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.services.anonymizing import anonymizer_if
 from kiebitz.services.decode_as import server_ports
-from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.importing.losses import losses
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.storage.database.schema import MEMORY
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _BATCH = 2000
 """Number of packets between two progress updates."""
 
-WORTH_A_PROCESS = 2_000_000
+MIN_SIZE_FOR_PROCESS = 2_000_000
 """Size in bytes from which a capture file is worth starting a second process."""
 
 
@@ -152,7 +152,7 @@ def _orient(transport: Transport, data: bytes, _source: str, _destination: str) 
     return certain.pop() if len(certain) == 1 else None
 
 
-@collecting_seldom()
+@infrequent_gc()
 def import_capture(
     source: str,
     database: str,
@@ -186,8 +186,8 @@ def import_capture(
     with ExitStack() as stack:
         capture = stack.enter_context(open_capture(source))
         interrupts = stack.enter_context(_Interrupts())
-        is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
-        inspect = stack.enter_context(_elsewhere()) if is_large and takes_second_core else InspectionHere
+        is_large = capture.size is not None and capture.size >= MIN_SIZE_FOR_PROCESS
+        inspect = stack.enter_context(_in_process()) if is_large and takes_second_core else InspectionHere
         recorder = Recorder(
             database,
             "import",
@@ -230,11 +230,11 @@ def import_capture(
 
 
 @contextmanager
-def _elsewhere() -> Iterator[Inspect]:
+def _in_process() -> Iterator[Inspect]:
     # Small captures and live recording do not need these modules.
-    from kiebitz.services.importing.inspecting import InspectionElsewhere
+    from kiebitz.services.importing.process_inspection import ProcessInspection
 
-    inspection = InspectionElsewhere()
+    inspection = ProcessInspection()
     try:
         yield inspection.begin
     finally:

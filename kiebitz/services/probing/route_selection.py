@@ -16,7 +16,7 @@ from kiebitz.dissectors.probing.simulated_route import RouteGoal
 from kiebitz.dissectors.probing.simulated_table import SimulatedTable
 from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.services.probing.connection_setup import ProbeSetup
-from kiebitz.services.server_addresses import places_of
+from kiebitz.services.server_addresses import addresses_of
 
 _NAMES = ("Anna", "Bert", "Cleo", "Dora")
 _NEWCOMER = "Emil"
@@ -86,5 +86,5 @@ def _recorded(
 ) -> Route:
     about, script, plays = setup.dissector, setup.script, INPUT_DIRECTION[setup.target_role]
     assert script is not None
-    servers = places_of([endpoint(*setup.address)], script.servers)
+    servers = addresses_of([endpoint(*setup.address)], script.servers)
     return RecordedRoute(script, plays, {about.protocol: about}, servers, fits, at_start, is_cut)

@@ -13,9 +13,9 @@ import msgspec
 
 from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.services.publishing.tapping import Tapping
+from kiebitz.services.publishing.tap_target import TapTarget
 from kiebitz.services.publishing.worker import DAMAGED, KEPT, Note, Task, publish_journal
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.services.supervision.supervisor import Supervisor, start_connected
 
 _SEGMENT_BYTES = 1 << 20
@@ -34,7 +34,7 @@ class TapSupervisor(Supervisor):
         "what is recorded meanwhile is published later"
     )
 
-    def __init__(self, tapping: Tapping, database: str) -> None:
+    def __init__(self, tapping: TapTarget, database: str) -> None:
         self._tapping = tapping
         self._is_full = False
         self._run = secrets.token_hex(8)
@@ -42,7 +42,7 @@ class TapSupervisor(Supervisor):
         self._beside = Path(database).absolute().parent / f"tap-{tapping.name}"
         note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
         make = partial(JournalWriter, segment_bytes=_SEGMENT_BYTES)
-        super().__init__(database, self._beside, make, self._journal_trouble, tell, note)
+        super().__init__(database, self._beside, make, self._journal_trouble, print_error_line, note)
         self.items = ItemWriter(self.journal)
 
     def start(self) -> None:
@@ -81,9 +81,9 @@ class TapSupervisor(Supervisor):
             return
         self._is_full = not self._is_full
         if self._is_full:
-            tell(
+            print_error_line(
                 f"kiebitz: the backlog for {self._tapping.place} is full: "
                 "new data is still recorded here, but becomes a gap there"
             )
         else:
-            tell("kiebitz: the backlog has room again: new data will be published")
+            print_error_line("kiebitz: the backlog has room again: new data will be published")

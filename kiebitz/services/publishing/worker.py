@@ -20,16 +20,16 @@ from kiebitz.proxy.journal.follower import follow, lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.proxy.taps.publisher import BatchBuilder, PublishAbandoned, Publisher
-from kiebitz.services.faults import telling_faults
-from kiebitz.services.gc_tuning import collecting_seldom
-from kiebitz.services.publishing.tapping import Tapping
-from kiebitz.services.standard_streams import tell
-from kiebitz.services.supervision.journal_folder import JournalFolder, folders, hold
+from kiebitz.services.faults import reporting_faults
+from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.publishing.tap_target import TapTarget
+from kiebitz.services.standard_streams import print_error_line
+from kiebitz.services.supervision.journal_folder import JournalFolder, hold, private_folders
 
-LAST_S = 5.0
+SERVER_TIMEOUT_S = 5.0
 """Longest time to wait for a lost server after the recording has ended."""
 
-TELL_EVERY_S = 0.2
+CLOCK_INTERVAL_S = 0.2
 """Interval at which an idle tap reports its clock, so that other taps' items need not wait."""
 
 _WRITTEN_NS = 100_000_000
@@ -53,15 +53,15 @@ class Note(msgspec.Struct, frozen=True):
 class Task(msgspec.Struct, frozen=True):
     """The journal to publish and its run; `beside` is the prefix of this tap's folders."""
 
-    tapping: Tapping
+    tapping: TapTarget
     run: str
     beside: Path
     journal: Path
     identity: tuple[int, int]
 
 
-@telling_faults
-@collecting_seldom()
+@reporting_faults
+@infrequent_gc()
 def publish_journal(recording: Connection, task: Task) -> None:
     """Publish a journal to its end; run by `start_connected`.
 
@@ -83,43 +83,43 @@ async def _publish(task: Task, recording: Connection) -> None:
         nonlocal over_since
         if over_since is None and recording.poll():
             over_since = time.monotonic()
-        return over_since is None or time.monotonic() - max(over_since, lost_since) < LAST_S
+        return over_since is None or time.monotonic() - max(over_since, lost_since) < SERVER_TIMEOUT_S
 
     publisher = Publisher(
         tapping.place,
         tapping.credentials,
         tapping.name,
-        on_notice=tell,
+        on_notice=print_error_line,
         backlog_path=str(task.journal.parent),
         may_wait=may_wait,
     )
     try:
-        for folder, note in left_behind(task.beside, tapping):
+        for folder, note in unpublished_journals(task.beside, tapping):
             reader = JournalReader(folder.journal, skip=None)
             try:
-                await _all(
+                await _publish_all(
                     publisher,
                     reader,
                     read_rest(reader),
                     BatchBuilder(tapping.name, note.run, reader.items_before),
                 )
             except JournalError as error:
-                tell(f"kiebitz: {error}; everything before that is published")
+                print_error_line(f"kiebitz: {error}; everything before that is published")
             finally:
                 reader.close()
             folder.discard()
         reader = JournalReader(task.journal, skip=None, identity=task.identity)
         batches = BatchBuilder(tapping.name, task.run, reader.items_before)
         try:
-            await _all(publisher, reader, _telling(follow(reader), recording), batches)
+            await _publish_all(publisher, reader, _report_first(follow(reader), recording), batches)
         except JournalError as error:
-            tell(f"kiebitz: {error}; everything before that is published")
+            print_error_line(f"kiebitz: {error}; everything before that is published")
             raise SystemExit(DAMAGED) from error
     finally:
         await publisher.close()
 
 
-async def _all(
+async def _publish_all(
     publisher: Publisher, reader: JournalReader, read: Iterator[list[Item]], batches: BatchBuilder
 ) -> None:
     """Publish everything read. Raises PublishAbandoned and JournalError."""
@@ -131,7 +131,7 @@ async def _all(
         items = await asyncio.to_thread(next, read, None)
         if items is None:
             break
-        if items or time.monotonic() - told >= TELL_EVERY_S:
+        if items or time.monotonic() - told >= CLOCK_INTERVAL_S:
             is_all = reader.is_at_end or not items
             await publisher.publish(batches.batches(items, before_ns if is_all else 0))
             told = time.monotonic()
@@ -142,7 +142,7 @@ async def _all(
         await publisher.publish([batches.end_of_run(now_ns() if latest_ns is None else latest_ns)])
 
 
-def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:
+def _report_first(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:
     """Yield what is read, and report once the first items are published."""
     has_told = False
     for items in read:
@@ -154,9 +154,9 @@ def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list
                 recording.send(None)
 
 
-def left_behind(beside: Path, tapping: Tapping) -> Iterator[tuple[JournalFolder, Note]]:
+def unpublished_journals(beside: Path, tapping: TapTarget) -> Iterator[tuple[JournalFolder, Note]]:
     """Yield, and hold, the journals of earlier taps of this name and destination."""
-    for path, _ in folders(beside):
+    for path, _ in private_folders(beside):
         try:
             folder, text = JournalFolder.left(path)
         except OSError:

@@ -17,8 +17,8 @@ from kiebitz.services.recording.lag import Lag
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.rotation import Rotation
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.recording.task import FULL, GAVE_UP, Committed, GoesOn, OutputFailed, Task, report
-from kiebitz.services.recording.unfinished import recovering_command
+from kiebitz.services.recording.task import FULL, GAVE_UP, Committed, Continued, OutputFailed, Task, report
+from kiebitz.services.recording.unfinished import recovery_command
 from kiebitz.services.standard_streams import has_output_failed
 from kiebitz.services.supervision.journal_folder import remove_recorded
 from kiebitz.storage.database.schema import StorageError
@@ -149,7 +149,7 @@ class Recording:
                 self._tell(f"kiebitz: {error}; the recording continues in {recorder.path}")
             return
         self._room.add(before)
-        report(self._relay, GoesOn(recorder.session_id, recorder.path))
+        report(self._relay, Continued(recorder.session_id, recorder.path))
         self._tell(f"recorded {recorded}; recording into {recorder.path}")
 
     def _write(self) -> None:
@@ -177,4 +177,4 @@ class Recording:
 
 
 def _kept(folder: Path) -> str:
-    return f"unrecorded data is kept in {folder}; {recovering_command(str(folder))} records it"
+    return f"unrecorded data is kept in {folder}; {recovery_command(str(folder))} records it"

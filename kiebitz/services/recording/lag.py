@@ -8,13 +8,13 @@ from multiprocessing.connection import Connection
 
 from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.recording.task import Left, report
+from kiebitz.services.recording.task import Backlog, report
 
 BEHIND_S = 3.0
 """Lag (seconds) from which it is reported."""
 
 _LOOK_EVERY_S = 0.5
-_TELL_EVERY_S = 10.0
+_REPORT_INTERVAL_S = 10.0
 
 
 class Lag:
@@ -42,8 +42,8 @@ class Lag:
         self._looked = now
         messages, seconds = self._reader.backlog(), (now_ns() - latest_ns) / 1e9
         if self._relay.poll():
-            report(self._relay, Left(messages))
-        elif seconds >= BEHIND_S and now - self._told >= _TELL_EVERY_S:
+            report(self._relay, Backlog(messages))
+        elif seconds >= BEHIND_S and now - self._told >= _REPORT_INTERVAL_S:
             self._told = now
             self._is_behind = True
             waiting = f"about {messages:,} messages are waiting to be recorded"

@@ -17,13 +17,13 @@ import msgspec
 from kiebitz.dissectors.model import Altered, Chunk, Direction, Gap, Item
 from kiebitz.proxy.journal.follower import lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
-from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.faults import telling_faults
-from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.faults import reporting_faults
+from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
-from kiebitz.services.recording.task import GAVE_UP, Task, note_of, teller
+from kiebitz.services.recording.task import GAVE_UP, Task, note_of, sentence_reporter
 from kiebitz.services.recording.worker import is_ended, resume
 from kiebitz.services.supervision.journal_folder import hold
 from kiebitz.storage.database.opening import open_existing, open_to_change
@@ -38,12 +38,12 @@ _END = (
 )
 """Ends a session that will not be resumed, at the time of its last bytes."""
 
-Way = tuple[int, Direction]
+StreamDirection = tuple[int, Direction]
 """A direction of a stream, by the stream's number in the journal."""
 
 
-@telling_faults
-@collecting_seldom()
+@reporting_faults
+@infrequent_gc()
 def recover_journal(parent: Connection, task: Task) -> None:
     """Record the rest of a journal without a writer; run by `start_connected`.
 
@@ -52,7 +52,7 @@ def recover_journal(parent: Connection, task: Task) -> None:
     """
     lower_priority()
     folder = hold(task.journal.parent)
-    tell = teller(None)
+    tell = sentence_reporter(None)
     for database in {*task.databases}:
         # Opening rolls back the recorder's unfinished write; an unreadable database is reported later.
         with suppress(StorageError):
@@ -68,7 +68,7 @@ def recover_journal(parent: Connection, task: Task) -> None:
                     recording, reader, tables = resumed
                     recording.run(read_rest(reader), tables)
                     # A recorder may have died after beginning one session and before ending the previous.
-                    _end(task.sessions[:-1], task.started_ns)
+                    _end_sessions(task.sessions[:-1], task.started_ns)
                 return
         # An ended session is complete: its recorder was killed before it removed the journal.
         if not (task.sessions and is_ended(*task.sessions[-1], task.started_ns)):
@@ -80,7 +80,7 @@ def recover_journal(parent: Connection, task: Task) -> None:
 
 def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[str], None]) -> None:
     """Record everything that the sessions of a task lack as a session of its own."""
-    lacking = _Lacking(task.sessions, task.started_ns)
+    lacking = _MissingItems(task.sessions, task.started_ns)
     forced = parse_decode_as(task.decode_as)
     recorder = RotatingRecorder(
         task.database,
@@ -90,7 +90,7 @@ def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[st
         # Times count from the same start.
         started_ns=task.started_ns,
         decode_as=forced,
-        anonymizer=anonymizer_if(stand_ins_if(task.is_anonymized), forced),
+        anonymizer=anonymizer_if(pseudonyms_if(task.is_anonymized), forced),
     )
     note = NoteFile(folder, note_of(task))
     if os.path.abspath(os.path.dirname(recorder.path)) == str(task.journal.parent.parent):
@@ -101,10 +101,10 @@ def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[st
     resting = msgspec.structs.replace(task, is_rest=True)
     recording = Recording(resting, folder, note, recorder, reader, parent, tell)
     recording.run([*lacking.of(items, before)] for items in read_rest(reader))
-    _end(task.sessions, task.started_ns)
+    _end_sessions(task.sessions, task.started_ns)
 
 
-def _end(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
+def _end_sessions(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
     """End the sessions that are open, the first of which began at `started_ns`."""
     for place, (database, number) in enumerate(recorded):
         if is_ended(database, number, None if place else started_ns) is False:
@@ -112,7 +112,7 @@ def _end(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
                 connection.execute(_END, (number,))
 
 
-class _Lacking:
+class _MissingItems:
     """Selects the items that `recorded` sessions lack.
 
     It compares offsets, which are the same in an anonymized session. Sessions that did not begin at
@@ -120,11 +120,11 @@ class _Lacking:
     """
 
     def __init__(self, recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
-        self._ends: dict[Way, int] = {}
+        self._ends: dict[StreamDirection, int] = {}
         """Number of recorded bytes of each direction."""
         self._over: dict[int, bool] = {}
         """The recorded streams; True if their end is recorded."""
-        self._begun: set[Way] = set()
+        self._begun: set[StreamDirection] = set()
         for database, number in recorded:
             if not os.path.exists(database):
                 continue
@@ -168,7 +168,7 @@ class _Lacking:
             if recorded and way not in self._begun:
                 yield Gap(item.stream, item.direction, item.ts_ns, 0, recorded)
             self._begun.add(way)
-            yield _behind(item, recorded)
+            yield _remainder(item, recorded)
 
 
 def _length(item: Chunk | Gap | Altered) -> int:
@@ -177,7 +177,7 @@ def _length(item: Chunk | Gap | Altered) -> int:
     return item.length or 0
 
 
-def _behind(item: Item, recorded: int) -> Item:
+def _remainder(item: Item, recorded: int) -> Item:
     """Return the part of an item after the recorded bytes."""
     if isinstance(item, Chunk) and item.offset < recorded:
         skipped = min(recorded - item.offset, len(item.data))

@@ -12,9 +12,9 @@ from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.progress import OnProgress, counting
 from kiebitz.services.recording.note import Note, decode_note
 from kiebitz.services.recording.recovery import recover_journal
-from kiebitz.services.recording.task import Left, Report, Task, sessions_of
-from kiebitz.services.recording.unfinished import LOOK_S, recovering_command, unfinished
-from kiebitz.services.standard_streams import errors_are_seen, tell
+from kiebitz.services.recording.task import Backlog, Report, Task, sessions_of
+from kiebitz.services.recording.unfinished import INSPECTION_S, recovery_command, unfinished
+from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line
 from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.services.supervision.supervisor import start_connected
 from kiebitz.storage.database.schema import StorageError
@@ -42,23 +42,25 @@ class Remaining:
         if not self._most and messages < _FEW:
             return
         if not self._most:
-            tell(f"kiebitz: about {messages:,} messages are left to be recorded; Ctrl-C postpones it")
+            print_error_line(
+                f"kiebitz: about {messages:,} messages are left to be recorded; Ctrl-C postpones it"
+            )
         self._most = max(self._most, messages, 1)
-        if not errors_are_seen():
+        if not is_stderr_terminal():
             return
         if self._on_progress is None:
             self._on_progress = self._stack.enter_context(counting("recording", "messages"))
         self._on_progress(self._most - messages, self._most)
 
 
-def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = False) -> bool:
+def resume_recording(folder: str, database: str | None = None, *, is_anonymized: bool = False) -> bool:
     """Record what is left in a folder; return True if everything is recorded, otherwise it remains there.
 
     With a `database` that is not the recording's, what its sessions lack is recorded there; likewise if it
     `is_anonymized` only from now on. Raises StorageError, and KeyboardInterrupt.
     """
     try:
-        journal_folder, text = _left(Path(folder).absolute())
+        journal_folder, text = _hold(Path(folder).absolute())
     except FileNotFoundError as error:
         raise StorageError(f"{folder}: this folder contains no unfinished recording") from error
     except BlockingIOError as error:
@@ -75,23 +77,23 @@ def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = 
     return is_recorded
 
 
-def _left(folder: Path) -> tuple[JournalFolder, bytes | None]:
+def _hold(folder: Path) -> tuple[JournalFolder, bytes | None]:
     """Hold a folder, retrying once if another command is just inspecting it."""
     try:
         return JournalFolder.left(folder)
     except BlockingIOError:
-        time.sleep(LOOK_S)
+        time.sleep(INSPECTION_S)
         return JournalFolder.left(folder)
 
 
 def recover(database: str) -> None:
     """Recover the unfinished recordings into `database`. Raises StorageError if one of them remains."""
-    for folder in list(unfinished(database, LOOK_S)):
-        tell(f"kiebitz: a recording into {database} is unfinished; it is recovered first")
-        if not carry_on(folder):
+    for folder in list(unfinished(database, INSPECTION_S)):
+        print_error_line(f"kiebitz: a recording into {database} is unfinished; it is recovered first")
+        if not resume_recording(folder):
             raise StorageError(
                 f"{folder}: this recording into {database} could not be recovered; "
-                f"{recovering_command(folder)} tries again; remove the folder to discard it, or name another "
+                f"{recovery_command(folder)} tries again; remove the folder to discard it, or name another "
                 "database"
             )
 
@@ -103,7 +105,7 @@ def _record(task: Task) -> bool:
         with Remaining() as remaining, suppress(EOFError, OSError):
             while True:
                 report: Report = connection.recv()
-                if isinstance(report, Left):
+                if isinstance(report, Backlog):
                     remaining.show(report.messages)
         process.join()
     except KeyboardInterrupt:

@@ -25,14 +25,14 @@ SETTLE_S = 5.0
 RETRY_S = 10.0
 """Time before creating a new database is retried."""
 
-_BESIDE = ("", "-journal", "-wal", "-shm")
+_SQLITE_SUFFIXES = ("", "-journal", "-wal", "-shm")
 """Suffixes of a database and of SQLite's files next to it."""
 
-_NAMES = 1000
+_MAX_NAMES = 1000
 """Maximum number of names tried for one database."""
 
 
-Made = TypeVar("Made")
+Created = TypeVar("Created")
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class Rotation:
         self._due_since: float | None = None
         self._postponed_to = 0.0
 
-    def begin(self, make: Callable[[str], Made]) -> Made:
+    def begin(self, make: Callable[[str], Created]) -> Created:
         """Create the next database with `make`. Raises StorageError, and then leaves no file behind."""
         path = self._next_path()
         try:
@@ -97,10 +97,10 @@ class Rotation:
     def _next_path(self) -> str:
         """Create an empty file for the next database, with an unused name. Raises StorageError."""
         begun = time.strftime("%Y%m%d%H%M%S")
-        for _ in range(_NAMES):
+        for _ in range(_MAX_NAMES):
             self._number += 1
             path = f"{self._stem}_{self._number:05}_{begun}{self._suffix}"
-            if any(os.path.lexists(path + ending) for ending in _BESIDE):
+            if any(os.path.lexists(path + ending) for ending in _SQLITE_SUFFIXES):
                 continue
             try:
                 # Recordings are private: `make` sets the file's mode.
@@ -111,5 +111,5 @@ class Rotation:
                 raise StorageError(sentence(path, error)) from error
             return path
         raise StorageError(
-            f"{path}: this name and {_NAMES - 1} before it are taken: record in another folder"
+            f"{path}: this name and {_MAX_NAMES - 1} before it are taken: record in another folder"
         )

@@ -7,7 +7,7 @@ import signal
 import time
 
 
-class Ending:
+class StopCondition:
     """The end of a recording: after `duration` seconds, or by SIGINT or SIGTERM.
 
     The first signal leaves `linger_s` seconds for data in transit; a second one ends at once.

@@ -9,7 +9,7 @@ from kiebitz.services.wording import in_words
 if TYPE_CHECKING:
     from kiebitz.storage.recording.recorder import Recorder
 
-_MOST_WAYS = 4
+_MAX_DIRECTIONS = 4
 """Maximum number of stream directions that the closing line names."""
 
 
@@ -33,8 +33,8 @@ def _missing(recorder: Recorder) -> str:
     ways = sorted(recorder.missing.items())
     parts = [
         f"{length:,} of stream {number('streams', stream)} {direction}"
-        for (stream, direction), length in ways[:_MOST_WAYS]
+        for (stream, direction), length in ways[:_MAX_DIRECTIONS]
     ]
-    if len(ways) > _MOST_WAYS:
+    if len(ways) > _MAX_DIRECTIONS:
         parts.append("and others: kiebitz streams lists them")
     return f", {total:,} bytes missing ({', '.join(parts)})"

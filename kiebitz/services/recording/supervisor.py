@@ -21,25 +21,25 @@ from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.task import (
     FULL,
     GAVE_UP,
+    Backlog,
     Begun,
-    GoesOn,
-    Left,
+    Continued,
     OutputFailed,
     Refused,
     Report,
-    Said,
+    Sentence,
     Task,
     ViewFactory,
     sessions_of,
 )
-from kiebitz.services.recording.unfinished import recovering_command, refuse_if_unfinished
+from kiebitz.services.recording.unfinished import recovery_command, refuse_if_unfinished
 from kiebitz.services.recording.worker import record_journal
-from kiebitz.services.standard_streams import tell as tell_on_stderr
-from kiebitz.services.supervision.journal_folder import tidy
+from kiebitz.services.standard_streams import print_error_line as tell_on_stderr
+from kiebitz.services.supervision.journal_folder import remove_leftovers
 from kiebitz.services.supervision.supervisor import Supervisor, start_connected
 from kiebitz.storage.database.schema import StorageError
 
-_CALL_OFF_S = 2.0
+_CANCEL_TIMEOUT_S = 2.0
 """Longest time (seconds) for a recorder to end when its start is interrupted."""
 
 
@@ -134,7 +134,7 @@ class RecorderSupervisor(Supervisor):
         assert isinstance(report, Begun)
         self.streams_before = report.streams_before
         self._goes_on_in(report)
-        tidy(Path(self._database).absolute())
+        remove_leftovers(Path(self._database).absolute())
 
     @property
     def folder(self) -> Path:
@@ -152,18 +152,18 @@ class RecorderSupervisor(Supervisor):
         return start_connected(record_journal, self._task, self._reports_sentences)
 
     def _take(self, report: Report) -> None:
-        if isinstance(report, Said):
+        if isinstance(report, Sentence):
             self._tell(report.sentence)
-        elif isinstance(report, Left):
+        elif isinstance(report, Backlog):
             self._remaining.show(report.messages)
         elif isinstance(report, OutputFailed):
             self.has_output_failed = True
         else:
             self._may_restart = not self._task.is_anonymized
-        if isinstance(report, GoesOn):
+        if isinstance(report, Continued):
             self._goes_on_in(report)
 
-    def _goes_on_in(self, report: Begun | GoesOn) -> None:
+    def _goes_on_in(self, report: Begun | Continued) -> None:
         """Remember the session that another process would resume."""
         sessions = (*self._task.sessions, (report.database, report.session))
         self._task = msgspec.structs.replace(self._task, sessions=sessions)
@@ -173,7 +173,7 @@ class RecorderSupervisor(Supervisor):
         assert self._process is not None
         self.journal.close()
         self._send_end()
-        self._process.join(_CALL_OFF_S)
+        self._process.join(_CANCEL_TIMEOUT_S)
 
     def _tell_given_up(self, status: int | None) -> None:
         if status == FULL:
@@ -197,7 +197,7 @@ class RecorderSupervisor(Supervisor):
     def _kept(self) -> str:
         folder = str(Path(self._database).parent / self._folder.folder.name)
         names = " with the real names" if self._task.is_anonymized else ""
-        return f"unrecorded data is kept{names} in {folder}; {recovering_command(folder)} records it"
+        return f"unrecorded data is kept{names} in {folder}; {recovery_command(folder)} records it"
 
     def _read_note(self) -> None:
         """Read the sessions from the note, as a report of the last one may be lost.

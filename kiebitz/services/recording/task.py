@@ -14,7 +14,7 @@ import msgspec
 from kiebitz.dissectors.model import Findings, TableInfo
 from kiebitz.services.recording.note import Note, Part
 from kiebitz.services.recording.rotation import Limits
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.recording.recorder import Recorder
 
 GAVE_UP = 3
@@ -76,7 +76,7 @@ class Begun(msgspec.Struct, frozen=True):
     streams_before: int
 
 
-class GoesOn(msgspec.Struct, frozen=True):
+class Continued(msgspec.Struct, frozen=True):
     """The session continues in another database."""
 
     session: int
@@ -93,13 +93,13 @@ class Committed(msgspec.Struct, frozen=True):
     """A part of the initial backlog is recorded."""
 
 
-class Left(msgspec.Struct, frozen=True):
+class Backlog(msgspec.Struct, frozen=True):
     """The approximate number of messages left to record after the relay has ended."""
 
     messages: int
 
 
-class Said(msgspec.Struct, frozen=True):
+class Sentence(msgspec.Struct, frozen=True):
     """A sentence for the user of the relay."""
 
     sentence: str
@@ -109,7 +109,7 @@ class OutputFailed(msgspec.Struct, frozen=True):
     """A failed write to standard output: the display is incomplete."""
 
 
-Report = Begun | GoesOn | Refused | Committed | Left | Said | OutputFailed
+Report = Begun | Continued | Refused | Committed | Backlog | Sentence | OutputFailed
 """A report of the process. The first one of a new session is `Begun` or `Refused`."""
 
 
@@ -119,16 +119,16 @@ def report(relay: Connection, what: Report) -> None:
         relay.send(what)
 
 
-def teller(relay: Connection | None) -> Callable[[str], None]:
+def sentence_reporter(relay: Connection | None) -> Callable[[str], None]:
     """Return the function that reports sentences to the relay; without one, they go to stderr."""
 
     def pass_on(sentence: str) -> None:
         if relay is None:
             # The recording does not end because its terminal is gone.
             with suppress(OSError):
-                tell(sentence)
+                print_error_line(sentence)
         else:
-            report(relay, Said(sentence))
+            report(relay, Sentence(sentence))
 
     return pass_on
 

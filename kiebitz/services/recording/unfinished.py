@@ -11,7 +11,7 @@ from pathlib import Path
 from kiebitz.services.supervision.journal_folder import all_folders, is_held, read_note
 from kiebitz.storage.database.schema import MEMORY, StorageError
 
-LOOK_S = 0.05
+INSPECTION_S = 0.05
 """Longest time (seconds) for which a command that only inspects a folder holds it."""
 
 
@@ -20,9 +20,9 @@ def refuse_if_unfinished(database: str) -> None:
 
     Only the last session of a database can be resumed, so no other one may begin before.
     """
-    for folder in unfinished(database, LOOK_S):
+    for folder in unfinished(database, INSPECTION_S):
         raise StorageError(
-            f"{database}: a recording into it is unfinished; {recovering_command(folder)} recovers it; or "
+            f"{database}: a recording into it is unfinished; {recovery_command(folder)} recovers it; or "
             "name another database"
         )
 
@@ -51,6 +51,6 @@ def unfinished(database: str, patience_s: float) -> Iterator[str]:
             yield str(path.parent / folder.name)
 
 
-def recovering_command(folder: str) -> str:
+def recovery_command(folder: str) -> str:
     """Return the command that records what is left in a folder."""
     return f"kiebitz import {shlex.quote(folder)}"

@@ -17,14 +17,14 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.proxy.journal.follower import follow, lower_priority
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.faults import telling_faults
-from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.faults import reporting_faults
+from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.rotation import Rotation
-from kiebitz.services.recording.task import GAVE_UP, Begun, Refused, Task, note_of, teller
+from kiebitz.services.recording.task import GAVE_UP, Begun, Refused, Task, note_of, sentence_reporter
 from kiebitz.services.supervision.journal_folder import hold
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
@@ -33,8 +33,8 @@ from kiebitz.storage.recording.resuming import ResumedRecorder
 from kiebitz.storage.recording.rotation import RotatingRecorder
 
 
-@telling_faults
-@collecting_seldom()
+@reporting_faults
+@infrequent_gc()
 def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
     """Record a journal while it is written, to its end; run by `start_connected`.
 
@@ -44,9 +44,9 @@ def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
     lower_priority()
     # Held until this process ends, as the relay may end before it.
     folder = hold(task.journal.parent)
-    tell = teller(relay if tells_relay else None)
+    tell = sentence_reporter(relay if tells_relay else None)
     if task.sessions:
-        _carry_on(task, folder, relay, tell)
+        _resume(task, folder, relay, tell)
     else:
         _begin(task, folder, relay, tell)
 
@@ -54,7 +54,7 @@ def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
 def _begin(task: Task, folder: int, relay: Connection, tell: Callable[[str], None]) -> None:
     """Record a journal as a new session."""
     forced = parse_decode_as(task.decode_as)
-    anonymizer = anonymizer_if(stand_ins_if(task.is_anonymized), forced)
+    anonymizer = anonymizer_if(pseudonyms_if(task.is_anonymized), forced)
     task = msgspec.structs.replace(task, started_ns=now_ns())
 
     def begin(database: str) -> RotatingRecorder:
@@ -88,7 +88,7 @@ def _begin(task: Task, folder: int, relay: Connection, tell: Callable[[str], Non
     Recording(task, folder, note, recorder, reader, relay, tell, rotation).run(follow(reader))
 
 
-def _carry_on(task: Task, folder: int, relay: Connection, tell: Callable[[str], None]) -> None:
+def _resume(task: Task, folder: int, relay: Connection, tell: Callable[[str], None]) -> None:
     """Resume the session of the previous process."""
     try:
         resumed = resume(task, folder, relay, tell)

@@ -32,7 +32,7 @@ _NOTE = "note.json"
 _NEW_NOTE = "note.new"
 """Name of the next note while it is written."""
 
-HANDS = "hands"
+CONTROL_SOCKET = "hands"
 """Name of a relay's control socket (`kiebitz.services.alteration.control_server`)."""
 
 _MAX_NOTE_BYTES = 1 << 20
@@ -40,7 +40,7 @@ _MAX_NOTE_BYTES = 1 << 20
 _ATTEMPTS = 10
 """Maximum number of attempts, as another program may remove a folder before it is locked."""
 
-_TIDY_S = 1.0
+_TIDY_TIMEOUT_S = 1.0
 """Longest time (seconds) for a starting relay to remove others' leftovers; the next one continues."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -186,7 +186,7 @@ def remove_recorded(spool: int, folder: Path | None) -> None:
             _remove_notes(spool)
 
 
-def folders(database: Path) -> Generator[tuple[Path, int], None, None]:
+def private_folders(database: Path) -> Generator[tuple[Path, int], None, None]:
     """Yield the private folders for `database`, each open as a descriptor until the next."""
     yield from _folders(database.parent, re.escape(_prefix(database)))
 
@@ -197,7 +197,7 @@ def all_folders(parent: Path) -> Generator[tuple[Path, int], None, None]:
 
 
 def _folders(parent: Path, pattern: str) -> Generator[tuple[Path, int], None, None]:
-    end = time.monotonic() + _TIDY_S
+    end = time.monotonic() + _TIDY_TIMEOUT_S
     begins_well = re.compile(pattern, re.S).match
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
@@ -216,10 +216,10 @@ def _folders(parent: Path, pattern: str) -> Generator[tuple[Path, int], None, No
                 os.close(descriptor)
 
 
-def tidy(database: Path) -> None:
+def remove_leftovers(database: Path) -> None:
     """Remove the folders beside `database` that killed processes have left without any record."""
-    end = time.monotonic() + _TIDY_S
-    for folder, descriptor in folders(database):
+    end = time.monotonic() + _TIDY_TIMEOUT_S
+    for folder, descriptor in private_folders(database):
         # Another relay may remove it too; a folder in use is locked.
         with suppress(OSError):
             if not is_held(descriptor) and read_note(descriptor) is None and not _has_records(descriptor):
@@ -259,7 +259,7 @@ def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
     _remove_journal(descriptor, end)
     _remove_notes(descriptor)
     with suppress(FileNotFoundError):
-        os.unlink(HANDS, dir_fd=descriptor)
+        os.unlink(CONTROL_SOCKET, dir_fd=descriptor)
     os.rmdir(folder)
 
 

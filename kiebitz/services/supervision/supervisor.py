@@ -20,10 +20,10 @@ from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.disk_space import may_wait_beside
 
-_LOOK_EVERY_S = 0.1
+_CHECK_INTERVAL_S = 0.1
 """Interval (seconds) of checks on the child."""
 
-_ENDED_TWICE_S = 1.0
+_DOUBLE_SIGNAL_S = 1.0
 """Two signals within this time (seconds) count as one: some programs, such as timeout(1), send two."""
 
 P = ParamSpec("P")
@@ -98,9 +98,9 @@ class Supervisor(ABC):
 
         def look() -> None:
             self.look()
-            self._timer = loop.call_later(_LOOK_EVERY_S, look)
+            self._timer = loop.call_later(_CHECK_INTERVAL_S, look)
 
-        self._timer = loop.call_later(_LOOK_EVERY_S, look)
+        self._timer = loop.call_later(_CHECK_INTERVAL_S, look)
 
     def leave(self) -> None:
         """Stop checking the child."""
@@ -124,7 +124,7 @@ class Supervisor(ABC):
         if self._has_given_up:
             return False
         with self._progress:
-            self._receive_for(_ENDED_TWICE_S)
+            self._receive_for(_DOUBLE_SIGNAL_S)
             while not self._has_given_up:
                 self._send_end()
                 if (status := self._exit_status()) == 0:

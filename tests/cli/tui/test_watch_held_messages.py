@@ -19,7 +19,7 @@ Script = Callable[[Sight, Relay], Awaitable[None]]
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hands_client, "_AGAIN_S", 0.02)
+    monkeypatch.setattr(hands_client, "_RETRY_S", 0.02)
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import End, Findings, Ids, Item, Stream
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.journal.follower import start_fork
-from kiebitz.services.faults import telling_faults
-from kiebitz.services.gc_tuning import collecting_seldom
-from kiebitz.services.importing.ipc_encoding import packed_items, packed_rows, unpacked_items, unpacked_rows
+from kiebitz.services.faults import reporting_faults
+from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.importing.ipc_encoding import decode_items, decode_rows, encode_items, encode_rows
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.inspection import InspectionHere
 from kiebitz.storage.recording.rows import Columns, Rows, no_rows
@@ -38,7 +38,7 @@ class _Batch(NamedTuple):
     answer: Future[bytes]
 
 
-class InspectionElsewhere:
+class ProcessInspection:
     """An inspection in another process. Raises StorageError if that dies.
 
     Create it before opening a database: the other process is a fork and must have neither its file nor its
@@ -59,7 +59,7 @@ class InspectionElsewhere:
         self._is_finished = False
         self.feed = self._items.append
 
-    def begin(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> InspectionElsewhere:
+    def begin(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> ProcessInspection:
         """Begin to inspect a session; this method is an `Inspect`."""
         ports: _Ports = {
             server: dissector.protocol if dissector is not None else None
@@ -68,7 +68,7 @@ class InspectionElsewhere:
         try:
             self._connection.send((session_id, ids, ports))
         except OSError as error:
-            raise _death() from error
+            raise _process_died() from error
         return self
 
     def gather(self, rows: Rows) -> Findings:
@@ -90,9 +90,9 @@ class InspectionElsewhere:
             try:
                 answer = batch.answer.result()
             except (EOFError, OSError) as error:
-                raise _death() from error
+                raise _process_died() from error
             rows["chunks"].extend(batch.chunks.columns)
-            for table, columns in unpacked_rows(answer).items():
+            for table, columns in decode_rows(answer).items():
                 rows[table].extend(columns)
         return Findings()
 
@@ -117,16 +117,16 @@ class InspectionElsewhere:
 
     def _send(self, items: list[Item] | None) -> None:
         # If sending fails, receiving the reply fails too.
-        self._speaker.submit(self._connection.send_bytes, b"" if items is None else packed_items(items))
+        self._speaker.submit(self._connection.send_bytes, b"" if items is None else encode_items(items))
         self._batches.append(_Batch(no_rows()["chunks"], self._listener.submit(self._connection.recv_bytes)))
 
 
-def _death() -> StorageError:
+def _process_died() -> StorageError:
     return StorageError("the inspecting process has died; what was written before is kept")
 
 
-@telling_faults
-@collecting_seldom()
+@reporting_faults
+@infrequent_gc()
 def _inspect(connection: Connection, theirs: Connection) -> None:
     """Reply to each batch of items with rows, and to None with the last ones; run by `start_fork`.
 
@@ -149,10 +149,10 @@ def _inspect(connection: Connection, theirs: Connection) -> None:
             if not batch:
                 inspection.finish()
             else:
-                for item in unpacked_items(batch, streams):
+                for item in decode_items(batch, streams):
                     inspection.feed(item)
                     if isinstance(item, End):
                         del streams[item.stream.id]
             rows = no_rows()
             inspection.gather(rows)
-            connection.send_bytes(packed_rows(rows))
+            connection.send_bytes(encode_rows(rows))

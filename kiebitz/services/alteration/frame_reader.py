@@ -8,26 +8,26 @@ from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspection.inspector import MAX_UNDECIDED_HEAD, MAX_UNDECIDED_ITEMS, DecodeAs
 from kiebitz.dissectors.model import OPPOSITE, Stream, Transport, port_of
 from kiebitz.dissectors.registry import installed
-from kiebitz.services.alteration.delivery_queue import Passage, Server, Way
+from kiebitz.services.alteration.delivery_queue import DirectionQueue, RelayedStream, Server
 from kiebitz.services.alteration.framing import Framing
 
 SETTLE_NS = 20_000_000
 """Time after which a message that only lacks an optional end counts as complete."""
 
-PATIENCE_NS = 1_000_000_000
+INCOMPLETE_TIMEOUT_NS = 1_000_000_000
 """Longest time to hold an incomplete message before it is forwarded unchanged."""
 
-MOST_UNFINISHED = 16 << 20
+MAX_INCOMPLETE_BYTES = 16 << 20
 """Maximum number of bytes held as incomplete messages, of all streams."""
 
-Put = Callable[[Passage, Way, bytes, bool], None]
+Put = Callable[[RelayedStream, DirectionQueue, bytes, bool], None]
 """Accepts bytes of a direction, in order; the flag is True for a complete message."""
 
-Schedule = Callable[[Passage, Way, int], None]
+Schedule = Callable[[RelayedStream, DirectionQueue, int], None]
 """Schedules a call of `look` for a direction."""
 
 
-class Reading:
+class FrameReader:
     """Splits the bytes of all streams into messages, and passes them to `put`.
 
     A server's protocol is recognised by the first message that only fits one protocol, unless `decode_as` has
@@ -61,78 +61,78 @@ class Reading:
         if not server.streams:
             del self._servers[stream.transport, stream.server]
 
-    def read(self, passage: Passage, way: Way, now_ns: int, data: bytes) -> None:
+    def read(self, relayed: RelayedStream, queue: DirectionQueue, now_ns: int, data: bytes) -> None:
         """Process received bytes."""
-        server, is_stream = passage.server, passage.stream.transport == "tcp"
+        server, is_stream = relayed.server, relayed.stream.transport == "tcp"
         if server.dissector is None:
-            self._recognise(passage, way, data)
-        if server.dissector is None or len(way.head) > MAX_UNDECIDED_HEAD:
-            if is_stream and len(way.head) <= MAX_UNDECIDED_HEAD:
-                way.head += data
-            self._put(passage, way, data, False)
+            self._recognise(relayed, queue, data)
+        if server.dissector is None or len(queue.head) > MAX_UNDECIDED_HEAD:
+            if is_stream and len(queue.head) <= MAX_UNDECIDED_HEAD:
+                queue.head += data
+            self._put(relayed, queue, data, False)
             return
-        if way.framing is None:
-            way.framing = Framing(server.dissector.framer(way.direction), bytes(way.head))
-            way.head.clear()
-        other = passage.ways[OPPOSITE[way.direction]]
+        if queue.framing is None:
+            queue.framing = Framing(server.dissector.framer(queue.direction), bytes(queue.head))
+            queue.head.clear()
+        other = relayed.queues[OPPOSITE[queue.direction]]
         if is_stream:
             # A reply shows that the other side has received a complete message.
-            self._settle(passage, other)
-        for piece in way.framing.feed(data):
-            self._put(passage, way, *piece)
-        self._watch(passage, way, now_ns)
+            self._settle(relayed, other)
+        for piece in queue.framing.feed(data):
+            self._put(relayed, queue, *piece)
+        self._watch(relayed, queue, now_ns)
 
-    def look(self, passage: Passage, way: Way, now_ns: int) -> None:
+    def look(self, relayed: RelayedStream, queue: DirectionQueue, now_ns: int) -> None:
         """Handle the timeouts of an incomplete message."""
-        if way.unfinished is None:
+        if queue.unfinished is None:
             return
-        waited = now_ns - way.unfinished[1]
+        waited = now_ns - queue.unfinished[1]
         if waited >= SETTLE_NS:
-            self._settle(passage, way)
-        if waited >= PATIENCE_NS:
-            self.give_up(passage, way)
+            self._settle(relayed, queue)
+        if waited >= INCOMPLETE_TIMEOUT_NS:
+            self.give_up(relayed, queue)
 
-    def give_up(self, passage: Passage, way: Way) -> None:
+    def give_up(self, relayed: RelayedStream, queue: DirectionQueue) -> None:
         """Forward an incomplete message unchanged."""
-        data = way.framing.give_up() if way.framing is not None else b""
+        data = queue.framing.give_up() if queue.framing is not None else b""
         if data:
-            self._put(passage, way, data, False)
-        way.unfinished = None
-        self._count(way, 0)
+            self._put(relayed, queue, data, False)
+        queue.unfinished = None
+        self._count(queue, 0)
 
-    def _settle(self, passage: Passage, way: Way) -> None:
-        if way.framing is not None:
-            for piece in way.framing.settle():
-                self._put(passage, way, *piece)
-            self._count(way, way.framing.waiting)
+    def _settle(self, relayed: RelayedStream, queue: DirectionQueue) -> None:
+        if queue.framing is not None:
+            for piece in queue.framing.settle():
+                self._put(relayed, queue, *piece)
+            self._count(queue, queue.framing.waiting)
 
-    def _watch(self, passage: Passage, way: Way, now_ns: int) -> None:
+    def _watch(self, relayed: RelayedStream, queue: DirectionQueue, now_ns: int) -> None:
         """Schedule the timeouts of an incomplete message."""
-        assert way.framing is not None
-        start = way.framing.unfinished
-        self._count(way, way.framing.waiting)
+        assert queue.framing is not None
+        start = queue.framing.unfinished
+        self._count(queue, queue.framing.waiting)
         if start is None:
-            way.unfinished = None
-        elif self._unfinished > MOST_UNFINISHED:
-            self.give_up(passage, way)
-        elif way.unfinished is None or way.unfinished[0] != start:
-            way.unfinished = (start, now_ns)
-            self._schedule(passage, way, now_ns + SETTLE_NS)
-            self._schedule(passage, way, now_ns + PATIENCE_NS)
+            queue.unfinished = None
+        elif self._unfinished > MAX_INCOMPLETE_BYTES:
+            self.give_up(relayed, queue)
+        elif queue.unfinished is None or queue.unfinished[0] != start:
+            queue.unfinished = (start, now_ns)
+            self._schedule(relayed, queue, now_ns + SETTLE_NS)
+            self._schedule(relayed, queue, now_ns + INCOMPLETE_TIMEOUT_NS)
 
-    def _count(self, way: Way, waiting: int) -> None:
-        self._unfinished += waiting - way.unfinished_bytes
-        way.unfinished_bytes = waiting
+    def _count(self, queue: DirectionQueue, waiting: int) -> None:
+        self._unfinished += waiting - queue.unfinished_bytes
+        queue.unfinished_bytes = waiting
 
-    def _recognise(self, passage: Passage, way: Way, data: bytes) -> None:
+    def _recognise(self, relayed: RelayedStream, queue: DirectionQueue, data: bytes) -> None:
         """Try to recognise the server's protocol."""
-        server, transport = passage.server, passage.stream.transport
+        server, transport = relayed.server, relayed.stream.transport
         if server.is_no_game or server.tried >= MAX_UNDECIDED_ITEMS[transport]:
             return
         server.tried += 1
-        beginning = bytes(way.head) + data
+        beginning = bytes(queue.head) + data
         for dissector, *seen in recognise(installed().dissectors.values(), transport, beginning):
-            if seen == [way.direction, "certain"]:
+            if seen == [queue.direction, "certain"]:
                 server.dissector = dissector
                 for stream in server.streams:
                     stream.protocol = dissector.protocol

@@ -10,7 +10,7 @@ from kiebitz.dissectors.extras import require_extra
 from kiebitz.proxy.taps.nats_url import NatsUrl, check_protected, read_seed
 
 
-class Tapping(msgspec.Struct, frozen=True):
+class TapTarget(msgspec.Struct, frozen=True):
     """Where a recording is published, and under which tap name; `credentials` is a file or None."""
 
     place: NatsUrl
