@@ -225,7 +225,7 @@ def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
     (left.spool / "note.json").unlink()
     assert "is unfinished" not in kiebitz("sessions", str(left.database)).err
     done = kiebitz("import", str(left.spool))
-    assert (done.status, "say with -w where" in done.err) == (1, True)
+    assert (done.status, "give the database with -w" in done.err) == (1, True)
     other = tmp_path / "other.db"
     assert kiebitz("import", str(left.spool), "-w", str(other)).status == 0
     assert sum(map(len, recorded_numbers(other, "udp").values())) == left.recorded_by_now

@@ -314,7 +314,7 @@ def test_the_session_that_is_read_is_not_lost(tmp_path: Path, way: str, session:
             timeout=30,
         )
     assert done.returncode == 1
-    assert "is the session that is read" in done.stderr
+    assert "is the session being read" in done.stderr
     assert source.read_bytes() == target.read_bytes() == Path(TINY).read_bytes()
 
 
