@@ -1,4 +1,4 @@
-"""`kiebitz collect`: records as one session, live, what taps on many machines publish."""
+"""`kiebitz collect`: record what taps on other machines publish, live, as one session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kiebitz.cli.options.companions import Companions, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
 from kiebitz.cli.options.taps import PLACE, credentials_option
-from kiebitz.cli.plugins import tell_left_out
+from kiebitz.cli.plugins import warn_about_failed
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.publishing.tap_target import check_reachable
@@ -43,8 +43,8 @@ def collect(
 ) -> None:
     """Record what taps publish (kiebitz relay --publish, kiebitz sniff --publish) as one session.
 
-    All of it is taken that is still in JetStream, and then what comes, until Ctrl-C. Started again on the
-    same database, it goes on where it was: nothing is lost, and nothing is there twice.
+    Records everything that is still in JetStream, then new traffic, until Ctrl-C. If it is started again
+    on the same database, it resumes where it stopped: nothing is lost or recorded twice.
 
     \b
     Example:
@@ -54,10 +54,10 @@ def collect(
     forced = parse_decode_as(decode_as)
     filter_ = compile_wanted(wanted)
     check_reachable(source, credentials)
-    tell_left_out()
+    warn_about_failed()
     room = RecordingRoom(max_size)
     spare(database)
-    # They take their time to load, which --help does without.
+    # Slow to import; --help does without.
     from kiebitz.services.recording.resume import recover
 
     recover(database)
@@ -69,12 +69,12 @@ def collect(
         collection = Collection(database, str(source), name, forced)
         recorder = collection.recorder
         end = StopCondition()
-        goes_on = "" if collection.is_new else f", going on with session {recorder.session_id}"
-        print_error_line(f"collecting from {source}{goes_on}")
+        resuming = "" if collection.is_new else f", resuming session {recorder.session_id}"
+        print_error_line(f"collecting from {source}{resuming}")
         view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
         companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
         Collector(source, credentials, collection, view, room.is_full, end).run()
         if end.was_signal:
             companions.stop()
     print_error_line(summary(recorder))
-    room.tell_if_full()
+    room.exit_if_full()

@@ -1,4 +1,4 @@
-"""`kiebitz diff --state`: how two states differ, table by table."""
+"""`kiebitz diff --state`: compare two states, table by table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kiebitz.storage.diff import Difference
 from kiebitz.storage.read.seek import Moment, TableMoment, tables_at
 
 
-def differing_states(
+def show_state_difference(
     difference: Difference, both: Sides, moment_a: Moment, moment_b: Moment, as_json: bool
 ) -> bool:
-    """Show how the states of two sessions at two moments differ; give whether they are the same.
+    """Show how two states differ; return True if they are equal.
 
-    `difference` is that of the whole sessions: it tells which tables, games and players are the same.
+    `difference`, of the whole sessions, matches tables, games and players.
     """
     a = {found.table.id: found for found in tables_at(both.a.timeline, moment_a)}
     b = {found.table.id: found for found in tables_at(both.b.timeline, moment_b)}
@@ -56,7 +56,7 @@ def _between(
 def _tables(
     console: Console, both: Sides, mine: TableMoment | None, other: TableMoment | None
 ) -> Iterator[Text]:
-    """The tables that there are, followed by an empty line."""
+    """Yield the existing tables and an empty line."""
     drawn = [_drawn(side, moment) for side, moment in ((both.a, mine), (both.b, other)) if moment is not None]
     yield from two_tables(console, *drawn) if len(drawn) == 2 else one_table(console, drawn[0])
     yield Text()

@@ -1,4 +1,4 @@
-"""What filters may name, taken from the grammars, and the option -Y that takes one."""
+"""The option -Y: a display filter, with completion of field names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kiebitz.services.sessions import all_sessions
 from kiebitz.storage.read.conditions import compile_wanted, field_catalog, names_at_end
 from kiebitz.storage.read.filter_hints import paths_to, spoken
 
-# The filter language takes its time to load, and most commands are asked without a filter.
+# The filter language is slow to import, and most commands run without a filter.
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
@@ -29,13 +29,13 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
     except FilterError as error:
         if not error.unknown:
             raise
-        # Now it pays to look into the sessions: what is near among their own words is meant.
+        # Look for similar names in the sessions themselves.
         given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
-        # Of many it would take long; the first one's words are the others', too.
+        # Only in the first of several sessions, as all would take long.
         given += islice(all_sessions(context.params.get("sessions", ())), 1)
-        # The command is refused before it has begun, so nothing would be closed with it.
+        # The command has no context yet that would close the sessions.
         with click.Context(context.command):
-            opened = [open_session(session, is_told=False) for session in given]
+            opened = [open_session(session, warns=False) for session in given]
             found = dict.fromkeys(path for each in opened for path in paths_to(each, str(error.unknown[0])))
             if found:
                 hint = did_you_mean(*found)
@@ -47,8 +47,8 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
         raise
 
 
-def completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """The name that is being written at the end of a filter."""
+def complete_filter(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    """Complete the name at the end of a filter."""
     before, names = names_at_end(text)
     return candidates((before + name, None) for name in names)
 
@@ -58,7 +58,7 @@ filter_option = click.option(
     "wanted",
     metavar="FILTER",
     callback=_compiled,
-    shell_complete=completed,
-    help='Only what meets this display filter, as in: msg == "ROLL" && stream == 3',
+    shell_complete=complete_filter,
+    help='Display filter, as in: msg == "ROLL" && stream == 3',
 )
-"""Gives the command `wanted`: the compiled Filter, or None. Raises FilterError."""
+"""Passes `wanted` to the command: the compiled Filter, or None. Raises FilterError."""

@@ -1,4 +1,4 @@
-"""The options that name a moment or a game of a session, for `state` and `replay`."""
+"""Options that select a moment, a game or a player of a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kiebitz.cli.options.parsed import Parsed
 from kiebitz.storage.read.seek import parse_moment
 
 game_option = click.option(
-    "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="This game only."
+    "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="Only this game."
 )
 
 player_option = click.option(
@@ -20,12 +20,12 @@ player_option = click.option(
     "player",
     metavar="PLAYER",
     shell_complete=complete_player,
-    help="Only what this player could know.",
+    help="Show only what this player could observe.",
 )
 
 
 def moment_option(flag: str, parameter: str, help_text: str) -> Callable[[Any], Any]:
-    """An option that takes a moment, None if it is not given."""
+    """Return an option for a moment; None if it is not given."""
     return click.option(
         flag,
         parameter,

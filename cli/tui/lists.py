@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from kiebitz.cli.listings import said
+from kiebitz.cli.listings import content_of
 from kiebitz.cli.spectator.event_cursor import Course
 from kiebitz.cli.spectator.followed_session import Watched
 from kiebitz.cli.terminal.screen import Text
@@ -143,7 +143,7 @@ class MessageRows(Rows):
             (f"{record.time:9.3f}", "dim"),
             f" {self._arrows[message.direction]} {self._names.of(message.stream)}  ",
             (f"{mark}{message.name}", "bold" if not mark else f"bold {COLOURS[gravest]}" if gravest else ""),
-            f"  {said(record)}",
+            f"  {content_of(record)}",
         )
 
 

@@ -195,7 +195,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 24 | JA\n
 27 | JA\n
 30 | JA\n
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
     "the stream ends in a line": (
@@ -207,7 +207,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 19 | JA\n
 22 | NE
    |   ^
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
     "the stream ends between two lines": (
@@ -219,7 +219,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 19 | JA\n
 22 |
    | ^
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
     "a gap": (
@@ -247,7 +247,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 18 | 7\n
    | ^
 20 | !END\n
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
     "a big gap in the middle of a line": (
@@ -321,7 +321,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
 29 | 11\n
    | ^^
 32 | !END\n
-   = parsing resumed: nothing more came that can be read
+   = parsing resumed: not before the end of the stream
 """,
     ),
 }

@@ -93,7 +93,7 @@ clause: Ablauf einer Spielrunde
 13  61 6c 69 63 65           alice     name = alice · text
 
 event #17, 1.387224 s: alice rolls
-  games.1.private: {"carl":{"dice":"3,3","bluff":false}} → (taken away)
+  games.1.private: {"carl":{"dice":"3,3","bluff":false}} → (removed)
   games.1.rolling: alice
 
 4 other copies
@@ -133,7 +133,7 @@ Jürgen (127.0.0.1:48142) → 127.0.0.1:8080 (c2s)
 25  22 4e 61 63 68 72 69 63  "Nachric  not understood
 33  68 74 22 3a 22 67 72 fc  ht":"gr.
                          ^^         ^
-    error[charset]: fc is no UTF-8
+    error[charset]: fc is not UTF-8
       expected: UTF-8
       clause: 2 Grundlagen
       blame: client (malformed)
@@ -163,7 +163,7 @@ line end
  8  0d 0a                    ..
 """,
     ("cgml-malformed.pcap.gz", 38, 80): """\
-#38 playcard: somebody has played
+#38 playcard: announces a played card
 0.126883 s, stream 8, from byte 36
 127.0.0.1:7002 → 127.0.0.1:51222 (s2c)
 clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě

@@ -167,7 +167,7 @@ def test_a_picture_counts_what_is_left_by_message() -> None:
 @pytest.mark.full
 def test_on_a_terminal_it_is_seen_as_it_runs_and_told_in_the_end() -> None:
     port = free_port("udp")
-    words = ["--restart", server(port, "dies-on-an-unknown-word"), "--wait", "0.4"]
+    words = ["--restart", server(port, "dies-on-an-unknown-word"), "--timeout", "0.4"]
     only = ["--only", "maexchen/unknown-message", "--only", "maexchen/JOIN"]
     with Filled("probe", "server", str(port), "-d", "maexchen", *words, *only) as command:
         command.until("FAILED maexchen/unknown-message: it has ended")

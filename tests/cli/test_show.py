@@ -34,7 +34,7 @@ clause: Ablauf einer Spielrunde
                                          first, such as 5,3
 
 event #15, 1.385355 s: carl announces 3,3
-  games.1.rolling: carl → (taken away)
+  games.1.rolling: carl → (removed)
   games.1.turn: carl → alice
   games.1.inferred: turn
   games.1.announced: {"dice":"3,3","name":"carl"}
@@ -102,12 +102,12 @@ def test_a_player_sees_what_that_player_could_know() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["#33", "--as", "bob"], "#33: this message is on a connection that is not bob's"),
-        (["#33", "#34", "--as", "alice"], "#34: this message is on a connection that is not alice's"),
+        (["#33", "--as", "bob"], "#33: this message is not on a connection of bob"),
+        (["#33", "#34", "--as", "alice"], "#34: this message is not on a connection of alice"),
         (["#33", "--as", "alise"], "there is no player alise in this session; did you mean alice?"),
-        (["#70"], "#70: there is no such message in this session; there are 1 to 69"),
-        (["#0"], "#0: there is no such message in this session; there are 1 to 69"),
-        (["#33", "#999999999999999999"], "#999999999999999999: there is no such message in this session"),
+        (["#70"], "#70: no such message in this session; there are 1 to 69"),
+        (["#0"], "#0: no such message in this session; there are 1 to 69"),
+        (["#33", "#999999999999999999"], "#999999999999999999: no such message in this session"),
     ],
 )
 def test_what_cannot_be_shown_is_said_and_nothing_is_shown(arguments: list[str], sentence: str) -> None:
@@ -120,7 +120,7 @@ def test_what_cannot_be_shown_is_said_and_nothing_is_shown(arguments: list[str],
 def test_what_is_no_number_is_wrong_usage(text: str) -> None:
     done = kiebitz("show", TINY, text)
     assert (done.status, done.out) == (2, "")
-    assert "is no message's number, as in '#31' or 31" in done.err
+    assert "is not a message number, as in '#31' or 31" in done.err
 
 
 def test_without_a_number_it_is_wrong_usage() -> None:
@@ -159,7 +159,7 @@ def test_the_second_session_of_a_database_has_numbers_of_its_own(tmp_path: Path)
     assert kiebitz("import", BADCARD, TINY, "-w", path).status == 0
     assert shown(f"{path}:2", "#33") == ANNOUNCED
     done = kiebitz("show", f"{path}:2", "#70")
-    assert "#70: there is no such message in this session; there are 1 to 69" in done.err
+    assert "#70: no such message in this session; there are 1 to 69" in done.err
     summary = kiebitz("check", f"{path}:2", "--summary", "--json").json
     assert [row["message"] for row in summary] == [
         row["message"] for row in kiebitz("check", TINY, "--summary", "--json").json

@@ -86,7 +86,7 @@ def test_session_without_a_game_is_a_sentence(capsys: Capture, tmp_path: Path) -
     Recorder(database, "relay", "nothing").close()
     assert run(["state", database]) == 0
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "kiebitz: no game was recognised in this session\n")
+    assert (captured.out, captured.err) == ("", "kiebitz: no game recognised in this session\n")
     assert states(capsys, database) == []
 
 

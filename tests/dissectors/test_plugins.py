@@ -207,7 +207,7 @@ def test_events_are_told_as_they_are_stored(orphan: str) -> None:
     done = kiebitz("events", orphan, "--json")
     assert done.status == 0
     assert [row["sentence"] for row in done.json] == ["registered name=alice", 'score scores={"alice":1}']
-    assert done.err == f"kiebitz: {NOT_INSTALLED}; what happened is shown as it is stored\n"
+    assert done.err == f"kiebitz: {NOT_INSTALLED}; events are shown as stored\n"
 
 
 @pytest.mark.parametrize(

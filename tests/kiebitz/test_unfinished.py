@@ -236,7 +236,7 @@ def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
 @pytest.mark.full
 def test_nobody_is_named_where_that_is_wished(is_anonymized: bool, left: Left, tmp_path: Path) -> None:
     listed = tmp_path / "listed"
-    done = kiebitz("import", str(left.spool), "--anonymize", "--replaced", str(listed))
+    done = kiebitz("import", str(left.spool), "--anonymize", "--mapping-file", str(listed))
     assert (done.status, listed.exists()) == (2, False)
     wish = ["--anonymize"] if is_anonymized else []
     other = tmp_path / "other.db"

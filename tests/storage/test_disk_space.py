@@ -155,7 +155,7 @@ def test_an_import_keeps_what_was_read_until_there_was_no_more_room(tmp_path: Pa
     done = run("import", str(file), "-w", str(database), "--max-size", "10MB")
     assert done.returncode == 1
     assert "--max-size 10 MB is reached" in done.stderr
-    assert "what was read until then is kept" in done.stderr
+    assert "everything read so far is kept" in done.stderr
     assert MOST / 2 < database.stat().st_size < MOST + SLACK
     assert_ended(database)
     # What is there already counts.
@@ -191,9 +191,9 @@ def test_a_sniff_through_a_pipe_ends_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("size", "words"),
     [
-        ("2", "'2' is no size: write 500MB or 2GB"),
+        ("2", "'2' is not a size, as in 500MB or 2GB"),
         *((size, "is no size") for size in ("1e9GB", "-5MB", "٣GB", "")),
-        *((size, "10MB is the least") for size in ("5MB", "0GB")),
+        *((size, "the minimum is 10MB") for size in ("5MB", "0GB")),
     ],
 )
 def test_what_is_no_size(size: str, words: str) -> None:

@@ -115,7 +115,7 @@ def test_a_slow_filter_does_not_stop_a_recording(
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.count("took longer than") == 1
-    assert told.err.endswith("nothing more is shown, and all is recorded\n")
+    assert told.err.endswith("output stopped; everything is still recorded\n")
 
 
 def test_a_filter_that_is_slow_in_all_is_given_up_live(

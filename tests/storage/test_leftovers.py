@@ -326,7 +326,7 @@ def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["to be rolled back", "only its head"])
 def test_commands_that_look_before_they_record(kind: str, tmp_path: Path) -> None:
-    """`collect`, which goes on with a session, and `probe --again`."""
+    """`collect`, which goes on with a session, and `probe --last-verdict`."""
     for number, record in enumerate((_collects, _probes)):
         database = tmp_path / str(number) / "game.db"
         database.parent.mkdir()
@@ -493,18 +493,18 @@ def test_a_list_of_pseudonyms_may_be_written_after_a_kill(tmp_path: Path) -> Non
     named, database = tmp_path / "who.txt", tmp_path / "game.db"
     reader, writer = os.pipe()
     with spawn(
-        "import", "-", "--anonymize", "--replaced", str(named), "-w", str(database), stdin=reader
+        "import", "-", "--anonymize", "--mapping-file", str(named), "-w", str(database), stdin=reader
     ) as one:
         until(named.exists, "it has begun")
         # Another one that runs now may not have the same list.
-        done = kiebitz("import", TINY, "--anonymize", "--replaced", str(named), "-w", str(database))
+        done = kiebitz("import", TINY, "--anonymize", "--mapping-file", str(named), "-w", str(database))
         assert (done.status, named.read_bytes()) == (1, b"")
-        assert "there is such a file already" in done.err
+        assert "file exists" in done.err
         one.kill()
         one.communicate()
     os.close(reader)
     os.close(writer)
-    command = ("import", TINY, "--anonymize", "--replaced", str(named), "-w", str(database))
+    command = ("import", TINY, "--anonymize", "--mapping-file", str(named), "-w", str(database))
     assert kiebitz(*command).status == 0
     assert "alice" in named.read_text()
     assert kiebitz(*command).status == 1

@@ -260,7 +260,7 @@ function flawBlock({ severity, code, text, expected, clause, blame, group, offse
     line("expected", expected),
     line("clause", clause),
     blame === "kiebitz"
-      ? element("p", {}, "Kiebitz did this")
+      ? element("p", {}, "altered by Kiebitz")
       : severity === "note"
         ? null
         : line("blame", `${blame} (${group})`),
@@ -273,6 +273,6 @@ function changed({ path, value, before }) {
   const was = before === undefined ? "" : `${words(before)} → `;
   return [
     element("span", { class: "faint" }, `${path.join(".")}: `),
-    `${was}${value === null ? "(taken away)" : words(value)}`,
+    `${was}${value === null ? "(removed)" : words(value)}`,
   ];
 }

@@ -1,4 +1,4 @@
-"""What is counted in Catan: dice, resources, trades, buildings, cards, the robber turns."""
+"""Statistics of Catan: dice, resources, trades, buildings, cards, the robber, turn times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _FROM_THE_DICE = "roll"
 
 
 def _dice(event: Event) -> tuple[int, ...]:
-    """The two dice of a roll; none where two dice cannot show it."""
     dice = tuple(event.data["dice"])
     return dice if len(dice) == 2 and all(face in _DIE for face in dice) else ()
 
@@ -73,7 +72,7 @@ def _built(event: Event) -> Iterable[Sample]:
 
 
 class _Turns:
-    """Gives how long a turn was: from the status in which a player is to roll to that of waiting again."""
+    """Turn durations: from the status in which a player must roll to the next waiting status."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}

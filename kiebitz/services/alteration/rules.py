@@ -136,9 +136,9 @@ def drop(text: str) -> Drop:
 
 
 def double(text: str) -> Double:
-    """Parse `--double FILTER`."""
-    wanted, pick = _parse_selection("--double", text)
-    return Double(text=option_text("--double", text), wanted=wanted, pick=pick)
+    """Parse `--duplicate FILTER`."""
+    wanted, pick = _parse_selection("--duplicate", text)
+    return Double(text=option_text("--duplicate", text), wanted=wanted, pick=pick)
 
 
 def hold(text: str) -> Hold:

@@ -117,7 +117,9 @@ class TestRun:
                 time.sleep(max(begun + number / self._limits.rate - time.monotonic(), 0.0))
                 left_s = self._limits.seconds - (time.monotonic() - begun)
                 if left_s <= 0:
-                    self._leave_out(len(cases) - number, f"the {self._limits.seconds:g} s of --time are over")
+                    self._leave_out(
+                        len(cases) - number, f"the {self._limits.seconds:g} s of --max-time are over"
+                    )
                     return
                 try:
                     result = self._try_case(case, left_s)
@@ -133,7 +135,7 @@ class TestRun:
                     self._leave_out(len(cases) - number - 1, why)
                     return
             self._leave_out(
-                len(cases) - len(wanted), f"no more than {self._limits.max_cases} are tried (--most)"
+                len(cases) - len(wanted), f"no more than {self._limits.max_cases} are tried (--max-cases)"
             )
         finally:
             if self._program is not None:
