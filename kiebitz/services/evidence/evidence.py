@@ -42,6 +42,7 @@ class Evidence:
         return None if flaw.message_id is None else self._altered.of(flaw.message_id)
 
     def is_in_datagram(self, flaw: StoredDiagnostic) -> bool:
+        """Return True if the diagnostic is about a datagram."""
         return flaw.stream.transport == "udp"
 
     def listed(self, flaw: StoredDiagnostic) -> ListedDiagnostic:
