@@ -278,7 +278,7 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
         (["--serve", "nowhere"], 2, "'nowhere' is not an address"),
         (["--serve", "127.0.0.1:70000"], 2, "70000 is not a port"),
         (["--serve", "7=127.0.0.1:9000"], 2, "the recording has no unique server 7; it has 127.0.0.1:9000"),
-        (["--serve", "127.0.0.1:9001", "--serve", "127.0.0.1:9002"], 2, "neither says whose"),
+        (["--serve", "127.0.0.1:9001", "--serve", "127.0.0.1:9002"], 2, "two addresses without a server"),
         (
             ["--connect", "127.0.0.1:9000", "--player", "bop"],
             1,

@@ -76,7 +76,7 @@ class Stopped:
         time.sleep(1.5)
         self.interrupt()
         assert self.relay.wait(PATIENCE_S) == 130
-        sentence = next(line for line in self.said.splitlines() if "ended at once" in line)
+        sentence = next(line for line in self.said.splitlines() if "interrupted: " in line)
         command = shlex.split(sentence.partition("; kiebitz ")[2].removesuffix(" records it"))
         assert command[0] == "import"
         return Path(command[1])

@@ -211,7 +211,7 @@ def test_what_it_dies_of_kills_it_twice_and_no_more(
         for _ in range(10):
             echo.round_trip(b"WURF alice 5")
         assert echo.stop() == 1
-    assert echo.said.count("is started again") == 1
+    assert echo.said.count("is restarted") == 1
     assert_sound(database)
     assert recorded(database) == [b"HALLO alice"] * 2 + [b"WURF alice 6"] * 2
 
@@ -369,7 +369,7 @@ def test_the_view_shows_each_event_once(tmp_path: Path) -> None:
         finally:
             relay.kill()
             relay.wait()
-    assert "is started again" in said
+    assert "is restarted" in said
     assert relay.returncode == 0
     times = [line.split()[0] for line in shown.read_text().splitlines()]
     told = rows(database, "SELECT ts_ns FROM events ORDER BY id")
