@@ -11,7 +11,7 @@ from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, address, milliseconds, moment, number, seconds, who
 from kiebitz.dissectors.escaping import field_words, json_text
 from kiebitz.dissectors.model import Blame
-from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.services.evidence.excerpt import printable_bytes
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.times import seconds_between, utc
 from kiebitz.storage.session.listing_records import ListedDiagnostic, ListedMessage
@@ -133,7 +133,7 @@ def _content(message: ListedMessage) -> str:
 
 
 def _sent(message: ListedMessage) -> str | None:
-    return None if message.sent is None else shown_bytes(message.sent)
+    return None if message.sent is None else printable_bytes(message.sent)
 
 
 def _colour(message: ListedMessage) -> str | None:
@@ -183,7 +183,7 @@ DIAGNOSTICS = (
     Column("msg", of="name"),
     *map(Column, ("text", "expected", "clause", "suggestion")),
     Column("offset_in_msg", of=_in_message),
-    Column("bytes", of=lambda flaw: None if flaw.marked is None else shown_bytes(flaw.marked)),
+    Column("bytes", of=lambda flaw: None if flaw.marked is None else printable_bytes(flaw.marked)),
     Column("hex", of=lambda flaw: None if flaw.marked is None else flaw.marked.hex()),
     *map(Column, ("lines", "resumed_offset", "resumed_message", "message", "event", "player", "altered")),
 )

@@ -14,7 +14,7 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Altered, Diagnostic, Event, Findings, Message, TableInfo
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.services.standard_streams import flush, has_output_failed, tell, warn
+from kiebitz.services.standard_streams import flush, has_output_failed, print_error_line, warn
 from kiebitz.storage.read.alterations import ACTION_WORDS, original_message
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.read.event_text import describe
@@ -65,7 +65,7 @@ class LiveView:
             # The reader closed the pipe, or writing failed; the recording continues.
             self._quiet = True
             if has_output_failed():
-                tell("output stopped; everything is still recorded")
+                print_error_line("output stopped; everything is still recorded")
         except KiebitzError as error:
             self._quiet = True
             warn(str(error), *error.excerpt(), "output stopped; everything is still recorded")

@@ -24,11 +24,11 @@ from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.services.faults import fault
 from kiebitz.services.progress import OnProgress, set_display
 from kiebitz.services.standard_streams import (
-    accept_any_letter,
+    escape_unencodable,
     flush,
     has_output_failed,
     open_standard_streams,
-    tell,
+    print_error_line,
     warn,
 )
 
@@ -174,7 +174,7 @@ def kiebitz() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status; report a failure on stderr in one sentence."""
-    accept_any_letter()
+    escape_unencodable()
     set_display(_counting)
     if completion.VARIABLE in os.environ:
         # Register Kiebitz's completion classes with click.
@@ -187,11 +187,11 @@ def run(arguments: Sequence[str]) -> int:
         # click has this class since 8.2; before, it prints the help itself.
         if type(error).__name__ == "NoArgsIsHelpError":
             for line in error.format_message().split("\n"):
-                tell(line)
+                print_error_line(line)
             return USAGE
         warn(_of_usage(error), *_excerpt(error))
         if error.ctx is not None:
-            tell(f"For help: {error.ctx.command_path} -h")
+            print_error_line(f"For help: {error.ctx.command_path} -h")
         return USAGE
     except Exception as error:
         return _failed(_behind(error), arguments)

@@ -11,7 +11,7 @@ import msgspec
 from kiebitz.cli.options.session import open_session, warn_if_unfinished
 from kiebitz.cli.terminal.output import Form, show
 from kiebitz.cli.terminal.table import Column, address, batches, behind, of_several
-from kiebitz.services.sessions import EVERY, every_session, is_several
+from kiebitz.services.sessions import ALL_SESSIONS, all_sessions, is_several
 from kiebitz.storage.session.session import Session
 
 _WHICH = msgspec.structs.replace(address("session", "session"), of=str)
@@ -25,9 +25,9 @@ def each_session(given: Sequence[str]) -> Iterator[tuple[str, Session]]:
     """
     for name in given:
         # An empty database raises before `open_session`, which also warns.
-        if name.endswith(EVERY):
-            warn_if_unfinished(name.removesuffix(EVERY))
-    for name in every_session(given):
+        if name.endswith(ALL_SESSIONS):
+            warn_if_unfinished(name.removesuffix(ALL_SESSIONS))
+    for name in all_sessions(given):
         with closing(Session(open_session(name))) as session:
             yield name, session
 

@@ -8,7 +8,7 @@
 
 `open` opens a capture file, a database, or one of its sessions ("game.db:2"); `import_capture` records a
 capture in a database; `diff` compares two sessions by meaning. They raise `KiebitzError`. `kiebitz.hooks` has
-the types of a hook, `kiebitz.protocol` the names for a protocol of your own; everything else is internal.
+the types of a hook, `kiebitz.protocol` the names for your own protocol; everything else is internal.
 """
 
 from __future__ import annotations

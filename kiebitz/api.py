@@ -1,6 +1,6 @@
-"""Kiebitz for programs: sessions opened, captures imported, sessions compared. Nothing is printed.
+"""The library's functions: open sessions, import captures, compare sessions. Nothing is printed.
 
-`import kiebitz` has these functions.
+They are available as attributes of `kiebitz`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 
 def open(session: str) -> Session:
-    """A capture file, a database (its latest session is meant), or one of its sessions, as in "game.db:2".
+    """Open a capture file, a database's latest session, or one of its sessions as in "game.db:2".
 
-    A capture is read into memory. Raises StorageError and CaptureError.
+    A capture is read into memory.
+
+    Raises:
+        StorageError: The database cannot be used.
+        CaptureError: The capture cannot be read.
     """
     path, number = split_number(session)
     connection, lacks = load(path)
@@ -38,11 +42,18 @@ def import_capture(
 ) -> Session:
     """Record a capture file as a new session of a database, or in memory, and open it.
 
-    `decode_as` says what ports speak, as -d does ("udp.port==4711,maexchen"). `on_progress` is told bytes
-    read, and of how many if that is known. Raises StorageError, CaptureError, and KiebitzError for a
-    rule that is none.
+    Args:
+        capture: The capture file.
+        database: The database, created if it does not exist; None to record in memory.
+        decode_as: Protocols of ports, as with -d ("udp.port==4711,maexchen").
+        on_progress: Called with the bytes read and, if known, the total.
+
+    Raises:
+        StorageError: The database cannot be used.
+        CaptureError: The capture cannot be read.
+        KiebitzError: A value of `decode_as` is invalid.
     """
-    # Most programs open databases, and do not need what reads captures.
+    # Most programs only open databases and need no capture reader.
     from kiebitz.services.importing.packets import import_capture as record
 
     ports = parse_decode_as(decode_as)
@@ -56,7 +67,13 @@ def import_capture(
 
 
 def diff(a: Session | str, b: Session | str, wanted: str | None = None) -> Difference:
-    """How two sessions differ by meaning, in what a filter lets through. Raises as `open`; FilterError."""
+    """Compare two sessions by meaning, limited to what the filter `wanted` matches.
+
+    Raises:
+        StorageError: A database cannot be used.
+        CaptureError: A capture cannot be read.
+        FilterError: The filter is invalid.
+    """
     from kiebitz.storage.diff import compare
 
     opened = [one for one in (a, b) if isinstance(one, str)]

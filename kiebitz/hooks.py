@@ -60,7 +60,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     delay: float = 0.0
 
     def but(self, **values: Any) -> Self:
-        """Return the message with other values in these fields, and otherwise spelt as it was.
+        """Return a copy with other values in these fields and the same spelling otherwise.
 
         A value is a JSON value as in `fields`, or its text in the protocol.
         """
@@ -104,6 +104,6 @@ class Table:
     def state(self) -> dict[str, Any]:
         """A copy of the state after all messages forwarded so far, as in `kiebitz state --json`.
 
-        It is made when it is first used.
+        It is computed on first use.
         """
         return self._look()

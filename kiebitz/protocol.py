@@ -1,4 +1,4 @@
-"""The names that a protocol's author needs; see docs/writing-a-protocol.md.
+"""The names for authors of protocols; see docs/writing-a-protocol.md.
 
 Expected reactions and bots for `kiebitz probe` are in `kiebitz.dissectors.conformance`, checks for a protocol
 in `kiebitz.dissectors.testing`.

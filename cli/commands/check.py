@@ -26,9 +26,9 @@ from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
 from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.services.evidence.evidence import Evidence
-from kiebitz.services.evidence.excerpt import ROOM, looked_at
+from kiebitz.services.evidence.excerpt import MAX_CELLS, ranges_to_read
 from kiebitz.services.sessions import is_several
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.services.wording import GRAVITY, in_words
 from kiebitz.storage.read.alterations import count_alterations
 from kiebitz.storage.read.conditions import sql_condition
@@ -186,18 +186,19 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
 def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
     """Suggest further commands on stderr."""
     if found.count.total() > _MANY and not is_summed:
-        tell(f"For a summary: kiebitz check {shlex.join(sessions)} --summary")
+        print_error_line(f"For a summary: kiebitz check {shlex.join(sessions)} --summary")
     if found.gravest is not None and not is_several(sessions):
-        tell(f"For the message in full: kiebitz show {shlex.quote(sessions[0])} '#{found.gravest[1]}'")
+        session = shlex.quote(sessions[0])
+        print_error_line(f"For the message in full: kiebitz show {session} '#{found.gravest[1]}'")
 
 
 def _block(evidence: Evidence, flaw: StoredDiagnostic) -> Iterator[Shown]:
     columns = terminal_columns()
-    room = ROOM
+    room = MAX_CELLS
     if columns is not None:
         # A wrapped line would separate the carets from their bytes.
-        digits = len(str(looked_at(flaw.offset, flaw.length)[-1][1]))
-        room = max(_NARROWEST, min(ROOM, columns - max(GUTTER, digits) - len(" | ") - len("……")))
+        digits = len(str(ranges_to_read(flaw.offset, flaw.length)[-1][1]))
+        room = max(_NARROWEST, min(MAX_CELLS, columns - max(GUTTER, digits) - len(" | ") - len("……")))
     head, place = _head(evidence, flaw)
     lines = evidence.excerpt(flaw, room)
     numbered = not evidence.is_in_datagram(flaw)

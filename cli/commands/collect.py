@@ -15,10 +15,10 @@ from kiebitz.cli.options.taps import PLACE, credentials_option
 from kiebitz.cli.plugins import warn_about_failed
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.publishing.tapping import check_reachable
-from kiebitz.services.recording.stop_conditions import Ending
+from kiebitz.services.publishing.tap_target import check_reachable
+from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.recording.disk_space import check_reserve
 
@@ -68,13 +68,13 @@ def collect(
         name = f"collect {time.strftime('%Y-%m-%d %H:%M:%S')}"
         collection = CollectedSession(database, str(source), name, forced)
         recorder = collection.recorder
-        end = Ending()
+        end = StopCondition()
         resuming = "" if collection.is_new else f", resuming session {recorder.session_id}"
-        tell(f"collecting from {source}{resuming}")
+        print_error_line(f"collecting from {source}{resuming}")
         view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
         companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
         Collector(source, credentials, collection, view, room.is_full, end).run()
         if end.was_signal:
             companions.stop()
-    tell(summary(recorder))
+    print_error_line(summary(recorder))
     room.exit_if_full()

@@ -15,7 +15,7 @@ from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.services.sessions import is_several
-from kiebitz.services.standard_streams import errors_are_seen, warn
+from kiebitz.services.standard_streams import is_stderr_terminal, warn
 from kiebitz.storage.read.players import check_player, known_players
 from kiebitz.storage.session.session import Event, Session
 
@@ -37,7 +37,7 @@ def events(sessions: tuple[str, ...], wanted: Filter | None, player: str | None,
       kiebitz events game.db --as alice
       kiebitz events 'game.db:*' other.pcap
     """
-    if wanted is not None and wanted.asks("player") and not wanted.asks("named") and errors_are_seen():
+    if wanted is not None and wanted.asks("player") and not wanted.asks("named") and is_stderr_terminal():
         warn('player is the acting player; named == "alice" matches all events that name alice')
     nothing = "no matching events" if wanted or player else f"no events in {these(sessions)}"
     is_one = not is_several(sessions)

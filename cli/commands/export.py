@@ -18,7 +18,7 @@ from kiebitz.cli.options.moments import game_option, moment_option, player_optio
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal
-from kiebitz.services.anonymizing import stand_ins_if
+from kiebitz.services.anonymizing import pseudonyms_if
 from kiebitz.services.output_files import STANDARD_OUTPUT, opened
 from kiebitz.storage.derived.selection import PartRequest, Selection, select
 from kiebitz.storage.export import datasette
@@ -105,7 +105,7 @@ def export(
     # Exclude what is recorded meanwhile.
     with timeline.as_of_now():
         selection = select(timeline, part) if part != PartRequest() else None
-        stand_ins = stand_ins_if(is_anonymized)
+        stand_ins = pseudonyms_if(is_anonymized)
         with writing_mapping(mapping_file, stand_ins), opened(output, session) as file:
             _write(timeline, session, form, selection, stand_ins, player, file)
 

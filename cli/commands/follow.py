@@ -11,7 +11,7 @@ from kiebitz.cli.completion.session import complete_stream
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.terminal.console import Styled, is_terminal, show_line
 from kiebitz.dissectors.model import Direction
-from kiebitz.services.evidence.excerpt import missing, shown_bytes
+from kiebitz.services.evidence.excerpt import missing, printable_bytes
 from kiebitz.services.sessions import nearest_number
 from kiebitz.services.standard_streams import output, warn
 from kiebitz.storage.database.schema import StorageError
@@ -65,7 +65,7 @@ def follow(session: str, stream: int, view: str | None) -> None:
 
 def _show(row: StoredAlteration) -> None:
     """Show an alteration."""
-    sent = "" if row.original is None else f" {shown_bytes(row.original)}"
+    sent = "" if row.original is None else f" {printable_bytes(row.original)}"
     line = f"[{ACTION_WORDS[row.action]}{sent}: {row.rule}]"
     show_line(Styled(f"{_ARROWS[row.direction]} {line}", _COLOURS[row.direction], dim=True))
 
@@ -81,7 +81,7 @@ def _raw(rows: Iterable[ChunkRow]) -> None:
 
 
 def _text(row: ChunkRow) -> Iterator[str]:
-    yield missing(row.length) if row.data is None else shown_bytes(row.data)
+    yield missing(row.length) if row.data is None else printable_bytes(row.data)
 
 
 def _hex(row: ChunkRow) -> Iterator[str]:

@@ -22,15 +22,15 @@ from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.screen import counting, loading
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.proxy.capture.files import CaptureError
-from kiebitz.services.anonymizing import stand_ins_if
+from kiebitz.services.anonymizing import pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.gc_tuning import collecting_seldom
-from kiebitz.services.importing.losses import tell_losses
+from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.importing.packets import import_capture
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.services.sessions import is_database
-from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.disk_space import check_reserve
@@ -71,7 +71,7 @@ def import_command(
     if mapping_file is not None and any(map(os.path.isdir, files)):
         raise click.UsageError("--mapping-file requires a capture or a database, not a relay's folder")
     forced = parse_decode_as(decode_as)
-    stand_ins = stand_ins_if(is_anonymized)
+    stand_ins = pseudonyms_if(is_anonymized)
     with writing_mapping(mapping_file, stand_ins):
         failed = _import(files, database, forced, RecordingRoom(max_size), stand_ins)
     if failed:
@@ -91,11 +91,11 @@ def _import(
         try:
             if os.path.isdir(file):
                 # Loaded only if needed.
-                from kiebitz.services.recording.resume import carry_on
+                from kiebitz.services.recording.resume import resume_recording
 
                 given = click.get_current_context().get_parameter_source("database")
                 elsewhere = database if given is ParameterSource.COMMANDLINE else None
-                failed |= not carry_on(file, elsewhere, is_anonymized=stand_ins is not None)
+                failed |= not resume_recording(file, elsewhere, is_anonymized=stand_ins is not None)
                 continue
             check_reserve(database)
             if os.path.isfile(file) and is_database(file):
@@ -107,8 +107,8 @@ def _import(
             warn(str(error))
             failed = True
             continue
-        tell(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
-        tell_losses(file, recording.losses)
+        print_error_line(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
+        print_losses(file, recording.losses)
         _warn_about_copy(file, database, recording.recorder.session_id)
         room.exit_if_full()
     return failed
@@ -128,11 +128,11 @@ def _import_database(
     with closing(open_existing(source)) as connection:
         for session in sessions(connection):
             name = f"{source}:{session.id}"
-            with collecting_seldom(), counting(name, "chunks") as on_progress:
+            with infrequent_gc(), counting(name, "chunks") as on_progress:
                 recorder = copy_session(
                     Timeline(connection, session), database, forced, on_progress, room.is_full, stand_ins
                 )
-            tell(f"{name}: {summary(recorder)}")
+            print_error_line(f"{name}: {summary(recorder)}")
             _warn_about_copy(name, database, recorder.session_id)
             room.exit_if_full()
 

@@ -28,8 +28,8 @@ from kiebitz.services.decode_as import unknown_protocol
 from kiebitz.services.output_files import opened
 from kiebitz.services.probing.results import WORDS, Result, counts_in_words, key_of
 from kiebitz.services.probing.totals import totals_of
-from kiebitz.services.server_addresses import Place, place_at
-from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.server_addresses import Address, parse_address
+from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
 
 _VERDICTS = {key_of(word): word for word in WORDS}
@@ -43,7 +43,7 @@ class _ProbeOptions(NamedTuple):
     """Target and options of a probe."""
 
     role: TargetRole
-    place: Place
+    place: Address
     dissector: Dissector
     script: Script | None
     via_session: str | None
@@ -252,21 +252,21 @@ def probe(
         print_results(results)
     if report is not None:
         _write_report(report, options, results, left)
-    tell(counts_in_words(totals_of(results).total))
+    print_error_line(counts_in_words(totals_of(results).total))
     if left is not None:
         warn(f"left out: {left}")
     ctx.exit(_status(results, is_interrupted))
 
 
-def _parse_address(address: str) -> Place:
-    place = place_at(address)
+def _parse_address(address: str) -> Address:
+    place = parse_address(address)
     if place[1] == 0:
         raise click.UsageError(f"{address}: port 0 cannot be tested; give the port, as in 127.0.0.1:9000")
     return place
 
 
 def _protocol_and_script(
-    role: TargetRole, place: Place | None, protocol: str | None, via_session: str | None
+    role: TargetRole, place: Address | None, protocol: str | None, via_session: str | None
 ) -> tuple[Dissector, Script | None]:
     """Return the protocol to test and the game of --via-session. Raises click.UsageError."""
     from kiebitz.cli.probe.preflight import recognise_protocol
@@ -367,7 +367,7 @@ def _run_cases(
         render=render_message,
     )
     if options.role == "client" and options.restart is None:
-        tell(f"Connect the client to {options.address} repeatedly: each connection is one case.")
+        print_error_line(f"Connect the client to {options.address} repeatedly: each connection is one case.")
     results: list[Result] = []
     # Stop the started program on SIGTERM, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

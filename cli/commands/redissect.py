@@ -9,7 +9,7 @@ from kiebitz.cli.options.session import open_session
 from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.dissectors.model import port_of
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.services.sessions import is_database, split_number
 from kiebitz.services.standard_streams import warn
@@ -41,7 +41,7 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
         open_session(database).connection.close()
     # A later recovery would find another database than the recorder left.
     refuse_if_unfinished(path)
-    with collecting_seldom(), progress_bar(database) as on_progress:
+    with infrequent_gc(), progress_bar(database) as on_progress:
         lost = redissect_database(path, number, forced, on_progress)
     for transport, server, protocol in lost:
         port = port_of(server)

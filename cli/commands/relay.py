@@ -36,22 +36,22 @@ from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.resume import recover
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.supervisor import RecorderSupervisor
-from kiebitz.services.standard_streams import errors_are_seen, tell
+from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
 
 
 def _report_listener(listening: ListenerInfo, has_code: bool) -> None:
     """Print a listener's address, and WireGuard's client configuration, also as QR code on a terminal."""
     if listening.configuration is None:
-        tell(f"listening on {listening.description}")
+        print_error_line(f"listening on {listening.description}")
         return
-    tell(f"listening on {listening.description}; configuration of its peer:")
+    print_error_line(f"listening on {listening.description}; configuration of its peer:")
     for line in ("", *listening.configuration.split("\n"), ""):
-        tell(line)
+        print_error_line(line)
     if listening.advice is not None:
         # A phone could not connect.
-        tell(listening.advice)
-    elif has_code and errors_are_seen():
+        print_error_line(listening.advice)
+    elif has_code and is_stderr_terminal():
         # Only for modes with a configuration.
         from kiebitz.cli.terminal.scan_code import show_scan_code
 

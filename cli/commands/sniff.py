@@ -23,13 +23,13 @@ from kiebitz.cli.plugins import warn_about_failed
 from kiebitz.proxy.capture.live import Sniffer
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.proxy.taps.nats_url import NatsUrl
-from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.importing.losses import losses, tell_losses
+from kiebitz.services.importing.losses import losses, print_losses
 from kiebitz.services.importing.packets import PacketRecording
-from kiebitz.services.recording.stop_conditions import Ending
+from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.recording.disk_space import check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
@@ -120,7 +120,7 @@ def sniff(
 
     recover(database)
     name = f"sniff {time.strftime('%Y-%m-%d %H:%M:%S')}"
-    anonymizer = anonymizer_if(stand_ins_if(is_anonymized), forced)
+    anonymizer = anonymizer_if(pseudonyms_if(is_anonymized), forced)
     with Companions(is_watched, place) as companions, tapped(published, database) as tap:
         asked = _Asked(
             begin=partial(Recorder, database, "sniff", name=name, decode_as=forced, anonymizer=anonymizer),
@@ -167,30 +167,30 @@ def _sniff_pipe(asked: _Asked) -> None:
     from kiebitz.proxy.capture.files import standard_input
     from kiebitz.proxy.capture.pipe import CapturePipe
 
-    end = Ending(asked.duration, _DRAIN_S)
+    end = StopCondition(asked.duration, _DRAIN_S)
     with CapturePipe(standard_input()) as pipe:
         _await_capture(pipe, end)
         # The session starts with the first packet.
         recorder = asked.begin(_PIPE)
-        tell(f"reading a capture from {pipe.name}")
+        print_error_line(f"reading a capture from {pipe.name}")
         recording, is_whole = _record(pipe, recorder, asked, end)
-    tell(f"{recording.packets} packets, {summary(recorder)}")
-    tell_losses(pipe.name, losses(recording.decoder, pipe.capture, is_whole))
+    print_error_line(f"{recording.packets} packets, {summary(recorder)}")
+    print_losses(pipe.name, losses(recording.decoder, pipe.capture, is_whole))
 
 
 def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> None:
     with Sniffer(interface, bpf_filter) as sniffer:
         source = f"{interface} {bpf_filter}" if bpf_filter else interface
         recorder = asked.begin(source, started_ns=sniffer.now_ns())
-        tell(f"capturing on {interface}")
-        recording, _ = _record(sniffer, recorder, asked, Ending(asked.duration))
-    tell(f"{recording.packets} packets, {summary(recorder)}")
+        print_error_line(f"capturing on {interface}")
+        recording, _ = _record(sniffer, recorder, asked, StopCondition(asked.duration))
+    print_error_line(f"{recording.packets} packets, {summary(recorder)}")
     if sniffer.dropped:
         warn(f"{sniffer.dropped} packets were dropped by the kernel, as they arrived too fast")
-    tell_losses(interface, losses(recording.decoder))
+    print_losses(interface, losses(recording.decoder))
 
 
-def _await_capture(pipe: CapturePipe, ending: Ending) -> None:
+def _await_capture(pipe: CapturePipe, ending: StopCondition) -> None:
     """Wait for the start of the capture, to create no empty session. Raises CaptureError."""
     from kiebitz.proxy.capture.files import CaptureError
 
@@ -202,7 +202,7 @@ def _await_capture(pipe: CapturePipe, ending: Ending) -> None:
 
 
 def _record(
-    source: Sniffer | CapturePipe, recorder: Recorder, asked: _Asked, end: Ending
+    source: Sniffer | CapturePipe, recorder: Recorder, asked: _Asked, end: StopCondition
 ) -> tuple[PacketRecording, bool]:
     """Record, show and publish packets; also return whether the source reached its end."""
     count, tap = asked.count, asked.tap

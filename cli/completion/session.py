@@ -14,7 +14,7 @@ import click
 
 from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.terminal.console import Candidate, candidates
-from kiebitz.services.sessions import EVERY, every_session, is_database, load, session_of, split_number
+from kiebitz.services.sessions import ALL_SESSIONS, all_sessions, is_database, load, session_of, split_number
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.read.players import known_players, names_of_streams
 from kiebitz.storage.read.timeline import Timeline, sessions
@@ -40,7 +40,7 @@ class SessionType(click.Path):
         with closing(open_existing(path)) as connection:
             found = [(f"{path}:{row.id}", row.name) for row in sessions(connection)]
         if param.nargs == -1:
-            found.append((f"{path}{EVERY}", "all of them"))
+            found.append((f"{path}{ALL_SESSIONS}", "all of them"))
         return candidates((word, note) for word, note in found if word.startswith(incomplete))
 
 
@@ -109,7 +109,7 @@ def complete_message(context: click.Context, parameter: click.Parameter, text: s
 
 def _timelines(context: click.Context) -> Iterator[Timeline]:
     """Yield the sessions on the command line, one open at a time. Raises StorageError and CaptureError."""
-    for name in islice(every_session(_given(context)), _SESSIONS):
+    for name in islice(all_sessions(_given(context)), _SESSIONS):
         path, number = split_number(name)
         # Do not read a pipe.
         if not os.path.isfile(path) or (not is_database(path) and os.path.getsize(path) > _LARGEST_CAPTURE):

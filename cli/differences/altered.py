@@ -15,7 +15,7 @@ from kiebitz.cli.terminal.table import BATCH, Column, moment, number
 from kiebitz.dissectors.escaping import field_words, value_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
 from kiebitz.dissectors.model import Message
-from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.services.evidence.excerpt import printable_bytes
 from kiebitz.services.wording import counted
 from kiebitz.storage.read.alterations import StoredAlteration, alteration_text
 from kiebitz.storage.read.message_queries import messages_numbered
@@ -84,7 +84,7 @@ class Told(msgspec.Struct, frozen=True):
 def _said(name: str | None, fields: dict[str, Any] | None, original: bytes | None) -> str:
     if fields:
         return shortened(field_words(fields), _LONGEST)
-    return "" if name is not None or original is None else shown_bytes(original[:_SHOWN_BYTES])
+    return "" if name is not None or original is None else printable_bytes(original[:_SHOWN_BYTES])
 
 
 def _steps(before: Any, after: Any, path: tuple[str | int, ...]) -> Iterator[_Step]:

@@ -22,7 +22,7 @@ from kiebitz.dissectors.escaping import value_words
 from kiebitz.dissectors.model import Diagnostic, Direction, Message, Stream, Transport
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.relay.endpoints import endpoint_text
-from kiebitz.services.evidence.excerpt import Line, datagram_excerpt, looked_at, stream_excerpt
+from kiebitz.services.evidence.excerpt import Line, datagram_excerpt, ranges_to_read, stream_excerpt
 from kiebitz.services.wording import counted
 
 _NAME = "Kiebitz"
@@ -277,7 +277,8 @@ def _flaw(conversation: Conversation, number: int, message: Message, flaw: Diagn
         lines = datagram_excerpt(*conversation.piece(number), flaw.offset, flaw.length)
     else:
         near = [
-            conversation.between(flaw.direction, *window) for window in looked_at(flaw.offset, flaw.length)
+            conversation.between(flaw.direction, *window)
+            for window in ranges_to_read(flaw.offset, flaw.length)
         ]
         if any(stretch.data for stretch in near):
             lines = stream_excerpt(near, flaw.offset, flaw.length, message.offset)

@@ -143,7 +143,7 @@ def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
                 raise click.UsageError(f"{option} requires an option that alters messages")
         return []
     # The filter language is slow to import, and most relays alter nothing.
-    from kiebitz.services.alteration.impairment import ImpairmentError, read_impairment
+    from kiebitz.services.alteration.impairment import ImpairmentError, parse_impairment
     from kiebitz.services.alteration.rules import (
         Impair,
         RuleError,
@@ -154,12 +154,12 @@ def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
         drop,
         hold,
         insert,
-        written,
+        option_text,
     )
 
     def impair(how: str) -> Rule:
         try:
-            rule = Impair(text=written("--impair", how), impairment=read_impairment(how))
+            rule = Impair(text=option_text("--impair", how), impairment=parse_impairment(how))
         except ImpairmentError as error:
             raise RuleError(f"--impair: {error}") from error
         _check_transports(rule.impairment, modes)
@@ -173,7 +173,7 @@ def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
         "insert": lambda values: insert(*values, is_forced=is_forced),
         "hold": hold,
         "impair": impair,
-        "scripts": lambda path: Script(text=written("-s", path), path=path),
+        "scripts": lambda path: Script(text=option_text("-s", path), path=path),
     }
     waiting: dict[str, Iterator[Any]] = {name: iter(given[name]) for name in _NAMES}
     return [readers[name](next(waiting[name])) for name in ctx.meta[_ORDER] if name in readers]

@@ -10,7 +10,7 @@ import click
 from kiebitz.cli.options.session import SESSION_ARGUMENTS, open_session
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.services.sessions import every_session
+from kiebitz.services.sessions import all_sessions
 from kiebitz.storage.read import conditions
 from kiebitz.storage.read.conditions import compile_optional_filter, field_catalog
 from kiebitz.storage.read.filter_hints import find_paths, session_protocols
@@ -33,7 +33,7 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
         # Look for similar names in the sessions themselves.
         given = [context.params[name] for name in SESSION_ARGUMENTS if name in context.params]
         # Only in the first of several sessions, as all would take long.
-        given += islice(every_session(context.params.get("sessions", ())), 1)
+        given += islice(all_sessions(context.params.get("sessions", ())), 1)
         # The command has no context yet that would close the sessions.
         with click.Context(context.command):
             opened = [open_session(session, warns=False) for session in given]

@@ -26,7 +26,7 @@ from kiebitz.cli.options.parsed import Parsed
 from kiebitz.cli.status import INTERRUPTED, OK
 from kiebitz.cli.tui.run import RECORDER_SAYS, check_terminal
 from kiebitz.proxy.relay.modes import parse_endpoint
-from kiebitz.services.standard_streams import flush, tell, warn
+from kiebitz.services.standard_streams import flush, print_error_line, warn
 
 HOST, PORT = "127.0.0.1", 8765
 """Default address of the web page."""
@@ -181,7 +181,7 @@ class _Watch(_Companion):
         self._redirect(self._terminal)
         self._file.seek(0)
         for line in self._file.read().decode(errors="replace").splitlines():
-            tell(line)
+            print_error_line(line)
         self._file.close()
 
     def _start(self, session: str) -> subprocess.Popen[bytes]:

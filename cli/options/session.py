@@ -58,7 +58,7 @@ _REPORTED = f"{__name__}.reported"
 def warn_if_unfinished(database: str) -> None:
     """Warn once about each unfinished recording into `database`, with the command to recover it."""
     # Slow to import.
-    from kiebitz.services.recording.unfinished import recovering_command, unfinished
+    from kiebitz.services.recording.unfinished import recovery_command, unfinished
 
     context = click.get_current_context(silent=True)
     reported: set[str] = set() if context is None else context.meta.setdefault(_REPORTED, set())
@@ -66,4 +66,4 @@ def warn_if_unfinished(database: str) -> None:
         if folder in reported:
             continue
         reported.add(folder)
-        warn(f"{database}: a recording into it is unfinished; {recovering_command(folder)} recovers it")
+        warn(f"{database}: a recording into it is unfinished; {recovery_command(folder)} recovers it")

@@ -11,7 +11,7 @@ import click
 
 from kiebitz.cli.options.parsed import Parsed
 from kiebitz.proxy.taps.nats_url import NatsUrl, check_tap_name, default_tap_name, parse_nats_url
-from kiebitz.services.publishing.tapping import Tapping, check_reachable
+from kiebitz.services.publishing.tap_target import TapTarget, check_reachable
 
 if TYPE_CHECKING:
     from kiebitz.services.publishing.supervisor import TapSupervisor
@@ -55,7 +55,7 @@ def publish_options(command: F) -> F:
 
 def tapping(
     place: NatsUrl | None, name: str | None, credentials: Path | None, is_anonymized: bool
-) -> Tapping | None:
+) -> TapTarget | None:
     """Return the settings of the tap, if any. Raises UsageError and TapError."""
     if place is None:
         if name is not None:
@@ -66,10 +66,10 @@ def tapping(
             "--publish and --anonymize exclude each other: traffic is published unchanged, with names"
         )
     check_reachable(place, credentials)
-    return Tapping(place, name or default_tap_name(), credentials)
+    return TapTarget(place, name or default_tap_name(), credentials)
 
 
-def tapped(tapping: Tapping | None, database: str) -> AbstractContextManager[TapSupervisor | None]:
+def tapped(tapping: TapTarget | None, database: str) -> AbstractContextManager[TapSupervisor | None]:
     """Return the tap of a recording as a context, None without a tap. Raises StorageError."""
     if tapping is None:
         return nullcontext()

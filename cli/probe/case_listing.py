@@ -13,7 +13,7 @@ from kiebitz.dissectors.conformance.expectations import RequirementLevel
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.services.probing.results import ANY_MESSAGE, IN_PLAY, group_of
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 
 _CASES = (
     Column("case", "case", stays=True, of="name"),
@@ -51,7 +51,7 @@ def show_cases(cases: Sequence[Case], as_json: bool) -> None:
         return
     for group, of_group in groupby(cases, lambda case: group_of(case)):
         _show_group(group, [*of_group], columns)
-    tell(_counted(cases))
+    print_error_line(_counted(cases))
 
 
 def _show_group(group: str, cases: Sequence[Case], columns: int) -> None:

@@ -13,7 +13,7 @@ from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.dissectors.dissector import Dissector, recognise
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.relay.endpoints import is_local, resolve
-from kiebitz.services.server_addresses import Place
+from kiebitz.services.server_addresses import Address
 
 _LISTEN_TIMEOUT_S = 2.0
 """Timeout in seconds for a server's unsolicited messages."""
@@ -21,7 +21,7 @@ _LISTEN_TIMEOUT_S = 2.0
 _MAX_BYTES = 1 << 16
 
 
-def recognise_protocol(endpoint: Place) -> Dissector:
+def recognise_protocol(endpoint: Address) -> Dissector:
     """Return the protocol of a server that sends something to every client; nothing is sent to it.
 
     Raises click.UsageError if none is recognised, RelayError for a name that is not found.
@@ -58,7 +58,7 @@ def _certain(found: Iterable[tuple[Dissector, str, str]]) -> Dissector | None:
     return certain[0] if len(certain) == 1 else None
 
 
-def confirm_target(endpoint: Place, dissector: Dissector, is_agreed: bool) -> None:
+def confirm_target(endpoint: Address, dissector: Dissector, is_agreed: bool) -> None:
     """Ask for permission to probe a server on another machine.
 
     Raises click.UsageError if there is no keyboard to answer with, and click.Abort if the answer is no.

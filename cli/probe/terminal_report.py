@@ -10,7 +10,7 @@ from kiebitz.cli.terminal.table import Column, show_table
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened
-from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.services.evidence.excerpt import printable_bytes
 from kiebitz.services.probing.results import NOT_TRIED, WORDS, ReportedMessage, Result, expectation_in_words
 from kiebitz.services.probing.totals import Totals, totals_of
 from kiebitz.services.wording import counted
@@ -92,7 +92,7 @@ def _show_in_full(result: Result) -> None:
         quote = "" if demand.quote is None else f': "{demand.quote}"'
         _show(_INDENT, f"{expectation_in_words(result)}; {demand.clause}{quote}")
     if result.unread:
-        _show(f"{_INDENT}sent  ", shown_bytes(result.unread[:_MAX_BYTES]))
+        _show(f"{_INDENT}sent  ", printable_bytes(result.unread[:_MAX_BYTES]))
     ours = INPUT_DIRECTION[result.role]
     for message in result.messages[:_MAX_MESSAGES]:
         _show(_INDENT + ("sent  " if message.direction == ours else "got   "), _words(message))
@@ -110,7 +110,7 @@ def _show_in_full(result: Result) -> None:
 
 def _words(message: ReportedMessage) -> str:
     if message.name == UNREADABLE:
-        return f"{message.name} {shown_bytes(bytes.fromhex(message.hex)[:_MAX_BYTES])}"
+        return f"{message.name} {printable_bytes(bytes.fromhex(message.hex)[:_MAX_BYTES])}"
     return f"{message.name} {shortened(field_words(message.fields), _MAX_FIELDS_LENGTH)}".rstrip()
 
 

@@ -24,8 +24,8 @@ from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.services.replay.peer_driver import PeerDriver
-from kiebitz.services.server_addresses import places_of
-from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.server_addresses import addresses_of
+from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.storage.database.schema import MEMORY, StorageError
 from kiebitz.storage.read.players import no_such_player
 from kiebitz.storage.read.script import script_of
@@ -64,7 +64,7 @@ class LiveReplay:
             raise StorageError("there is nothing to play: no game was recognised in this session")
         self._plays: Direction = plays
         self._script = script
-        self._addresses = places_of(given, script.servers)
+        self._addresses = addresses_of(given, script.servers)
         self._peer = ReplayPeer(script, plays, self._dissectors, policy)
         self._speed = speed
         self._patience_s = patience_s
@@ -99,10 +99,10 @@ class LiveReplay:
             self._recorder.write()
             self._recorder.release()
             if self._recorder.path != MEMORY:
-                tell(f"recorded {summary(self._recorder)}")
+                print_error_line(f"recorded {summary(self._recorder)}")
             # A database in memory is still open.
             self._recorder.connection.close()
-        tell(self._outcome())
+        print_error_line(self._outcome())
         if self._divergences:
             return VIOLATIONS
         return FAILED if self._is_full else 0
@@ -120,7 +120,7 @@ class LiveReplay:
             if self._plays == "s2c":
                 for role, address in await actor.listen():
                     self._peer.server_moved(role, address)
-                    tell(f"playing {role.protocol} server {role.server} on {address}")
+                    print_error_line(f"playing {role.protocol} server {role.server} on {address}")
             await actor.play()
         finally:
             writing.cancel()

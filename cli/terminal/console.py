@@ -18,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem as Candidate
 
 from kiebitz.dissectors.escaping import cell, json_text, printable
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 
 __all__ = [
     "Candidate",
@@ -109,7 +109,7 @@ def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
 
 def confirmed(question: str) -> bool:
     """Ask a yes/no question on stderr; return True if the line read from stdin is y or yes."""
-    tell(f"{question} [y/N]")
+    print_error_line(f"{question} [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

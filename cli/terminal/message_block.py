@@ -16,7 +16,7 @@ from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.escaping import field_words, value_words
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Message as StoredMessage
-from kiebitz.services.evidence.excerpt import shown_bytes
+from kiebitz.services.evidence.excerpt import printable_bytes
 from kiebitz.services.wording import counted
 from kiebitz.storage.read.alterations import ACTION_WORDS
 from kiebitz.storage.read.timeline import Timeline
@@ -108,7 +108,7 @@ class _Block:
         if sent.data is None:
             return
         when = "" if sent.time is None else f" at {sent.time:.6f} s"
-        said = shown_bytes(sent.data) if sent.fields is None else field_words(sent.fields)
+        said = printable_bytes(sent.data) if sent.fields is None else field_words(sent.fields)
         named = f"{sent.name} {said}" if sent.name is not None else said
         yield from self._wrapped(Text(f"as it was sent{when}: {shortened(named, _SHOWN)}"), _INDENT)
 

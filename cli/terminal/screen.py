@@ -38,7 +38,7 @@ from rich.text import Text as RichText
 from kiebitz.cli.terminal.console import colour_is_forced, is_terminal
 from kiebitz.dissectors.escaping import printable
 from kiebitz.services.evidence.cells import cell_len
-from kiebitz.services.standard_streams import errors_are_seen
+from kiebitz.services.standard_streams import is_stderr_terminal
 
 __all__ = [
     "LINE_BREAK",
@@ -218,7 +218,7 @@ class Progress(RichProgress):
 
     def __init__(self, *columns: str | ProgressColumn) -> None:
         super().__init__(
-            *columns, console=Console(stderr=True), transient=True, disable=not errors_are_seen()
+            *columns, console=Console(stderr=True), transient=True, disable=not is_stderr_terminal()
         )
 
     def add_task(self, description: str, *given: Any, **more: Any) -> TaskID:
@@ -233,7 +233,7 @@ class Live(RichLive):
         super().__init__(picture, console=Console(stderr=True), transient=True, redirect_stdout=False)
 
     def start(self, refresh: bool = False) -> None:
-        if errors_are_seen():
+        if is_stderr_terminal():
             super().start(refresh)
 
 

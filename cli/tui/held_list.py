@@ -8,7 +8,7 @@ from kiebitz.cli.held_fields import patience, receiver, sender
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
 from kiebitz.cli.tui.lists import ARROWS, Rows
 from kiebitz.dissectors.escaping import field_words
-from kiebitz.services.alteration.control_client import Held
+from kiebitz.services.alteration.control_client import HeldSnapshot
 from kiebitz.services.alteration.control_server import HeldMessage
 
 _ALARM = "bold red"
@@ -23,13 +23,13 @@ class HeldRows(Rows):
     nothing = "nothing waits"
 
     def __init__(self, has_letters: bool) -> None:
-        self.held = Held()
+        self.held = HeldSnapshot()
         self._arrows = ARROWS[has_letters]
 
     def __len__(self) -> int:
         return len(self.held.messages)
 
-    def take(self, held: Held) -> None:
+    def take(self, held: HeldSnapshot) -> None:
         """Replace the list."""
         self.held = held
 
@@ -49,7 +49,7 @@ class HeldRows(Rows):
         )
 
 
-def strip(held: Held, width: int, key: str) -> Text:
+def strip(held: HeldSnapshot, width: int, key: str) -> Text:
     """Return the overdue or oldest message and the number of others, in lines of a width, with the `key`."""
     message = next(filter(held.is_overdue, held.messages), held.messages[0])
     is_overdue = held.is_overdue(message)
@@ -65,5 +65,5 @@ def strip(held: Held, width: int, key: str) -> Text:
     return LINE_BREAK.join([*text.wrap(Console(width=width), width)][:_ROWS])
 
 
-def _waited(held: Held, message: HeldMessage) -> str:
+def _waited(held: HeldSnapshot, message: HeldMessage) -> str:
     return f"{held.waited_ns(message) / 1e9:.1f} s"

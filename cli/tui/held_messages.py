@@ -12,7 +12,7 @@ from textual.widgets import Static
 from kiebitz.cli.tui.held_dialogs import AnswerHeld, EditHeld
 from kiebitz.cli.tui.held_list import HeldRows, strip
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.services.alteration.control_client import ControlClient, Held, NoAnswerError
+from kiebitz.services.alteration.control_client import ControlClient, HeldSnapshot, NoAnswerError
 from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
 
 Deed = Literal["let-go", "change", "drop", "answer", "let-all-go"]
@@ -54,7 +54,7 @@ class HeldMessages:
         """Number of the message that the user has just acted on."""
 
     @property
-    def held(self) -> Held | None:
+    def held(self) -> HeldSnapshot | None:
         """The held messages; None where none can be held, or the viewer may not see them."""
         return self._client.held if self._client is not None and self._may_act() else None
 
@@ -78,7 +78,7 @@ class HeldMessages:
             return
         is_other, self._shown, self._ticked_s = shown != self._shown, shown, now
         if is_other:
-            self._take(held or Held())
+            self._take(held or HeldSnapshot())
             self._sight.show_hands()
         self.show()
 
@@ -121,7 +121,7 @@ class HeldMessages:
         place = self._listing.place
         return self.rows.held.messages[place] if 0 <= place < len(self.rows) else None
 
-    def _take(self, held: Held) -> None:
+    def _take(self, held: HeldSnapshot) -> None:
         """Show a list. The selection never jumps to another message because the selected one is gone."""
         chosen, was_empty = self._message, not self.rows
         self.rows.take(held)

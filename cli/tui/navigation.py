@@ -339,7 +339,7 @@ class Viewer:
         path = self.watched.session.path
         has_come = self.watched.look()
         if self.watched.session.path != path:
-            self.notice = f"the recording goes on in {self.watched.session.path}"
+            self.notice = f"the recording continues in {self.watched.session.path}"
             self.tables = self.watched.tables()
             self._begin_anew()
             return True

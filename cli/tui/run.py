@@ -11,7 +11,7 @@ from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.cli.terminal.keyboard import has_keyboard
 from kiebitz.cli.tui.playback_speed import Pace
 from kiebitz.services.sessions import is_database
-from kiebitz.services.standard_streams import errors_are_seen, tell, warn
+from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line, warn
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def check_terminal(instead: str, may_read_elsewhere: bool = False) -> None:
     Where stdin is a pipe, keys may be read from the terminal that the process belongs to.
     """
     # Textual writes to stderr.
-    if not (is_terminal() and errors_are_seen() and (has_keyboard() or (may_read_elsewhere and _has_tty()))):
+    if not (
+        is_terminal() and is_stderr_terminal() and (has_keyboard() or (may_read_elsewhere and _has_tty()))
+    ):
         raise click.UsageError(f"this takes a terminal for its keys, its output and its errors: {instead}")
 
 
@@ -87,7 +89,7 @@ def run(viewer: Viewer) -> int:
         while said.read():
             pass
         for line in said.lines:
-            tell(line)
+            print_error_line(line)
     if app.failure is not None:
         raise app.failure
     return app.return_code or 0 if status is None else status

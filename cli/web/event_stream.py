@@ -230,7 +230,7 @@ class Feed:
         watched.session.close()
 
     def _follow(self, watched: Watched, reader: Reader) -> None:
-        """Where the recording goes on in another database, all readers go along."""
+        """Where the recording continues in another database, all readers go along."""
         path, number = watched.session.path, watched.timeline.session.id
         if path is not None and path != self._served.path:
             # The last events of the database before are in no other one.

@@ -19,7 +19,7 @@ from kiebitz.cli.web.access import Reach
 from kiebitz.cli.web.request_params import BadQuestionError, ForbiddenError
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import field_words
-from kiebitz.services.alteration.control_client import ControlClient, Held
+from kiebitz.services.alteration.control_client import ControlClient, HeldSnapshot
 from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
 from kiebitz.storage.session.session import project
 
@@ -58,7 +58,7 @@ class Deed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str = ""
 
 
-def held_record(held: Held | None, may_act: bool) -> records.Held:
+def held_record(held: HeldSnapshot | None, may_act: bool) -> records.Held:
     """What waits, as it is told; nothing where nothing can be held."""
     if held is None:
         return records.Held(False, False, [], 0)
@@ -106,12 +106,12 @@ async def act(hands: ControlClient, deed: Deed) -> None:
         raise HandsRefusalError(str(error)) from error
 
 
-def _assignments(held: Held | None, deed: Deed) -> str:
+def _assignments(held: HeldSnapshot | None, deed: Deed) -> str:
     """What is assigned in a change. Raises HandsRefusalError."""
     messages = held.messages if held is not None else ()
     message = next((one for one in messages if one.number == deed.number), None)
     if message is None:
-        raise HandsRefusalError(f"message {deed.number} does not wait any more")
+        raise HandsRefusalError(f"message {deed.number} is no longer held")
     wrong = misfits(message, deed.values)
     if wrong:
         raise HandsRefusalError("; ".join(wrong.values()), wrong)
@@ -121,7 +121,7 @@ def _assignments(held: Held | None, deed: Deed) -> str:
     return text
 
 
-def _message(held: Held, message: HeldMessage) -> records.HeldMessage:
+def _message(held: HeldSnapshot, message: HeldMessage) -> records.HeldMessage:
     return project(
         records.HeldMessage,
         message,

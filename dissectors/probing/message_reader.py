@@ -38,8 +38,3 @@ class MessageReader:
             if decoded.row is not None and decoded.valid:
                 found.append(ReceivedMessage(frame.data, decoded.row, decoded.fields))
         return found
-
-    @property
-    def has_received(self) -> bool:
-        """True if any bytes have been received."""
-        return self._received > 0

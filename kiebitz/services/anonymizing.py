@@ -1,4 +1,4 @@
-"""Pseudonyms and anonymizers for sessions that are to be anonymized."""
+"""Factories of pseudonyms and anonymizers, which load their modules only if needed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.inspection.inspector import DecodeAs
 
 
-def stand_ins_if(is_anonymized: bool) -> Pseudonyms | None:
-    """Stand-ins for what is to be anonymized; None where nothing is."""
+def pseudonyms_if(is_anonymized: bool) -> Pseudonyms | None:
     if not is_anonymized:
         return None
-    # Loaded only where it is needed.
     from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
     from kiebitz.dissectors.registry import installed
 
@@ -22,10 +20,8 @@ def stand_ins_if(is_anonymized: bool) -> Pseudonyms | None:
 
 
 def anonymizer_if(pseudonyms: Pseudonyms | None, forced: DecodeAs) -> Anonymizer | None:
-    """What puts stand-ins into the items of a session; None where there are none."""
     if pseudonyms is None:
         return None
-    # Loaded only where it is needed.
     from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
     from kiebitz.dissectors.registry import installed
 

@@ -1,25 +1,25 @@
-"""A database that holds what Kiebitz never writes: looked for once a command has failed over it."""
+"""Detection of a damaged database, after a command has failed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
-from kiebitz.services.sessions import EVERY, is_database, split_number
+from kiebitz.services.sessions import ALL_SESSIONS, is_database, split_number
 from kiebitz.storage.database.integrity import find_damage
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import TABLES
 from kiebitz.storage.derived.verification import find_unfounded_row
 
-_REMEDY = "kiebitz redissect makes all but the bytes anew"
+_REMEDY = "kiebitz redissect rebuilds everything except the bytes"
 
 
 def damaged_database(arguments: Sequence[str]) -> str | None:
-    """A sentence about the first damaged database among a failed command's arguments; None if none is."""
+    """Return a sentence about the first damaged database among a failed command's arguments, or None."""
     for argument in arguments:
-        # Over a damaged database this may fail in any way, too; the failure that led here is then told.
+        # This may fail in any way on a damaged database; the original failure is then reported.
         with suppress(Exception):
-            path, _ = split_number(argument.removesuffix(EVERY))
+            path, _ = split_number(argument.removesuffix(ALL_SESSIONS))
             if is_database(path):
                 with closing(open_existing(path)) as connection:
                     found = find_damage(connection, TABLES) or find_unfounded_row(connection)

@@ -1,4 +1,4 @@
-"""Rules of the form `udp.port==9000,maexchen`: which protocol a server's port speaks."""
+"""`-d` rules of the form `udp.port==9000,maexchen`: the protocol of a server's port."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FORM = re.compile(r"(udp|tcp)\.port\s*==\s*(\d{1,5})\s*,\s*(\w+)")
 
 
 TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp"}
-"""By how they are written."""
+"""Transports by their name in a rule."""
 
 
 NO_GAME = "none"
-"""Stands for a protocol where a port is no game's."""
+"""Name in a rule for a port that no game uses."""
 
 
 class DecodeAsError(KiebitzError):
@@ -47,15 +47,15 @@ def parse_decode_as(specs: Sequence[str]) -> dict[tuple[str, int], Dissector | N
             continue
         dissector = dissector_of(protocol)
         if dissector is None:
-            raise DecodeAsError(f"{unknown_protocol(protocol)}; {NO_GAME} says that it is no game")
+            raise DecodeAsError(f"{unknown_protocol(protocol)}; {NO_GAME} marks a port without a game")
         if dissector.transport != transport:
-            raise DecodeAsError(f"{protocol} goes over {dissector.transport}")
+            raise DecodeAsError(f"{protocol} uses {dissector.transport}")
         forced[transport, port] = dissector
     return forced
 
 
 def unknown_protocol(name: str) -> str:
-    """What a user is told who names a protocol that is not there."""
+    """Return a sentence about a protocol name that is not installed."""
     known = installed().dissectors
     near = get_close_matches(name, known, n=1)
     if near:
@@ -64,7 +64,7 @@ def unknown_protocol(name: str) -> str:
 
 
 def server_ports(forced: DecodeAs, transport: Transport) -> frozenset[int]:
-    """A transport's ports that are servers': those that were named and each protocol's own."""
+    """Return a transport's server ports: those with a rule and each protocol's defaults."""
     return frozenset(port for through, port in forced if through == transport).union(
         *(
             dissector.default_ports

@@ -1,4 +1,4 @@
-"""A fault of Kiebitz itself, as a sentence: what went wrong, and where in the program."""
+"""Reports of internal errors of Kiebitz."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ P = ParamSpec("P")
 
 
 def fault(error: Exception) -> str:
-    """The sentence about an error that nothing has foreseen."""
+    """Return a sentence about an unforeseen error and its place in the source."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(os.path.dirname(place.filename))}/{os.path.basename(place.filename)}"
-    return f"this is a fault of Kiebitz itself: {error!r} in {where}, line {place.lineno}"
+    return f"internal error of Kiebitz: {error!r} in {where}, line {place.lineno}"
 
 
-def telling_faults(target: Callable[P, None]) -> Callable[P, None]:
-    """What a process of ours runs: an error ends it with a sentence on stderr, and status 1."""
+def reporting_faults(target: Callable[P, None]) -> Callable[P, None]:
+    """Decorate a child process's main function: an error is reported on stderr, with exit status 1."""
 
     @wraps(target)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -1,4 +1,4 @@
-"""Files that commands write, whole or not at all."""
+"""Files that commands write, completely or not at all."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from kiebitz.services.standard_streams import output
 from kiebitz.storage.database.path_checks import foreign_reason
 from kiebitz.storage.database.schema import StorageError, sentence
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""What would end the command at once, without Ctrl-C's way through all `finally`."""
+_TERMINATING = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end the command at once, without running `finally` blocks as Ctrl-C does."""
 
-_READER_PATIENCE_S = 5.0
-"""So long a pipe's reader may take to open it."""
+_READER_TIMEOUT_S = 5.0
+"""Longest time to wait for a pipe's reader to open it."""
 
-_BESIDE_A_DATABASE = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database ends so; without it, what was recorded last is lost."""
+_SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
+"""Suffixes of SQLite's files next to a database; without them the latest records are lost."""
 
 _FOLDER = "this is a folder: name a file in it"
 
 
 @contextmanager
 def opened(path: str | None, session: str) -> Iterator[BinaryIO]:
-    """Open a file for what is made of `session`; standard output if `path` is None or `-`.
+    """Open a file for output made from `session`; standard output if `path` is None or `-`.
+
+    The file is private to its owner, and replaces an older one once it is complete. It also replaces a
+    symbolic link of this user, but not the link's target. Only a device, a pipe, or an inherited file
+    (/dev/stdout, /dev/fd/3) is written in place.
 
     Raises StorageError.
-
-    Only its owner may read it, and it takes an older one's place once it is written to its end. So does it
-    where there is a symbolic link, if that is ours: what the link leads to is left as it is. Only a device, a
-    pipe, or a file that this process was started with (/dev/stdout, /dev/fd/3) is written to as it is.
     """
     if path is None or path == STANDARD_OUTPUT:
         yield output()
@@ -55,14 +55,14 @@ def opened(path: str | None, session: str) -> Iterator[BinaryIO]:
             with os.fdopen(descriptor, "wb") as file:
                 yield file
     except BrokenPipeError:
-        # Whoever reads has seen enough.
+        # The reader has closed its end.
         raise
     except OSError as error:
         raise StorageError(_sentence(path, error)) from error
 
 
 def make_folder(path: str) -> None:
-    """Make a folder that only its owner may enter, unless there is one of this user.
+    """Create a folder that only its owner may enter, unless there is one of this user.
 
     Raises StorageError if another user controls the folder, or the link to it.
     """
@@ -82,7 +82,7 @@ def make_folder(path: str) -> None:
 
 
 def _in_place(path: str) -> int | None:
-    """A new descriptor of what is written to as it is; None where that is a file, or nothing yet.
+    """Return a new descriptor of what is written in place; None for a regular or a new file.
 
     Raises OSError and StorageError.
     """
@@ -94,7 +94,7 @@ def _in_place(path: str) -> int | None:
     try:
         there = meant = os.lstat(path)
         if stat.S_ISLNK(there.st_mode):
-            # In a folder for all, such as /tmp, anybody may have put it there.
+            # In a shared folder such as /tmp, any user may have created the link.
             if not _is_trusted(there):
                 raise StorageError(f"{path}: this is another user's symbolic link: name another file")
             meant = os.stat(path)
@@ -114,9 +114,9 @@ def _in_place(path: str) -> int | None:
 
 
 def _inherited(path: str) -> int | None:
-    """Which of the files that this process was started with is meant, as by /dev/stdout; None if none is.
+    """Return the inherited descriptor that a path such as /dev/stdout names, None for other paths.
 
-    Opened by such a path, a file would be written from its beginning, and replaced, only the link would be.
+    Opening such a path would write from the file's beginning; replacing it would only replace the link.
     """
     paths = [path]
     with suppress(OSError):
@@ -124,7 +124,7 @@ def _inherited(path: str) -> int | None:
     for name in paths:
         folder, number = os.path.split(name)
         if number.isdecimal() and os.path.realpath(folder) == os.path.realpath("/dev/fd"):
-            # Those that were opened since, as a database is, are not inherited by anybody.
+            # Descriptors opened later, such as a database's, are not inheritable.
             with suppress(OSError, ValueError, OverflowError):
                 if os.get_inheritable(int(number)):
                     return int(number)
@@ -137,8 +137,8 @@ def _is_trusted(file: os.stat_result) -> bool:
 
 
 def _open_in_place(path: str) -> int:
-    """Open a device or a pipe, without waiting for ever for its reader. Raises OSError, StorageError."""
-    end = time.monotonic() + _READER_PATIENCE_S
+    """Open a device, or a pipe once it has a reader, with a timeout. Raises OSError, StorageError."""
+    end = time.monotonic() + _READER_TIMEOUT_S
     while True:
         try:
             return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -146,30 +146,30 @@ def _open_in_place(path: str) -> int:
             if error.errno != errno.ENXIO or not stat.S_ISFIFO(os.stat(path).st_mode):
                 raise
         if time.monotonic() >= end:
-            raise StorageError(f"{path}: nobody reads this pipe: start its reader first, or name a file")
+            raise StorageError(f"{path}: this pipe has no reader: start it first, or name a file")
         time.sleep(0.02)
 
 
 def _refuse_recordings(path: str, session: str) -> None:
-    """Raise StorageError where a recording would be lost: that of the session, or any in a database."""
+    """Raise StorageError if a recording would be overwritten: that of the session, or a database."""
     if not os.path.exists(path):
         return
     if is_database(path):
         raise StorageError(
             f"{path} is a database and may hold recordings: name another file, or delete it first"
         )
-    for ending in _BESIDE_A_DATABASE:
+    for ending in _SQLITE_SUFFIXES:
         database = path.removesuffix(ending)
         if database != path and os.path.isfile(database) and is_database(database):
             raise StorageError(f"{path} belongs to the database {database}: name another file")
     source = 0 if session == "-" else session
     if os.path.exists(source) and os.path.samefile(path, source):
-        raise StorageError(f"{path} is the session that is read, and would be lost: name another file")
+        raise StorageError(f"{path} is the session being read, and would be lost: name another file")
 
 
 @contextmanager
 def _replacing(path: str) -> Iterator[BinaryIO]:
-    """A new file, which takes the place of `path` if the block ends well; else nothing of it is left.
+    """Yield a new file that replaces `path` if the block succeeds, and is removed otherwise.
 
     Raises OSError.
     """
@@ -179,7 +179,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
         with deferred_signals():
             descriptor, new = tempfile.mkstemp(".part", ".kiebitz-", os.path.dirname(path) or os.curdir)
             give_to_invoking_user(descriptor)
-            for number in _ENDING:
+            for number in _TERMINATING:
                 if signal.getsignal(number) is signal.SIG_DFL:
                     signal.signal(number, partial(_end, new))
                     handled.append(number)
@@ -188,7 +188,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
         os.replace(new, path)
     except BaseException:
         if new is not None:
-            # The folder may be gone.
+            # The folder may have been removed.
             with suppress(OSError):
                 os.unlink(new)
         raise
@@ -198,7 +198,7 @@ def _replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def _end(new: str, number: int, _frame: object) -> None:
-    """End this process by a signal, as if it had not been handled, but without an unfinished file."""
+    """Remove the unfinished file and end this process by the signal's default action."""
     with suppress(OSError):
         os.unlink(new)
     signal.signal(number, signal.SIG_DFL)
@@ -206,7 +206,7 @@ def _end(new: str, number: int, _frame: object) -> None:
 
 
 def _sentence(path: str, error: OSError) -> str:
-    """What an error means of a file that is written."""
+    """Return a sentence about an error of an output file."""
     if isinstance(error, FileNotFoundError):
         return f"{path}: there is no such folder"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -1,4 +1,4 @@
-"""Where the servers of a recorded session are today: `ADDR`, or `RECORDED=ADDR` for one of several."""
+"""Current addresses of a recorded session's servers: `ADDR`, or `RECORDED=ADDR` for one of several."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kiebitz.dissectors.model import port_of
 from kiebitz.dissectors.replay.script import StreamRole
 from kiebitz.proxy.relay.modes import parse_endpoint
 
-Place = tuple[str, int]
+Address = tuple[str, int]
 """Host and port."""
 
 _LOOPBACK = "127.0.0.1"
@@ -22,21 +22,21 @@ class AddressError(KiebitzError):
     is_usage = True
 
 
-def places_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[StreamRole, Place]:
-    """Where each server is, by the first role that it has.
+def addresses_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[StreamRole, Address]:
+    """Return each server's current address, by its first role.
 
-    One address alone is for the server with the lowest port; the others' ports are as far from that as they
-    were in the record, as with CGML's 7001 to 7003. Raises AddressError.
+    A single address is for the server with the lowest port; the other ports keep their recorded distance from
+    it, as with CGML's 7001 to 7003. Raises AddressError.
     """
     lowest = min(port_of(server.server) for server in servers)
-    named: dict[StreamRole, Place] = {}
-    base: Place | None = None
+    named: dict[StreamRole, Address] = {}
+    base: Address | None = None
     for text in given:
         recorded, equals, address = text.rpartition("=")
-        place = place_at(address)
+        place = parse_address(address)
         if not equals:
             if base is not None:
-                raise AddressError(f"two addresses, and neither says whose: write {_example(servers)}")
+                raise AddressError(f"two addresses without a server: write {_example(servers)}")
             base = place
         else:
             named[_server(recorded, servers)] = place
@@ -44,15 +44,15 @@ def places_of(given: Sequence[str], servers: Sequence[StreamRole]) -> dict[Strea
     for server in servers:
         if server not in places:
             if base is None:
-                raise AddressError(f"where is {server.server}? Add {_example([server])}")
+                raise AddressError(f"no address for {server.server}: add {_example([server])}")
             port = base[1] + port_of(server.server) - lowest if base[1] else 0
             if not 0 <= port <= _HIGHEST:
-                raise AddressError(f"port {port} for {server.server} is none: add {_example([server])}")
+                raise AddressError(f"there is no port {port} for {server.server}: add {_example([server])}")
             places[server] = (base[0], port)
     return places
 
 
-def place_at(text: str) -> Place:
+def parse_address(text: str) -> Address:
     """Return host and port of `[HOST:]PORT`; the host defaults to this machine. Raises AddressError."""
     try:
         host, port = parse_endpoint(text)
@@ -62,11 +62,11 @@ def place_at(text: str) -> Place:
 
 
 def _server(text: str, servers: Sequence[StreamRole]) -> StreamRole:
-    """The server of the record that is meant: its address, or its port alone if only one has it."""
+    """Return the recorded server with an address, or with a port that only it has."""
     found = [server for server in servers if text in (server.server, str(port_of(server.server)))]
     if len(found) != 1:
         known = ", ".join(server.server for server in servers)
-        raise AddressError(f"the record has no one server {text}: it has {known}")
+        raise AddressError(f"the recording has no unique server {text}; it has {known}")
     return found[0]
 
 

@@ -1,6 +1,6 @@
-"""Which session a person means: a capture file, a database, or `DB:N` for session N of it.
+"""References to sessions: a capture file, a database, or `DB:N` for session N of it.
 
-Where several may be given, `DB:*` is all of a database.
+Where several may be given, `DB:*` stands for all of a database.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from kiebitz.storage.database.schema import TABLES, StorageError, sentence
 from kiebitz.storage.read.timeline import SessionRow, Timeline, sessions
 
 _NO_SESSION = "there is no session in it yet"
-_NOT_NUMBERED = "this is no database; only those have numbered sessions"
+_NOT_NUMBERED = "this is not a database; only databases have numbered sessions"
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _NUMBERED = re.compile(r"(.+):(\d{1,18})")
-EVERY = ":*"
-"""What stands behind a database for all its sessions."""
+ALL_SESSIONS = ":*"
+"""Suffix of a database for all its sessions."""
 
-_LISTED = 20
-"""How many numbers a sentence names at the most."""
+_MAX_LISTED = 20
+"""Maximum number of session numbers in a message."""
 
 
 def is_several(given: Sequence[str]) -> bool:
-    """Whether more than one session may be meant."""
-    return len(given) > 1 or _is_every(given[0])
+    """Return True if more than one session may be given."""
+    return len(given) > 1 or _is_all(given[0])
 
 
-def every_session(given: Sequence[str]) -> Iterator[str]:
-    """All that are meant, each as it can be given by itself.
+def all_sessions(given: Sequence[str]) -> Iterator[str]:
+    """Yield the names of all given sessions.
 
-    Raises StorageError, for a file that is not there before the first is given.
+    Raises StorageError; for a missing file before the first is yielded.
     """
-    meant = [(one.removesuffix(EVERY), True) if _is_every(one) else (one, False) for one in given]
+    meant = [(one.removesuffix(ALL_SESSIONS), True) if _is_all(one) else (one, False) for one in given]
     for name, is_every in meant:
         path, _ = split_number(name)
         if is_every and not is_database(path):
@@ -50,19 +50,19 @@ def every_session(given: Sequence[str]) -> Iterator[str]:
         if not is_every:
             yield name
             continue
-        with closing(_opened(name)) as connection:
+        with closing(_open_database(name)) as connection:
             numbers = [row.id for row in sessions(connection)]
         if not numbers:
             raise StorageError(f"{name}: {_NO_SESSION}")
         yield from (f"{name}:{number}" for number in numbers)
 
 
-def _is_every(given: str) -> bool:
-    return given.endswith(EVERY) and not os.path.exists(given)
+def _is_all(given: str) -> bool:
+    return given.endswith(ALL_SESSIONS) and not os.path.exists(given)
 
 
 def session_of(connection: sqlite3.Connection, path: str, number: int | None) -> tuple[Timeline, int]:
-    """The session of this number, or the latest, and how many there are. Raises StorageError."""
+    """Return a session by number, or the latest, and the number of sessions. Raises StorageError."""
     found = sessions(connection)
     if not found:
         raise StorageError(f"{path}: {_NO_SESSION}")
@@ -71,18 +71,18 @@ def session_of(connection: sqlite3.Connection, path: str, number: int | None) ->
 
 
 def load(path: str) -> tuple[sqlite3.Connection, str | None]:
-    """The same, left open, and what is missing at the end of a capture."""
+    """Open a database, or a capture in memory; also return the capture's losses. Raises StorageError."""
     if path != "-" and not os.path.exists(path):
         raise StorageError(_no_such_file(path))
     if is_database(path):
-        return _opened(path), None
-    # Most commands are asked of databases, and do not need what reads captures.
+        return _open_database(path), None
+    # Most commands are used with databases and need no capture reader.
     from kiebitz.services.importing.packets import open_capture_in_memory
 
     return open_capture_in_memory(path)
 
 
-def _opened(path: str) -> sqlite3.Connection:
+def _open_database(path: str) -> sqlite3.Connection:
     connection = open_existing(path)
     # The large tables are only looked at when a command has failed over them.
     found = find_damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
@@ -93,14 +93,14 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def split_number(given: str) -> tuple[str, int | None]:
-    """The file that is meant, and the number of a session in it if one is. Raises StorageError.
+    """Return the file of a session reference and its session number, if any. Raises StorageError.
 
-    Whether there is such a session is not looked at.
+    It does not check that the session exists.
     """
     if given == "-" or os.path.exists(given):
         return given, None
-    if _is_every(given):
-        path = given.removesuffix(EVERY)
+    if _is_all(given):
+        path = given.removesuffix(ALL_SESSIONS)
         raise StorageError(f"{given}: this command takes one session at a time, as in {path}:1")
     form = _NUMBERED.fullmatch(given)
     if form is None:
@@ -114,8 +114,8 @@ def split_number(given: str) -> tuple[str, int | None]:
 
 
 def is_database(path: str) -> bool:
-    """Whether a file is an SQLite database. Raises StorageError if it cannot be read."""
-    # Of a pipe nothing may be read here: it cannot be put back.
+    """Return True if a file is an SQLite database. Raises StorageError if it cannot be read."""
+    # Reading from a pipe would consume its data.
     if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
         return False
     try:
@@ -128,13 +128,13 @@ def is_database(path: str) -> bool:
 
 
 def nearest_number(wanted: int, known: Sequence[int]) -> str:
-    """Which numbers there are, for a sentence that says that `wanted` is none of them."""
+    """Return a clause with the known numbers nearest to an unknown one."""
     if not known:
         return "there are none"
     if list(known) == list(range(known[0], known[-1] + 1)):
         return f"there is {known[0]}" if len(known) == 1 else f"there are {known[0]} to {known[-1]}"
-    near = sorted(sorted(known, key=lambda number: abs(number - wanted))[:_LISTED])
-    return f"{'near it ' if len(near) < len(known) else ''}there are {', '.join(map(str, near))}"
+    near = sorted(sorted(known, key=lambda number: abs(number - wanted))[:_MAX_LISTED])
+    return f"{'the nearest are' if len(near) < len(known) else 'there are'} {', '.join(map(str, near))}"
 
 
 def _numbered(found: Sequence[SessionRow], number: int, path: str) -> SessionRow:

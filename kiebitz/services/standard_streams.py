@@ -1,7 +1,7 @@
 """The process's stdout and stderr: sentences for the user, and output that may fail.
 
-A sentence may contain text from a peer or a file's name, so it is escaped: it stays one line, and drives no
-terminal.
+Sentences may contain text from a peer or a file's name, so they are escaped: each remains one line and
+contains no control characters.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-def tell(sentence: str) -> None:
+def print_error_line(sentence: str) -> None:
     """Write a sentence to stderr, on one line."""
     sys.stderr.write(printable(sentence) + "\n")
     sys.stderr.flush()
 
 
 def warn(sentence: str, *below: str) -> None:
-    """Write a sentence to stderr behind `kiebitz:`, and further lines below it."""
-    tell(f"kiebitz: {sentence}")
+    """Write a sentence to stderr after `kiebitz:`, and further lines below it."""
+    print_error_line(f"kiebitz: {sentence}")
     for line in below:
-        tell(line)
+        print_error_line(line)
 
 
 def output() -> BinaryIO:
-    """Return stdout for bytes: files, and raw data."""
+    """Return stdout as a binary stream."""
     return sys.stdout.buffer
 
 
-def errors_are_seen() -> bool:
+def is_stderr_terminal() -> bool:
     """Return True if stderr is a terminal."""
     return sys.stderr.isatty()
 
 
-def accept_any_letter() -> None:
-    """Have stdout write letters that its encoding lacks as escapes."""
+def escape_unencodable() -> None:
+    """Make stdout write characters that its encoding lacks as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -54,11 +54,11 @@ def flush() -> None:
 
 
 class _Output(io.BufferedWriter):
-    """Standard output: a write that fails is reported once, and whatever is written later is dropped.
+    """Standard output that reports the first failed write and drops everything after it.
 
-    So the interpreter does not fail at its exit over what is left in the buffer. To its writers a full disk
-    or a closed file is the same as a reader that has gone: BrokenPipeError. A signal handler may raise in
-    Python code only, which is above the buffer here: so nothing is written twice.
+    The interpreter then does not fail at exit over the buffer. A full disk or a closed file raises
+    BrokenPipeError too. A signal handler can only raise in Python code, above the buffer, so nothing is
+    written twice.
     """
 
     has_failed: ClassVar[bool] = False
@@ -85,7 +85,7 @@ class _Output(io.BufferedWriter):
         if isinstance(error, BrokenPipeError):
             raise error
         _Output.has_failed = True
-        # Loaded only here, as it loads SQLite.
+        # Imported late, as it loads SQLite.
         from kiebitz.storage.database.schema import sentence
 
         warn(sentence("standard output", error))
@@ -93,7 +93,7 @@ class _Output(io.BufferedWriter):
 
 
 class _Errors(io.BufferedWriter):
-    """Standard error: what cannot be written there is dropped, as it could be reported nowhere."""
+    """Standard error that drops what cannot be written, as it could not be reported anywhere."""
 
     def write(self, data: Buffer, /) -> int:
         with suppress(OSError):
@@ -106,20 +106,20 @@ class _Errors(io.BufferedWriter):
 
 
 def has_output_failed() -> bool:
-    """Return True if something could not be written to stdout, unless its reader has just gone."""
+    """Return True if writing to stdout failed for another reason than a closed pipe."""
     return _Output.has_failed
 
 
 def open_standard_streams() -> None:
-    """Have this process report failed writes to stdout, whatever it was started with.
+    """Make this process report failed writes to stdout, however it was started.
 
-    A stream that is closed stays so for whoever uses it, but no file that is opened gets its number.
+    A closed stream remains unusable, but its number is not given to another file.
     """
     for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            # Opened the other way round, it fails as a closed one does; of stderr, whatever comes is dropped.
+            # Opened in the wrong direction, it fails like a closed one; stderr drops everything.
             os.set_inheritable(os.open(os.devnull, mode), True)
     if sys.stdout is sys.__stdout__:
         sys.stdout = _text(_Output(io.FileIO(1, "wb", closefd=False)), sys.stdout)
@@ -128,7 +128,7 @@ def open_standard_streams() -> None:
 
 
 def _text(buffer: io.BufferedWriter, before: TextIO | None) -> io.TextIOWrapper:
-    """Return a stream of text like the one before, None if that was closed."""
+    """Return a text stream like the previous one, which is None if it was closed."""
     is_by_line = isinstance(before, io.TextIOWrapper) and (before.line_buffering or before.write_through)
     return io.TextIOWrapper(
         buffer,

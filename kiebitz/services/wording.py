@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from kiebitz.dissectors.model import Severity
 
 GRAVITY: tuple[Severity, ...] = ("error", "warning", "note")
-"""The severities, the gravest first."""
+"""The severities, gravest first."""
 
 
 def gravest_of(severities: Collection[str]) -> Severity | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_sessions import Conversation, record
 from rich.cells import cell_len
 
-from kiebitz.services.evidence.excerpt import ROOM, datagram_excerpt
+from kiebitz.services.evidence.excerpt import MAX_CELLS, datagram_excerpt
 
 
 def excerpt(data: bytes, offset: int, length: int) -> list[str]:
@@ -71,7 +71,7 @@ def test_a_long_datagram_is_shown_around_the_place(place: int, letter: str) -> N
     size = len(letter.encode())
     data = (letter * place + "!" + letter * (60_000 - place - 1)).encode()
     text, carets = excerpt(data, place * size, 1)
-    assert len(carets) <= cell_len(text) <= ROOM + 2
+    assert len(carets) <= cell_len(text) <= MAX_CELLS + 2
     assert _marked([text, carets]) == "!"
     assert text.startswith("…") == (place > 3)
 
@@ -82,7 +82,7 @@ def test_any_bytes_can_be_shown(data: bytes, offset: int, length: int) -> None:
     assert len(lines) in (2, 4)
     for text, carets in zip(lines[::2], lines[1::2], strict=True):
         assert text.isprintable()
-        assert cell_len(text) <= ROOM + 2
+        assert cell_len(text) <= MAX_CELLS + 2
         assert set(carets) <= {" ", "^"}
         assert carets.endswith("^")
         assert len(carets) <= cell_len(text) + 1

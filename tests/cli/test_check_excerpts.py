@@ -21,7 +21,7 @@ from rich.cells import cell_len
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.services.evidence.excerpt import ROOM, looked_at, stream_excerpt
+from kiebitz.services.evidence.excerpt import MAX_CELLS, ranges_to_read, stream_excerpt
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes
 from kiebitz.storage.recording.recorder import Recorder
@@ -268,7 +268,7 @@ CASES: dict[str, tuple[list[Part], str, str]] = {
         [None, b"NEIN\n!END\n", DRAN],
         "mid-stream",
         r"""
- 0 | [bytes missing, nobody knows how many]
+ 0 | [bytes missing, number unknown]
    | ^
  0 | NEIN\n
  5 | !END\n
@@ -396,7 +396,7 @@ def test_a_block_has_everything(tmp_path: Path) -> None:
 def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
     database = record(tmp_path / "x.db", [ID, LONG, DRAN])
     block = kiebitz("check", database).out.split("\n\n")[0]
-    shown = "x" * (ROOM - len(r"\r\n"))
+    shown = "x" * (MAX_CELLS - len(r"\r\n"))
     assert excerpt_of(block) == [
         r"      6 | !END\n",
         r"     11 | !MITSPIELER\n",
@@ -527,7 +527,7 @@ def test_any_part_of_any_stream_can_be_shown(parts: list[bytes | int], offset: i
         )
         if stretch.data is not None
         else stretch
-        for start, end in looked_at(offset, length)
+        for start, end in ranges_to_read(offset, length)
         for stretch in stretches
         if stretch.length is not None and stretch.offset < end and start < stretch.offset + stretch.length
     ]
@@ -538,7 +538,7 @@ def test_any_part_of_any_stream_can_be_shown(parts: list[bytes | int], offset: i
     assert offsets == sorted(offsets)
     for line in lines:
         assert (line.text + line.line_end).isprintable()
-        assert cell_len(line.text + line.line_end) <= ROOM + 2
+        assert cell_len(line.text + line.line_end) <= MAX_CELLS + 2
 
 
 def _on_a_terminal(*arguments: str, **environment: str) -> str:

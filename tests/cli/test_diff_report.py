@@ -289,7 +289,11 @@ WRONG = {
     "no such event": (("--state", f"{TINY}@#99", TINY), 1, "there is no event #99 in this session"),
     "no such file": ((f"{TINY}x", TINY), 1, "there is no such file; did you mean"),
     "no such file with a moment": (("--state", f"{TINY}x@end", TINY), 1, "x@end: there is no such file"),
-    "no such session": ((f"{TINY}:3", TINY), 1, "this is no database; only those have numbered sessions"),
+    "no such session": (
+        (f"{TINY}:3", TINY),
+        1,
+        "this is not a database; only databases have numbered sessions",
+    ),
     "a filter of states": (
         ("--state", "-Y", "game == 1", TINY, TINY),
         2,

@@ -58,4 +58,4 @@ def test_any_other_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kiebitz.cli.commands.state.open_session", fails)
     done = kiebitz("state", TINY)
     assert done.status == 1
-    assert "this is a fault of Kiebitz itself: RuntimeError('it is so')" in done.err
+    assert "internal error of Kiebitz: RuntimeError('it is so')" in done.err

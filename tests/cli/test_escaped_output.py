@@ -24,7 +24,7 @@ from kiebitz.cli.mitm import log as mitmproxy_log
 from kiebitz.cli.terminal import console, screen
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Group, Progress, Table, Text, as_json
 from kiebitz.dissectors.escaping import printable
-from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.standard_streams import print_error_line, warn
 
 RUFF = shutil.which("ruff", path=f"{Path(sys.executable).parent}:/usr/bin:/usr/local/bin")
 
@@ -97,7 +97,7 @@ def test_only_these_may_go_round_it() -> None:
 def test_a_line_stays_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     console.show_line("a ", console.Styled(HOSTILE, "red", bold=True), HOSTILE)
     console.show_lines([HOSTILE, "b"])
-    tell(HOSTILE)
+    print_error_line(HOSTILE)
     warn(HOSTILE, HOSTILE)
     written = capsys.readouterr()
     assert (written.out.count("\n"), written.err.count("\n")) == (3, 3)
@@ -183,7 +183,7 @@ def test_a_console_writes_nothing_that_drives_a_terminal(what: str) -> None:
 
 
 def test_a_progress_bar_shows_the_name_of_a_file_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "errors_are_seen", lambda: True)
+    monkeypatch.setattr(screen, "is_stderr_terminal", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     bar = Progress()
     bar.console.file = out = io.StringIO()

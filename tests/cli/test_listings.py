@@ -204,7 +204,7 @@ def test_an_unknown_stream_is_told_with_those_there_are(database: str) -> None:
         (TINY[:-1], f"there is no such file; did you mean {TINY}"),
         ("game.db", "there is no such file"),
         ("{database}:3", "there is no session 3; there are 1 to 2"),
-        (f"{TINY}:1", "this is no database; only those have numbered sessions"),
+        (f"{TINY}:1", "this is not a database; only databases have numbered sessions"),
         (str(ROOT), "is a directory: name a capture file in it"),
     ],
 )
@@ -225,7 +225,7 @@ def test_files_that_are_neither(tmp_path: Path) -> None:
         done = kiebitz("messages", str(tmp_path / name))
         assert (done.status, done.out) == (1, "")
         assert "Traceback" not in done.err
-        assert "fault of Kiebitz" not in done.err
+        assert "error of Kiebitz" not in done.err
 
 
 def test_a_wrong_filter_is_shown_with_a_caret(database: str) -> None:

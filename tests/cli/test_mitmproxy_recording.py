@@ -182,7 +182,7 @@ def test_the_recorder_is_killed(tmp_path: Path) -> None:
             assert exchange(port, listener, b"before") == b"before"
             eventually(lambda: rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2)
             os.kill(child_of(running.process.pid), signal.SIGKILL)
-            running.hears("the recorder has died and is started again; mitmproxy goes on")
+            running.hears("the recorder has died and is restarted; mitmproxy continues")
             assert exchange(port, listener, b"meanwhile") == b"meanwhile"
             running.hears("the recorder has caught up")
             assert exchange(port, listener, b"after") == b"after"

@@ -81,7 +81,7 @@ def test_a_command_does_what_it_does(command: str, changes: Changes, corpus: Pat
     paths = {"CORPUS": str(corpus), "OUT": str(tmp_path / "out.parquet")}
     done = run([paths.get(word, word) for word in COMMANDS[command]], changes, tmp_path)
     assert "Traceback" not in done.stderr
-    assert "fault of Kiebitz" not in done.stderr
+    assert "error of Kiebitz" not in done.stderr
     assert "\x1b" not in done.stderr
     # Where letters are no UTF-8, a query may not hold them.
     assert done.returncode == 0 or (command, done.returncode) == ("query", 2), done.stderr
@@ -101,7 +101,7 @@ def test_dask_is_configured_only_for_a_scheduler_of_its_own(changes: str, tmp_pa
     arguments = ["corpus", "add", str(tmp_path / "corpus"), TINY]
     done = run([*arguments, "--scheduler", "tcp://127.0.0.1:1"], DASK[changes], tmp_path)
     assert done.returncode == 1
-    assert "Dask does not start; see to its configuration (files in ~/.config/dask, or var" in done.stderr
+    assert "Dask does not start; check its configuration (files in ~/.config/dask, or var" in done.stderr
     assert done.stderr.count("\n") == 2
     done = run(arguments, DASK[changes], tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr

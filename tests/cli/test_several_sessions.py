@@ -82,7 +82,7 @@ def test_a_player_need_not_be_in_each(both: str) -> None:
     [
         (["events", TINY, "no.pcap"], 1, "no.pcap: there is no such file"),
         (["events", "no.db:*"], 1, "no.db: there is no such file"),
-        (["games", f"{TINY}:*"], 1, f"{TINY}: this is no database; only those have numbered sessions"),
+        (["games", f"{TINY}:*"], 1, f"{TINY}: this is not a database; only databases have numbered sessions"),
         (["messages", TINY, ODD, "-F"], 2, "-F requires a single session"),
         (["messages", "DB:*", "-F"], 2, "-F requires a single session"),
         (["messages", TINY, ODD, "-Y", 'msg == "KARTE"'], 0, "no matching messages"),

@@ -15,10 +15,9 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing import simulated_route as playing_module
-from kiebitz.dissectors.probing.answer_route import AnswerRoute, side_only_answers
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.client_route import ClientRoute
-from kiebitz.dissectors.probing.routes import RecordedRoute, Route
+from kiebitz.dissectors.probing.routes import RecordedRoute
 from kiebitz.dissectors.probing.simulated_route import RouteGoal
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
@@ -69,39 +68,9 @@ def test_a_record_leads_to_each_message_in_it(protocol: str) -> None:
     assert reached
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("name", ["REGISTER", "JOIN", "ROLL", "SEE", "ANNOUNCE"])
-def test_who_only_answers_comes_to_each_message_whatever_the_dice_are(name: str, seed: int) -> None:
-    assert side_only_answers(MAEXCHEN, "c2s")
-    walk = Walk(AnswerRoute(sample("maexchen"), MAEXCHEN, {}, named(name)), bench_of("maexchen", seed))
-    point = walk.go()
-    assert point is not None, walk.route.lost
-    assert name_of(MAEXCHEN, point.frame) == name
-    assert len(point.others) == 1
-    walk.route.confirm_actions(0)
-    walk.go()
-    assert walk.route.continued_normally
-
-
-def test_a_message_that_is_not_sent_does_not_go_on_as_usual() -> None:
-    walk = Walk(AnswerRoute(sample("maexchen"), MAEXCHEN, {}, named("ROLL")), bench_of("maexchen"))
-    assert walk.go() is not None
-    walk.route.confirm_actions(1)
-    walk.go()
-    assert not walk.route.continued_normally
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: AnswerRoute(sample("maexchen"), MAEXCHEN, {}, named("ROLL"), at_start=True),
-        lambda: recorded(MAEXCHEN, "ROLL", at_start=True),
-    ],
-    ids=["answering", "recorded"],
-)
-def test_at_the_start_a_message_comes_before_all_others(make: Callable[[], Route]) -> None:
+def test_at_the_start_a_message_comes_before_all_others() -> None:
     bench = bench_of("maexchen")
-    walk = Walk(make(), bench)
+    walk = Walk(recorded(MAEXCHEN, "ROLL", at_start=True), bench)
     point = walk.go()
     assert point is not None
     assert name_of(MAEXCHEN, point.frame) == "ROLL"
@@ -131,13 +100,6 @@ def test_a_record_without_such_a_message_has_no_place() -> None:
     walk = Walk(recorded(MAEXCHEN, "REGISTER_SPECTATOR"), bench_of("maexchen"))
     assert walk.go() is None
     assert walk.route.lost == "the record has no point to inject it"
-
-
-@pytest.mark.parametrize("protocol", ["schafkopf", "catan", "okey", "cgml"])
-def test_in_other_games_clients_say_things_unasked(protocol: str) -> None:
-    dissector = dissector_of(protocol)
-    assert dissector is not None
-    assert not side_only_answers(dissector, "c2s")
 
 
 # Simple players.

@@ -172,7 +172,7 @@ def test_a_port_that_is_no_games_is_left_alone(tmp_path: Path) -> None:
 def test_an_unknown_protocol_is_told_that_there_is_none() -> None:
     done = kiebitz("import", TINY, "-d", "udp.port==9000,nothing")
     assert done.status == 2
-    assert "none says that it is no game" in done.err
+    assert "none marks a port without a game" in done.err
 
 
 def test_what_is_held_is_bounded() -> None:

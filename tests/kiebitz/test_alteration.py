@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.proxy.alterer import Delivery
-from kiebitz.services.alteration import reading, rules
+from kiebitz.services.alteration import frame_reader, rules
 from kiebitz.services.alteration.engine import Engine
-from kiebitz.services.alteration.impairment import read_impairment
-from kiebitz.services.alteration.reading import PATIENCE_NS, SETTLE_NS
+from kiebitz.services.alteration.frame_reader import INCOMPLETE_TIMEOUT_NS, SETTLE_NS
+from kiebitz.services.alteration.impairment import parse_impairment
 from kiebitz.services.alteration.rules import Impair, Rule
-from kiebitz.services.alteration.selectors import ALL, Pick, PickError, split_pick
+from kiebitz.services.alteration.selectors import ALL, Selector, SelectorError, split_selector
 
 BEGAN = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -64,7 +64,7 @@ def marks(deliveries: Iterable[Delivery]) -> list[str]:
 
 
 def impair(how: str) -> Impair:
-    return Impair(text=how, impairment=read_impairment(how))
+    return Impair(text=how, impairment=parse_impairment(how))
 
 
 def test_a_message_is_dropped_and_what_was_sent_is_kept() -> None:
@@ -105,7 +105,7 @@ def test_what_does_not_fit_passes_as_it_was_and_is_said() -> None:
     assert passed(table.came("s2c", TURN)) == [TURN]
     assert table.notices == [
         "--change udp dice=2,1: YOUR TURN has no field dice; it has token. Now it has token=11aa-token. "
-        "The message is passed on as it was."
+        "The message is forwarded unchanged."
     ]
 
 
@@ -161,7 +161,7 @@ PICKS = [
 
 @pytest.mark.parametrize(("text", "meant"), PICKS)
 def test_which_messages_are_meant(text: str, meant: list[int]) -> None:
-    asked, pick = split_pick(f'msg == "ROLLED" {text}')
+    asked, pick = split_selector(f'msg == "ROLLED" {text}')
     assert asked == 'msg == "ROLLED"'
     assert [count for count in range(1, 11) if pick.takes(count, "1 s2c")] == meant
 
@@ -174,7 +174,7 @@ def test_each_direction_of_each_stream_is_counted_by_itself() -> None:
 
 
 def test_a_seed_makes_a_run_repeatable() -> None:
-    pick = Pick(share=0.5, seed=7)
+    pick = Selector(share=0.5, seed=7)
     twice = [[count for count in range(100) if pick.takes(count, "1 s2c")] for _ in range(2)]
     assert twice[0] == twice[1]
     assert 30 < len(twice[0]) < 70
@@ -183,13 +183,13 @@ def test_a_seed_makes_a_run_repeatable() -> None:
 
 @pytest.mark.parametrize("text", ["udp [2]x", "Wurf[0]", 'dice matches "[2nd]"', "udp"])
 def test_not_every_bracket_is_a_pick(text: str) -> None:
-    assert split_pick(text) == (text, ALL)
+    assert split_selector(text) == (text, ALL)
 
 
 @pytest.mark.parametrize("text", ["udp [0th]", "udp [every]", "udp [120%]", "udp [2nd, seed 7]", "udp [x]"])
 def test_a_wrong_pick_is_told(text: str) -> None:
-    with pytest.raises(PickError, match=r"does not say which messages: write \[2nd\], \[first 2\]"):
-        split_pick(text)
+    with pytest.raises(SelectorError, match=r"is not a selector: write \[2nd\], \[first 2\]"):
+        split_selector(text)
 
 
 def test_the_state_may_be_asked_for() -> None:
@@ -209,12 +209,12 @@ IS_ROLLED = 'msg == "ROLLED"'
 REFUSED: list[tuple[Callable[[], Rule], str]] = [
     (
         lambda: rules.drop('msg == "ROLED"'),
-        '--drop: no message of any protocol can meet msg == "ROLED"; did you mean ROLLED?',
+        '--drop: no message of any protocol can match msg == "ROLED"; did you mean ROLLED?',
     ),
-    (lambda: rules.drop(""), "--drop: say which messages; udp, or tcp, means all of them"),
+    (lambda: rules.drop(""), "--drop: give a filter; udp or tcp selects all messages"),
     (
         lambda: rules.drop('kind == "rolled"'),
-        "--drop: kind is not known yet while a message passes; ask for msg, dir, stream, who, client, "
+        "--drop: kind is not known while a message is forwarded; use msg, dir, stream, who, client, "
         "server, time, a field, or state.FIELD",
     ),
     (
@@ -228,7 +228,7 @@ REFUSED: list[tuple[Callable[[], Rule], str]] = [
     ),
     (
         lambda: rules.change(IS_ROLLED, "", is_forced=False),
-        "--change: give a field another value: FIELD=VALUE, such as dice=2,1",
+        "--change: give at least one FIELD=VALUE, such as dice=2,1",
     ),
     (
         lambda: rules.insert("udp", "PLYER LOST names=bob", is_forced=False),
@@ -240,11 +240,11 @@ REFUSED: list[tuple[Callable[[], Rule], str]] = [
     ),
     (
         lambda: rules.delay("udp", "500"),
-        "--delay: '500' is no duration: write 500ms, 2s or 500ms±100ms",
+        "--delay: '500' is not a duration: write 500ms, 2s or 500ms±100ms",
     ),
     (
         lambda: rules.delay("udp", "500ms, later"),
-        "--delay: 'later' says nothing here: write 500ms, or '500ms, reorder'",
+        "--delay: 'later' is unknown here: write 500ms, or '500ms, reorder'",
     ),
 ]
 
@@ -273,7 +273,9 @@ def test_what_meets_no_rule_passes_byte_by_byte(
     for data in (LINES * 3, rubbish, LINES + rubbish):
         table = Table(rules.drop('msg == "ROLLED"'), transport="tcp")
         got = table.came(direction, *cuts(data, places))
-        got += table.later(SETTLE_NS) + table.later(PATIENCE_NS) + list(table.engine.finish(table.now))
+        got += (
+            table.later(SETTLE_NS) + table.later(INCOMPLETE_TIMEOUT_NS) + list(table.engine.finish(table.now))
+        )
         assert b"".join(passed(got)) == data
         assert marks(got) == []
 
@@ -282,7 +284,7 @@ def test_half_a_message_waits_a_second_and_then_passes_as_it_is() -> None:
     table = Table(rules.drop('msg == "NAME"'), transport="tcp")
     assert passed(table.came("c2s", b"LOGI alice\r\n")) == [b"LOGI alice\r\n"]
     assert table.came("c2s", b"NAME al") == []
-    assert passed(table.later(PATIENCE_NS - 1)) == []
+    assert passed(table.later(INCOMPLETE_TIMEOUT_NS - 1)) == []
     assert passed(table.later(1)) == [b"NAME al"]
     # Its rest cannot be altered any more; the next one can.
     assert passed(table.came("c2s", b"ice\r\n")) == [b"ice\r\n"]
@@ -290,7 +292,7 @@ def test_half_a_message_waits_a_second_and_then_passes_as_it_is() -> None:
 
 
 def test_half_messages_of_all_streams_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_UNFINISHED", 1000)
+    monkeypatch.setattr(frame_reader, "MAX_INCOMPLETE_BYTES", 1000)
     table = Table(rules.drop('msg == "NAME"'), transport="tcp", streams=3)
     table.came("c2s", b"LOGI alice\r\n")
     half = b"NAME " + b"a" * 395
@@ -341,8 +343,8 @@ def test_what_is_held_waits_for_a_decision(drops: bool) -> None:
     table = Table(rules.hold('msg == "ROLLED"'), drops_held=drops)
     assert table.came("s2c", ROLLED, TURN) == []
     assert table.later(3600_000 * MS) == []
-    (ticket,) = table.engine.asking.held
-    table.engine.asking.let_go(ticket.number)
+    (ticket,) = table.engine.broker.held
+    table.engine.broker.let_go(ticket.number)
     given = table.later(0)
     assert passed(given) == [ROLLED, TURN]
     assert marks(given) == ["hold"]
@@ -369,9 +371,7 @@ def test_too_much_that_waits_is_lost_over_udp_and_said() -> None:
     table.came("s2c", ROLLED)
     lost = table.came("s2c", *[b"SCORE;a:1"] * 5_000)
     assert 800 < len(lost) < 2_000
-    assert {one.mark.rule for one in lost if one.mark} == {
-        "too much waits to be passed on: over 1 MiB or 4096 messages"
-    }
+    assert {one.mark.rule for one in lost if one.mark} == {"too much is queued: over 1 MiB or 4096 messages"}
 
 
 def test_a_stream_that_is_over_passes_nothing_on() -> None:

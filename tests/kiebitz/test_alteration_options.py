@@ -11,24 +11,24 @@ from tables import commands_of
 
 WHICH = "write [2nd], [first 2], [every 3rd], [20%] or [20%, seed 7]"
 HOW = "write loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate 64kbit/s, cut 10%, reset 1%, seed 7"
-ASK = "ask for msg, dir, stream, who, client, server, time, a field, or state.FIELD"
+ASK = "use msg, dir, stream, who, client, server, time, a field, or state.FIELD"
 DICE = "expected two dice 1 to 6, higher first, such as 5,3"
 
 NAMED = {"WHICH": WHICH, "HOW": HOW, "ASK": ASK, "DICE": DICE}
 
 REFUSED = commands_of("""
 udp --drop 'msg == "ROLED"'
-    => --drop: no message of any protocol can meet msg == "ROLED"; did you mean ROLLED?
+    => --drop: no message of any protocol can match msg == "ROLED"; did you mean ROLLED?
 udp --duplicate 'msg == ROLLED'
     => expected a value (text in quotes, a number, true or false); text stands in quotes: "ROLLED"
-udp --hold '' => --hold: say which messages; udp, or tcp, means all of them
-udp --drop 'msg == "ROLLED" [0th]' => --drop: [0th] does not say which messages: WHICH
-udp --drop 'msg == "ROLLED" [2]' => --drop: [2] does not say which messages: WHICH
-udp --drop 'msg == "ROLLED" [20%, sed 7]' => --drop: [20%, sed 7] does not say which messages: WHICH
-udp --hold 'number == 3' => --hold: number is not known yet while a message passes; ASK
+udp --hold '' => --hold: give a filter; udp or tcp selects all messages
+udp --drop 'msg == "ROLLED" [0th]' => --drop: [0th] is not a selector: WHICH
+udp --drop 'msg == "ROLLED" [2]' => --drop: [2] is not a selector: WHICH
+udp --drop 'msg == "ROLLED" [20%, sed 7]' => --drop: [20%, sed 7] is not a selector: WHICH
+udp --hold 'number == 3' => --hold: number is not known while a message is forwarded; ASK
 udp --drop 'dcie == 3' => no field "dcie"; did you mean "dice"?
 udp --drop 'msg == "ROLLED" and dir == "c2s"'
-    => --drop: no message of any protocol can meet msg == "ROLLED" and dir == "c2s"
+    => --drop: no message of any protocol can match msg == "ROLLED" and dir == "c2s"
 udp --change 'msg == "ROLLED"' dice=7,7 => --change: dice=7,7 does not fit: a die does not show 7; DICE
 udp --change 'msg == "ROLLED"' dcie=2,1 => --change: ROLLED has no field dcie; did you mean dice?
 udp --change 'msg == "ROLLED"' dice => --change: dice is no FIELD=VALUE, such as dice=5,4
@@ -41,16 +41,16 @@ tcp --insert 'msg == "LOGI"' 'ROLLED dice=2,1 token=x'
     => --insert: okey has no message ROLLED; kiebitz protocols okey has them all
 udp --insert 'msg == "ROLLED"' 'ROLED dice=2,1' --force
     => --insert: maexchen has no message ROLED; did you mean ROLLED?
-udp --delay 'msg == "ROLLED"' 5 => --delay: '5' is no duration: write 500ms, 2s or 500ms±100ms
+udp --delay 'msg == "ROLLED"' 5 => --delay: '5' is not a duration: write 500ms, 2s or 500ms±100ms
 udp --delay 'msg == "ROLLED"' '500ms, order'
-    => --delay: 'order' says nothing here: write 500ms, or '500ms, reorder'
-udp --delay 'msg == "ROLLED"' 4000s => --delay: '4000s' is over an hour
-udp --impair 'los 5%' => --impair: 'los 5%' is no impairment: HOW
-udp --impair 'loss 500%' => --impair: 'loss 500%' is no share: write loss 5%
-udp --impair 'loss 5%, loss 6%' => --impair: loss stands there twice
-udp --impair 'seed 7' => --impair: a seed alone impairs nothing: HOW
-udp --impair 'rate 0kbit/s' => --impair: 'rate 0kbit/s' is no rate: write rate 64kbit/s
-udp --impair 'delay 1' => --impair: '1' is no duration: write 500ms, 2s or 500ms±100ms
+    => --delay: 'order' is unknown here: write 500ms, or '500ms, reorder'
+udp --delay 'msg == "ROLLED"' 4000s => --delay: '4000s' is longer than an hour
+udp --impair 'los 5%' => --impair: 'los 5%' is not an impairment: HOW
+udp --impair 'loss 500%' => --impair: 'loss 500%' is not a percentage: write loss 5%
+udp --impair 'loss 5%, loss 6%' => --impair: loss is given twice
+udp --impair 'seed 7' => --impair: a seed alone has no effect: HOW
+udp --impair 'rate 0kbit/s' => --impair: 'rate 0kbit/s' is not a rate: write rate 64kbit/s
+udp --impair 'delay 1' => --impair: '1' is not a duration: write 500ms, 2s or 500ms±100ms
 udp --impair 'loss 5%, cut 5%' => --impair: cut applies to TCP, not to UDP
 tcp --impair 'loss 5%' => --impair: loss applies to UDP, not to TCP
 tcp --impair 'delay 1s, reorder 5%' => --impair: reorder applies to UDP, not to TCP

@@ -56,7 +56,7 @@ def test_what_is_left_is_anonymized_when_it_is_recovered(ending: str, tmp_path: 
             echo.relay.send_signal(signal.SIGINT)
             time.sleep(1.5)
             echo.relay.send_signal(signal.SIGINT)
-            echo.wait_for("is kept, names and all, as it was sent, in")
+            echo.wait_for("is kept with the real names in")
             echo.relay.wait(PATIENCE_S)
     wait_until_all_are_gone(tmp_path)
     (folder,) = tmp_path.glob(".*-spool-*")

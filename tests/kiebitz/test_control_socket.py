@@ -19,13 +19,13 @@ from processes_and_rows import until
 from kiebitz.services.alteration import control_client as hands_client
 from kiebitz.services.alteration import control_server as hands
 from kiebitz.services.alteration.control_server import (
-    MOST_LINE,
-    MOST_WATCHERS,
+    MAX_CLIENTS,
+    MAX_LINE_BYTES,
     Act,
     ControlError,
     HeldMessage,
 )
-from kiebitz.services.supervision.journal_folder import HANDS, JournalFolder, tidy
+from kiebitz.services.supervision.journal_folder import CONTROL_SOCKET, JournalFolder, remove_leftovers
 
 QUICK_S = 10.0
 
@@ -45,7 +45,7 @@ class Wire:
 
     def _connect(self, relay: Relay) -> bool:
         with suppress(ConnectionRefusedError):
-            self._socket.connect(f"{relay.spool.folder}/{HANDS}")
+            self._socket.connect(f"{relay.spool.folder}/{CONTROL_SOCKET}")
             return True
         return False
 
@@ -87,7 +87,7 @@ class Wire:
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hands_client, "_AGAIN_S", _AGAIN_S)
+    monkeypatch.setattr(hands_client, "_RETRY_S", _AGAIN_S)
 
 
 @pytest.fixture
@@ -176,17 +176,17 @@ def test_what_can_be_done(
 
 
 REFUSED: list[tuple[bytes, str]] = [
-    (b'{"id":1,"do":"let-go","number":9}', "message 9 does not wait any more"),
-    (b'{"id":1,"do":"drop"}', "drop goes with the number of a message"),
+    (b'{"id":1,"do":"let-go","number":9}', "message 9 is no longer held"),
+    (b'{"id":1,"do":"drop"}', "drop needs the number of a message"),
     (b'{"id":1,"do":"change","number":1,"text":"dice=9,9"}', "dice=9,9 does not fit"),
     (b'{"id":1,"do":"change","number":1,"text":"dise=2,1"}', "did you mean dice?"),
     (b'{"id":1,"do":"answer","number":1,"text":"REJETED"}', "did you mean REJECTED?"),
-    (b'{"id":1,"do":"format-disk"}', "this is no request: "),
-    (b'{"id":1,"do":"drop","number":"1"}', "this is no request: "),
-    (b'{"id":1,"do":"drop","number":1,"more":1}', "this is no request: "),
-    (b"[" * 100_000, "this is no request: "),
-    (b"\0\xff", "this is no request: "),
-    (b"", "this is no request: "),
+    (b'{"id":1,"do":"format-disk"}', "invalid request: "),
+    (b'{"id":1,"do":"drop","number":"1"}', "invalid request: "),
+    (b'{"id":1,"do":"drop","number":1,"more":1}', "invalid request: "),
+    (b"[" * 100_000, "invalid request: "),
+    (b"\0\xff", "invalid request: "),
+    (b"", "invalid request: "),
 ]
 
 
@@ -210,14 +210,14 @@ def test_a_fault_of_the_engine_is_a_sentence(database: Path) -> None:
 
     with holding(database, engine=Faulty()) as relay, Wire(relay) as wire:
         relay.hold(held_message(1))
-        assert "this is a fault of Kiebitz itself" in (wire.asks(id=1, do="let-go", number=1) or "")
+        assert "internal error of Kiebitz" in (wire.asks(id=1, do="let-go", number=1) or "")
         assert wire.asks(id=2, do="drop", number=1) is None
 
 
 def test_a_line_without_an_end_ends_it(relay: Relay) -> None:
     with Wire(relay) as wire, Wire(relay) as other:
         with suppress(OSError):
-            wire.sends(b"x" * (3 * MOST_LINE))
+            wire.sends(b"x" * (3 * MAX_LINE_BYTES))
         assert wire.is_dropped()
         assert other.asks(id=1, do="let-all-go") is None
 
@@ -225,7 +225,7 @@ def test_a_line_without_an_end_ends_it(relay: Relay) -> None:
 def test_who_does_not_read_is_dropped_and_nobody_waits_for_them(
     relay: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hands, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(hands, "CLIENT_TIMEOUT_S", 0.2)
     relay.hold(*(held_message(number, b"REGISTER;" + b"a" * 10_000) for number in range(1, 9)))
     with Wire(relay, 4096) as lazy, Wire(relay) as wire:
         lazy.hears("hello")
@@ -242,13 +242,13 @@ def test_who_does_not_read_is_dropped_and_nobody_waits_for_them(
 
 
 def test_there_are_only_so_many_at_once(relay: Relay) -> None:
-    wires = [Wire(relay) for _ in range(MOST_WATCHERS)]
+    wires = [Wire(relay) for _ in range(MAX_CLIENTS)]
     for wire in wires:
         wire.hears("hello")
     with Wire(relay) as late:
         assert late.is_dropped()
     wires.pop().__exit__()
-    until(lambda: len(relay.hands._watchers) < MOST_WATCHERS, "one has gone", QUICK_S)
+    until(lambda: len(relay.hands._watchers) < MAX_CLIENTS, "one has gone", QUICK_S)
     with Wire(relay) as late:
         late.hears("hello")
     for wire in wires:
@@ -263,7 +263,7 @@ def test_many_and_large_messages_fit_into_a_line(relay: Relay) -> None:
         told = wire.hears("waiting")
         while len(told["held"]) + told["more"] < 1999:
             told = wire.hears("waiting")
-        assert len(json.dumps(told)) < 2 * MOST_LINE
+        assert len(json.dumps(told)) < 2 * MAX_LINE_BYTES
         first, second, third = told["held"][:3]
         # The bytes of the one, bytes and fields of the other.
         assert (first["data"], first["is_whole"]) == ("", False)
@@ -288,7 +288,7 @@ def test_several_see_the_same_and_only_one_acts(relay: Relay, database: Path) ->
         one.act("let-go", 1)
         # Who asked sees it done at once.
         assert numbers(one) == [2]
-        with pytest.raises(ControlError, match="message 1 does not wait any more"):
+        with pytest.raises(ControlError, match="message 1 is no longer held"):
             other.act("drop", 1)
         shows(one, [2])
         shows(other, [2])
@@ -399,8 +399,8 @@ def test_a_path_of_any_length(tmp_path: Path) -> None:
 
 def test_nothing_is_left_behind(database: Path) -> None:
     with holding(database) as relay:
-        assert (relay.spool.folder / HANDS).is_socket()
-        assert (relay.spool.folder / HANDS).stat().st_mode & 0o777 == 0o600
+        assert (relay.spool.folder / CONTROL_SOCKET).is_socket()
+        assert (relay.spool.folder / CONTROL_SOCKET).stat().st_mode & 0o777 == 0o600
     assert [*database.parent.iterdir()] == [database]
 
 
@@ -410,12 +410,12 @@ def test_what_a_killed_relay_leaves_is_tidied_away(database: Path) -> None:
     left = database.parent / f"{folder.name}x"
     folder.rename(left)
     with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(left / HANDS))
+        made.bind(str(left / CONTROL_SOCKET))
     with following(database) as client:
         assert numbers(client) is None
     os.chmod(left, 0o700)
     _let_go(left)
-    tidy(database)
+    remove_leftovers(database)
     assert not left.exists()
 
 
@@ -436,7 +436,7 @@ def _another_s(folder: Path) -> None:
 
 
 def _another_s_socket(folder: Path) -> None:
-    os.chown(folder / HANDS, 12345, 12345)
+    os.chown(folder / CONTROL_SOCKET, 12345, 12345)
 
 
 def _link(folder: Path) -> None:
@@ -447,13 +447,13 @@ def _link(folder: Path) -> None:
 
 def _link_to_a_socket(folder: Path) -> None:
     elsewhere = folder.parent / "elsewhere"
-    (folder / HANDS).rename(elsewhere)
-    (folder / HANDS).symlink_to(elsewhere)
+    (folder / CONTROL_SOCKET).rename(elsewhere)
+    (folder / CONTROL_SOCKET).symlink_to(elsewhere)
 
 
 def _no_socket(folder: Path) -> None:
-    (folder / HANDS).unlink()
-    os.mkfifo(folder / HANDS)
+    (folder / CONTROL_SOCKET).unlink()
+    os.mkfifo(folder / CONTROL_SOCKET)
 
 
 @pytest.mark.parametrize(

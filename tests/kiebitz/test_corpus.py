@@ -280,7 +280,7 @@ def test_a_damaged_file_is_told(damage: Callable[[Path], None], corpus: Path, tm
         # Not every command looks at what is damaged.
         assert done.status == 1 or command != "messages"
         assert "Traceback" not in done.err
-        assert "fault of Kiebitz itself" not in done.err
+        assert "internal error of Kiebitz" not in done.err
 
 
 STRANGE = [
@@ -341,7 +341,7 @@ def test_what_cannot_be_read_is_listed(tmp_path: Path) -> None:
     told = {one.source: one.reason for one in missing(open_corpus(str(tmp_path / "corpus")))}
     assert "is not a capture" in told["broken.pcap"]
     assert "is empty" in told["empty.pcap"]
-    assert "is no file of a fixed content" in told["pipe.pcap"]
+    assert "is not a regular file" in told["pipe.pcap"]
     assert "No such file" in told["gone.pcap"]
     rows = ask("check", str(tmp_path / "corpus"), "--json").json
     assert [row["source"] for row in rows if row["code"] == "missing"] == sorted(told)
@@ -364,18 +364,18 @@ def test_what_a_capture_lacks_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adding, "MOST_CONTENT", 1 << 20)
+    monkeypatch.setattr(adding, "MAX_CONTENT_BYTES", 1 << 20)
     bomb = tmp_path / "bomb.pcap.zst"
     head = (CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:24]
     bomb.write_bytes(zstd_compressed(head + bytes(3 << 20)))
     (outcome,) = add_here(tmp_path / "corpus", [bomb])
     assert outcome.failed is not None
     assert "unpacks to more than" in outcome.failed
-    monkeypatch.setattr(adding, "MOST_CONTENT", 1 << 30)
-    monkeypatch.setattr(adding, "MOST_ROWS", 1 << 16)
+    monkeypatch.setattr(adding, "MAX_CONTENT_BYTES", 1 << 30)
+    monkeypatch.setattr(adding, "MAX_DATABASE_BYTES", 1 << 16)
     (outcome,) = add_here(tmp_path / "corpus", [CAPTURES / "maexchen-head-odd.pcap"])
     assert outcome.failed is not None
-    assert "makes a session of over" in outcome.failed
+    assert "GiB as a session" in outcome.failed
     assert not [*(tmp_path / "corpus").glob("capture=*")]
     assert not [*(tmp_path / "corpus" / ".staging").iterdir()]
 
@@ -391,7 +391,7 @@ def test_a_capture_that_changes_is_left_out(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(adding, "write_capture", written)
     (outcome,) = add_here(tmp_path / "corpus", [capture])
-    assert outcome.failed == "growing.pcap was changed while it was read: add it again when it is complete"
+    assert outcome.failed == "growing.pcap changed while it was read: add it again when it is complete"
     assert not [*(tmp_path / "corpus").glob("capture=*")]
 
 
@@ -402,7 +402,7 @@ def test_a_fault_of_ours_stops_nobody(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(adding, "write_capture", raises)
     (outcome,) = add_here(tmp_path / "corpus", [CAPTURES / GAMES["okey"]])
     assert outcome.failed is not None
-    assert "this is a fault of Kiebitz itself" in outcome.failed
+    assert "internal error of Kiebitz" in outcome.failed
     assert outcome.stops is None
 
 

@@ -100,7 +100,7 @@ def test_a_worker_elsewhere_that_does_not_see_the_corpus(tmp_path: Path) -> None
         task = Task(SMALL[0], SMALL[0], corpus.path, corpus.id, run.name, "0.0.1")
         assert "has Kiebitz 0.1.0, not 0.0.1: install the same there" in str(add(task).stops)
         task = Task(SMALL[0], SMALL[0], str(tmp_path / "nix"), corpus.id, run.name, "0.1.0")
-        assert "does not see the corpus" in str(add(task).stops)
+        assert "cannot read the corpus" in str(add(task).stops)
         task = Task(SMALL[0], SMALL[0], corpus.path, "another", run.name, "0.1.0")
         assert "is another folder for the worker on" in str(add(task).stops)
         task = Task(str(tmp_path / "nix.pcap"), "nix.pcap", corpus.path, corpus.id, run.name, "0.1.0")
@@ -118,7 +118,7 @@ def test_a_scheduler_that_is_killed_is_told(tmp_path: Path) -> None:
             dask.scheduler.kill()
             status, said = ended(process)
     assert status == 1
-    assert f"{dask.address} is gone: add again to go on; what is in stays" in said
+    assert f"{dask.address} is lost: add again to continue; captures added so far are kept" in said
     done = kiebitz("corpus", "check", str(folder))
     assert done.status == 3
     assert "the run ended before it was added: add it again" in done.out
@@ -226,10 +226,10 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 
 
 ADDRESSES = {
-    "nonsense": "nonsense is no scheduler's address: write it as in tls://HOST:8786",
+    "nonsense": "nonsense is not a scheduler's address: write it as in tls://HOST:8786",
     "tcp://127.0.0.1:99999": "99999 is not a port",
-    "tcp://192.0.2.1:8786": "is another machine, and nothing protects what is sent there",
-    "ws://lab1:8786": "is another machine, and nothing protects what is sent there",
+    "tcp://192.0.2.1:8786": "is another machine, and the connection would not be protected",
+    "ws://lab1:8786": "is another machine, and the connection would not be protected",
     "tcp://127.0.0.1.evil.example:8786": "is another machine",
 }
 
@@ -256,8 +256,8 @@ def long_frame(peer: socket.socket) -> None:
 
 PEERS = {
     "silent": (silent, "no scheduler answers there within 10 s"),
-    "garbage": (garbage, "this is no Dask scheduler: "),
-    "a frame that no memory holds": (long_frame, "this is no Dask scheduler: "),
+    "garbage": (garbage, "this is not a Dask scheduler: "),
+    "a frame that no memory holds": (long_frame, "this is not a Dask scheduler: "),
 }
 
 

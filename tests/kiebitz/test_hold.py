@@ -141,7 +141,7 @@ def test_a_message_waits_until_somebody_decides(tmp_path: Path) -> None:
         client.act("drop", number)
         waits(client)
         talk.hears_nothing()
-        with pytest.raises(ControlError, match="does not wait any more"):
+        with pytest.raises(ControlError, match="is no longer held"):
             client.act("drop", number)
 
 

@@ -29,7 +29,7 @@ DOCUMENT = (ROOT / "docs" / "hooks.md").read_text()
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 ROLLED = b"ROLLED;6,5;t"
 LOST = b"PLAYER LOST;bob;MIA"
-STOPPED = "; the hook is stopped, and from here on messages pass it unaltered"
+STOPPED = "; the hook is stopped; from now on messages are forwarded unchanged"
 
 GIVING = """
 from kiebitz.hooks import Message
@@ -155,7 +155,7 @@ def message(message, table):
 """
 
 REFUSED = [
-    (ROLLED, "ROLLED on stream 1 passes as it was: dice=9,9 does not fit"),
+    (ROLLED, "ROLLED on stream 1 is sent unchanged: dice=9,9 does not fit"),
     (LOST, "PLAYER LOST has no field colour"),
     (b"PLAYER ROLLS;bob", "maexchen has no message ROLLS; did you mean"),
     (b"REGISTERED", "ROLL needs a value for token, too"),
@@ -166,14 +166,14 @@ REFUSED = [
 
 
 def test_what_does_not_fit_passes_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_words, "EVERY_S", 0.0)
+    monkeypatch.setattr(hook_words, "PERIOD_S", 0.0)
     with hooked(tmp_path, REFUSING) as hook:
         for frame, sentence in REFUSED:
             assert hook.says(frame) is None
             assert sentence in hook.told[-1]
         hook.process.opened(2, "udp", "127.0.0.1:40002", "127.0.0.1:9000")
         assert hook.says(b"ROUND CANCELED;NO_PLAYERS", number=2) is None
-        assert "a message of stream 1 cannot be passed on in place of one of stream 2" in hook.told[-1]
+        assert "a message of stream 1 cannot replace one of stream 2" in hook.told[-1]
         # It goes on.
         assert hook.says(b"PLAYER WANTS TO SEE;bob") == [("s2c", b"PLAYER WANTS TO SEE;bob", 0, True)]
     assert len(hook.told) == len(REFUSED) + 1
@@ -214,7 +214,7 @@ BAD = {
     ),
     "exits": (
         "import os; os._exit(3)",
-        ": its process has ended itself (exit status 3), at ROLLED on stream 1",
+        ": its process exited (exit status 3), at ROLLED on stream 1",
     ),
     "crashes": (
         "import os; os.kill(os.getpid(), 11)",
@@ -228,35 +228,35 @@ BAD = {
     ),
     "floods": (
         "return (message for _ in iter(int, 1))",
-        ", line 2: message gave back over 64 messages for one, at ROLLED on stream 1",
+        ", line 2: message returned over 64 messages for one, at ROLLED on stream 1",
     ),
     "floods with bytes": (
         "return [message.but(token='x' * 700_000)] * 2",
-        ", line 2: message gave back over 1 MiB for one message, at ROLLED on stream 1",
+        ", line 2: message returned over 1 MiB for one message, at ROLLED on stream 1",
     ),
     "grows": (
         "grown = []\n    while True: grown.append(bytearray(1 << 26))",
         ", line 5: message raised MemoryError, at ROLLED on stream 1: a hook has 1 GiB of memory, "
-        "and it wants more",
+        "and it needs more",
     ),
     "gives a number": (
         "return 7",
-        ", line 2: message gave back an int; expected the message, several in a list, or None, at ROLLED on",
+        ", line 2: message returned an int; expected the message, several in a list, or None, at ROLLED on",
     ),
-    "gives a text": ("return 'ROLLED'", ", line 2: message gave back a str; expected the message"),
-    "gives another class": ("return object()", ", line 2: message gave back an object; expected the message"),
+    "gives a text": ("return 'ROLLED'", ", line 2: message returned a str; expected the message"),
+    "gives another class": ("return object()", ", line 2: message returned an object; expected the message"),
     "gives a mixture": (
         "return [message, None]",
-        ", line 2: message gave back several, one of them a NoneType; expected messages",
+        ", line 2: message returned several, one of them a NoneType; expected messages",
     ),
     "gives one made wrongly": (
         "return type(message)(name='ROLLED', fields={}, direction='back', stream=message.stream, time=0.0, "
         "protocol='maexchen')",
-        ", line 2: message gave back a message with the direction 'back', at ROLLED on stream 1",
+        ", line 2: message returned a message with the direction 'back', at ROLLED on stream 1",
     ),
     "waits for ever": (
         "import msgspec; return msgspec.structs.replace(message, delay=float('inf'))",
-        ", line 2: message gave back a message with the delay inf, at ROLLED on stream 1",
+        ", line 2: message returned a message with the delay inf, at ROLLED on stream 1",
     ),
     "asks the terminal": ("input()", ", line 4: message raised EOFError: EOF when reading a line, at ROLLED"),
     "waits for a program": (
@@ -291,7 +291,7 @@ def test_a_bad_hook_is_stopped_and_messages_pass(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name != "grows":
-        monkeypatch.setattr(hook_process, "STUCK_S", 0.4)
+        monkeypatch.setattr(hook_process, "MAX_CALL_S", 0.4)
     does, sentence = BAD[name]
     source = (
         "\ndef message(message, table):\n    if message.name != 'ROLLED': return message\n"
@@ -328,7 +328,7 @@ def test_two_hooks_in_place_of_one_are_stopped(tmp_path: Path) -> None:
         hook.until(lambda: len(hook.answers) == len(tickets))
         hook.until(lambda: bool(hook.told))
         assert hook.asked(ROLLED) is None
-    assert hook.told == [f"{tmp_path / 'hooks.py'}: its process says what nobody understands{STOPPED}"]
+    assert hook.told == [f"{tmp_path / 'hooks.py'}: its process sent an invalid record{STOPPED}"]
 
 
 SLOW = """
@@ -372,7 +372,7 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
             hook.passes(long)
         for _ in range(3):
             assert hook.asked(b"?" * 100_000) is None
-        assert len(hook.process._to_send) <= hook_process.MOST_WAITING
+        assert len(hook.process._to_send) <= hook_process.MAX_QUEUED_BYTES
         hook.until_answered(ticket)
         # It catches up, and what it was not told is a gap: the rest can be read.
         hook.until(lambda: not hook.process._to_send)
@@ -380,7 +380,7 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
         hook.passes(b"REGISTERED")
         assert hook.says(ROLLED) == [("s2c", ROLLED, 0, True)]
     path = tmp_path / "hooks.py"
-    too_slow = f"{path} is too slow, 4 MiB wait for it: a message on stream 1 passes it unaltered"
+    too_slow = f"{path} is too slow, 4 MiB wait for it: a message on stream 1 is forwarded unchanged"
     assert [told for told in hook.told if "took" not in told] == [
         too_slow,
         f"{path} says: ['ada']",
@@ -391,15 +391,15 @@ def test_what_waits_for_it_is_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_streams_that_come_and_go_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_process, "MOST_WAITING", 1 << 18)
+    monkeypatch.setattr(hook_process, "MAX_QUEUED_BYTES", 1 << 18)
     with hooked(tmp_path, "import time\ndef connected(stream): time.sleep(0.2)\n") as hook:
         ticket = hook.asked(ROLLED)
         for number in range(2, 20_002):
             hook.process.opened(number, "udp", "127.0.0.1:40002", "127.0.0.1:9000")
             hook.process.closed(number)
-        hook.until(lambda: any("comes and goes" in told for told in hook.told))
+        hook.until(lambda: any("number of streams" in told for told in hook.told))
         assert hook.answers == {ticket: None}
-    assert hook.told[-1] == f"{tmp_path / 'hooks.py'} is too slow for all that comes and goes{STOPPED}"
+    assert hook.told[-1] == f"{tmp_path / 'hooks.py'} is too slow for the number of streams{STOPPED}"
 
 
 @pytest.mark.parametrize(("missing", "known"), [(0, "boran"), (20, "nobody")])
@@ -450,17 +450,16 @@ UNUSABLE = {
     "too deep": ("(" * 500 + ")" * 500, "{path}, line 1: too many nested parentheses"),
     "drops all": (
         "def message(message, table):\n    def inner(): return 1\n    message.fields['a'] = 2\n    return\n",
-        "{path}, line 1: message never gives anything back, so every message would be dropped: end it with "
-        "return message; a hook that is to drop all says return None",
+        "{path}, line 1: message never returns a value, so every message would be dropped: end it with "
+        "return message, or with return None to drop all",
     ),
     "async": (
         "async def message(message, table):\n    return message\n",
-        "{path}, line 1: message is to be a def, not an async def",
+        "{path}, line 1: message must be a def, not an async def",
     ),
     "none of them": (
         "from kiebitz.hooks import Message as message\ndef massage(message, table): return message\n",
-        "{path} has none of the functions of a hook: message(message, table), connected(stream), "
-        "closed(stream)",
+        "{path} has no function of a hook: message(message, table), connected(stream), closed(stream)",
     ),
     "too few parameters": (
         "\ndef message(message):\n    return message\n",
@@ -472,13 +471,13 @@ UNUSABLE = {
     ),
     "raises": (
         "import os\nos.nothing\ndef message(message, table): return message\n",
-        "{path}, line 2: as it is loaded, raised AttributeError: module 'os' has no attribute 'nothing'",
+        "{path}, line 2: while it is loaded, raised AttributeError: module 'os' has no attribute 'nothing'",
     ),
     "ends": (
         "import os\nos._exit(4)\n",
-        "{path}: as it was loaded its process has ended itself (exit status 4)",
+        "{path}: while it was loaded, its process exited (exit status 4)",
     ),
-    "hangs": ("while True: pass\n", "{path}: it is not loaded after 0.5 seconds"),
+    "hangs": ("while True: pass\n", "{path}: it has not loaded within 0.5 seconds"),
 }
 STATIC = {"no file", "a slip", "not UTF-8", "bytes", "too deep", "drops all", "async"}
 
@@ -488,7 +487,7 @@ def test_a_file_that_is_no_hook_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name == "hangs":
-        monkeypatch.setattr(hook_process, "_LOAD_S", 0.5)
+        monkeypatch.setattr(hook_process, "_LOAD_TIMEOUT_S", 0.5)
     if name in STATIC:
         # These are told before anything runs.
         monkeypatch.setattr(hook_process, "start_child", None)
@@ -654,11 +653,11 @@ def test_what_is_open_when_it_is_left_passes(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_one_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_process, "_FAREWELL_S", 0.2)
+    monkeypatch.setattr(hook_process, "_EXIT_TIMEOUT_S", 0.2)
     source = "import time\ndef closed(stream): time.sleep(1000)\n"
     with hooked(tmp_path, source) as hook:
         hook.process.closed(1)
-    assert hook.told == [f"{tmp_path / 'hooks.py'}: it does not end by itself, and is ended"]
+    assert hook.told == [f"{tmp_path / 'hooks.py'}: it did not exit, and was killed"]
 
 
 ANNOUNCED = b"ANNOUNCED;ada;6,5"

@@ -58,7 +58,7 @@ def long_capture(tmp_path: Path) -> Path:
     once = Path(CAPTURES, "maexchen-old-20111003.pcap").read_bytes()
     path = tmp_path / "long.pcap"
     path.write_bytes(once[:FILE_HEADER] + once[FILE_HEADER:] * 40)
-    assert path.stat().st_size > importing.WORTH_A_PROCESS
+    assert path.stat().st_size > importing.MIN_SIZE_FOR_PROCESS
     return path
 
 
@@ -88,7 +88,7 @@ def test_two_processes_give_the_rows_of_one(
     capture = str(Path(CAPTURES, name))
     databases = [tmp_path / "one.db", tmp_path / "two.db"]
     for database, least in zip(databases, (1 << 40, 0), strict=True):
-        monkeypatch.setattr(importing, "WORTH_A_PROCESS", least)
+        monkeypatch.setattr(importing, "MIN_SIZE_FOR_PROCESS", least)
         # A second session goes on where the numbers of the first end.
         for _ in range(2):
             import_capture(capture, str(database), {}, lambda done, size: None)
@@ -101,7 +101,7 @@ def test_two_processes_give_the_rows_of_one(
 def test_the_disk_has_no_room_for_indexes_until_all_rows_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0)
+    monkeypatch.setattr(importing, "MIN_SIZE_FOR_PROCESS", 0)
     outcomes = iter([sqlite3.OperationalError("database or disk is full"), None])
 
     def create(connection: sqlite3.Connection) -> None:
@@ -119,7 +119,7 @@ def test_the_disk_has_no_room_for_indexes_until_all_rows_are_written(
 
 
 def test_a_port_is_said_to_be_a_protocol_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0)
+    monkeypatch.setattr(importing, "MIN_SIZE_FOR_PROCESS", 0)
     capture = tmp_path / "odd.pcap"
     odd = b"NO MESSAGE OF ANY GAME"
     udp = struct.pack(">HHHH", 5555, 4444, 8 + len(odd), 0) + odd
@@ -156,7 +156,7 @@ def test_the_inspector_is_killed(tmp_path: Path, long_capture: Path) -> None:
         os.kill(inspector, signal.SIGKILL)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert said.strip().startswith("kiebitz: the process that inspects has died")
+    assert said.strip().startswith("kiebitz: the inspecting process has died")
     assert "Traceback" not in said
     assert rows(database, "SELECT count(*) FROM messages") != [(0,)]
 

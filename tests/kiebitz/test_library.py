@@ -126,7 +126,7 @@ def _events(database: str) -> list[kiebitz.Event]:
     [
         ("nothing.pcap", "there is no such file"),
         (str(ROOT / "README.md"), "is not a capture"),
-        (str(CAPTURES / "maexchen-head-tiny.pcap") + ":2", "only those have numbered sessions"),
+        (str(CAPTURES / "maexchen-head-tiny.pcap") + ":2", "only databases have numbered sessions"),
     ],
 )
 def test_errors_are_of_one_kind_and_say_what_is_wrong(given: str, words: str) -> None:

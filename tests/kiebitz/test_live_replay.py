@@ -277,8 +277,8 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
         (["--serve", "127.0.0.1:1", "--player", "bob"], 2, "--player requires --connect"),
         (["--serve", "nowhere"], 2, "'nowhere' is not an address"),
         (["--serve", "127.0.0.1:70000"], 2, "70000 is not a port"),
-        (["--serve", "7=127.0.0.1:9000"], 2, "the record has no one server 7: it has 127.0.0.1:9000"),
-        (["--serve", "127.0.0.1:9001", "--serve", "127.0.0.1:9002"], 2, "neither says whose"),
+        (["--serve", "7=127.0.0.1:9000"], 2, "the recording has no unique server 7; it has 127.0.0.1:9000"),
+        (["--serve", "127.0.0.1:9001", "--serve", "127.0.0.1:9002"], 2, "two addresses without a server"),
         (
             ["--connect", "127.0.0.1:9000", "--player", "bop"],
             1,
@@ -322,7 +322,7 @@ def test_the_other_servers_ports_are_as_far_as_recorded() -> None:
     tiny = str(CAPTURES / "cgml-tiny.pcap.gz")
     done = in_this_process("replay", tiny, "--connect", "127.0.0.1:65534")
     assert done.status == 2
-    assert "port 65536 for 127.0.0.1:7003 is none" in done.err
+    assert "there is no port 65536 for 127.0.0.1:7003" in done.err
     done = in_this_process("replay", tiny, "--serve", "7001=127.0.0.1:9000")
     assert done.status == 2
-    assert "where is 127.0.0.1:7003? Add 127.0.0.1:7003=127.0.0.1:PORT" in done.err
+    assert "no address for 127.0.0.1:7003: add 127.0.0.1:7003=127.0.0.1:PORT" in done.err

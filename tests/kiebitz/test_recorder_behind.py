@@ -76,7 +76,7 @@ class Stopped:
         time.sleep(1.5)
         self.interrupt()
         assert self.relay.wait(PATIENCE_S) == 130
-        sentence = next(line for line in self.said.splitlines() if "ended at once" in line)
+        sentence = next(line for line in self.said.splitlines() if "interrupted: " in line)
         command = shlex.split(sentence.partition("; kiebitz ")[2].removesuffix(" records it"))
         assert command[0] == "import"
         return Path(command[1])
@@ -122,7 +122,7 @@ def test_ctrl_c_tells_what_is_left(stopped: Stopped, tmp_path: Path) -> None:
     until(lambda: _waits(stopped.relay.pid), "it waits for its recorder")
     stopped.go_on()
     assert stopped.relay.wait(3 * PATIENCE_S) == 0
-    assert "messages are left to be recorded; Ctrl-C puts that off" in stopped.said
+    assert "messages are left to be recorded; Ctrl-C postpones it" in stopped.said
     assert stopped.recorded() == MANY
     assert left_in(tmp_path) == ["game.db"]
 
@@ -146,7 +146,7 @@ def test_a_second_ctrl_c_puts_it_off(stopped: Stopped, tmp_path: Path) -> None:
 def test_a_folder_in_which_nothing_was_left(tmp_path: Path) -> None:
     done = kiebitz("import", str(tmp_path), "-w", str(tmp_path / "game.db"))
     assert done.status == 1
-    assert "no recording was left in it" in done.err
+    assert "contains no unfinished recording" in done.err
 
 
 def test_a_signal_that_comes_twice_at_once_is_one(tmp_path: Path) -> None:

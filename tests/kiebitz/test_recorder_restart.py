@@ -139,7 +139,7 @@ def test_it_is_killed_again_while_it_catches_up(tmp_path: Path) -> None:
         echo.kill_recorder()
         eventually(lambda: watch.is_recording())
         os.kill(echo.recorder(), signal.SIGKILL)
-        echo.wait_for("the relay goes on, but nothing more is recorded")
+        echo.wait_for("the relay continues, but nothing more is recorded")
         round_trips(echo, TO_CATCH_UP, 10)
         assert echo.stop() == 1
     assert "Traceback" not in echo.said
@@ -206,12 +206,12 @@ def test_what_it_dies_of_kills_it_twice_and_no_more(
             echo.round_trip(data)
         eventually(lambda: len(recorded(database)) == 4)
         echo.round_trip(poison)
-        echo.wait_for("the recorder has died and is started again")
-        echo.wait_for("the relay goes on, but nothing more is recorded")
+        echo.wait_for("the recorder has died and is restarted")
+        echo.wait_for("the relay continues, but nothing more is recorded")
         for _ in range(10):
             echo.round_trip(b"WURF alice 5")
         assert echo.stop() == 1
-    assert echo.said.count("is started again") == 1
+    assert echo.said.count("is restarted") == 1
     assert_sound(database)
     assert recorded(database) == [b"HALLO alice"] * 2 + [b"WURF alice 6"] * 2
 
@@ -223,7 +223,7 @@ def test_the_database_is_gone(tmp_path: Path) -> None:
         database.unlink()
         echo.kill_recorder()
         echo.wait_for("there is no such file")
-        echo.wait_for("the relay goes on, but nothing more is recorded")
+        echo.wait_for("the relay continues, but nothing more is recorded")
         round_trips(echo, 10, 10)
         assert echo.stop() == 1
 
@@ -369,7 +369,7 @@ def test_the_view_shows_each_event_once(tmp_path: Path) -> None:
         finally:
             relay.kill()
             relay.wait()
-    assert "is started again" in said
+    assert "is restarted" in said
     assert relay.returncode == 0
     times = [line.split()[0] for line in shown.read_text().splitlines()]
     told = rows(database, "SELECT ts_ns FROM events ORDER BY id")

@@ -160,7 +160,7 @@ def test_where_no_database_can_be_made_it_goes_on_in_the_old_one(tmp_path: Path)
             for path in ballast:
                 path.unlink(missing_ok=True)
             assert relay.stop() == 0
-        assert relay.said.count("the recording goes on in") == 1
+        assert relay.said.count("the recording continues in") == 1
         (path,) = databases(disk)
         assert_well_divided([path])
         assert_recorded([path], players)

@@ -40,7 +40,7 @@ from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.taps.nats_url import parse_nats_url
 from kiebitz.proxy.taps.wire_format import VERSION, Batch, encode
 from kiebitz.services.publishing.supervisor import TapSupervisor
-from kiebitz.services.publishing.tapping import Tapping
+from kiebitz.services.publishing.tap_target import TapTarget
 
 CUT_S = 60.0
 
@@ -200,7 +200,7 @@ def test_what_could_not_be_published_is_published_by_the_next_tap(tmp_path: Path
         tap = Tap(tmp_path, "lab", place_at(nats.port))
         tap.give(packets)
         tap.finish()
-        assert "what is not published yet is kept in" in tap.said
+        assert "unpublished data is kept in" in tap.said
         (kept,) = tmp_path.glob(".tap-lab-spool-*")
         nats.start()
         tap = Tap(tmp_path, "lab", place_at(nats.port))
@@ -354,7 +354,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
     with server(tmp_path) as nats, ExitStack() as ending:
         nats.kill()
         place = parse_nats_url(place_at(nats.port))
-        tap = TapSupervisor(Tapping(place, "lab", None), str(tmp_path / "lab.db"))
+        tap = TapSupervisor(TapTarget(place, "lab", None), str(tmp_path / "lab.db"))
         ending.callback(tap.discard)
         tap.start()
         stream = tap.journal.open("udp", "127.0.0.1:40176", "127.0.0.1:9000", time.time_ns())
@@ -372,12 +372,12 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
 
             until(told, words)
 
-        until_told(f"no more can wait to be published to {place}", bytes(50_000))
+        until_told(f"the backlog for {place} is full", bytes(50_000))
         nats.start()
         database = tmp_path / "class.db"
         collector = collect(tmp_path, nats.port, database)
         ending.callback(collector.kill)
-        until_told("there is room again", b"ROLL")
+        until_told("the backlog has room again", b"ROLL")
         tap.journal.close()
         tap.finish()
         until(lambda: rows(database, "SELECT sum(length) FROM chunks") == [(total,)], "all is told of")

@@ -225,7 +225,7 @@ def test_a_journal_without_its_note(left: Left, tmp_path: Path) -> None:
     (left.spool / "note.json").unlink()
     assert "is unfinished" not in kiebitz("sessions", str(left.database)).err
     done = kiebitz("import", str(left.spool))
-    assert (done.status, "say with -w where" in done.err) == (1, True)
+    assert (done.status, "give the database with -w" in done.err) == (1, True)
     other = tmp_path / "other.db"
     assert kiebitz("import", str(left.spool), "-w", str(other)).status == 0
     assert sum(map(len, recorded_numbers(other, "udp").values())) == left.recorded_by_now
@@ -327,7 +327,7 @@ def test_a_recording_that_goes_on_is_left_alone(tmp_path: Path) -> None:
         spool = leftover(tmp_path)
         assert "is unfinished" not in kiebitz("sessions", str(database)).err
         done = kiebitz("import", str(spool))
-        assert (done.status, "this recording is going on" in done.err) == (1, True)
+        assert (done.status, "this recording is still running" in done.err) == (1, True)
         assert kiebitz("relay", "-m", mode, "-w", str(database), "-q").status == 1
         assert (spool / "journal" / "00000001.journal").exists()
     assert not spool.exists()
@@ -396,7 +396,7 @@ def test_a_note_that_cannot_be_followed_is_reported(name: str, value: object, le
     assert done.returncode == 1
     assert str(left.spool) in done.stderr
     assert "Traceback" not in done.stderr
-    assert "fault of Kiebitz" not in done.stderr
+    assert "error of Kiebitz" not in done.stderr
     assert left.spool.exists()
 
 

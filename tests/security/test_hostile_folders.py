@@ -23,7 +23,7 @@ from kiebitz.dissectors.model import Chunk
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.journal.writer import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
 from kiebitz.services.recording.rotation import Limits, Rotation
-from kiebitz.services.supervision.journal_folder import JournalFolder, hold, tidy
+from kiebitz.services.supervision.journal_folder import JournalFolder, hold, remove_leftovers
 from kiebitz.storage.database.schema import StorageError
 
 # The folder of a relay that was killed.
@@ -133,7 +133,7 @@ def test_tidying_removes_what_a_killed_relay_left_and_nothing_else(tmp_path: Pat
         make(folder / f".game.db-spool-{name}")
     leave_spool(folder / ".other.db-spool-left")
     held = hold(leave_spool(folder / ".game.db-spool-held"))
-    tidy(folder / "game.db")
+    remove_leftovers(folder / "game.db")
     os.close(held)
     left = {path.name.removeprefix(".game.db-spool-") for path in folder.iterdir()}
     assert left == {"pipe", "open", "letter", "links", "link", ".other.db-spool-left", "held"}
@@ -155,7 +155,7 @@ def test_tidying_takes_a_second_at_most(
             (tmp_path / f".game.db-spool-{number}").mkdir(0o700)
     clock = iter(number / 1000 for number in range(10_000))
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    tidy(tmp_path / "game.db")
+    remove_leftovers(tmp_path / "game.db")
     left = len(all_below(tmp_path))
     assert 1900 < left < 2600
 
@@ -178,7 +178,7 @@ def test_a_folder_that_is_removed_before_it_is_held(tmp_path: Path, monkeypatch:
     def hold_late(folder: Path) -> int:
         if len(taken) < 3:
             taken.append(folder)
-            tidy(tmp_path / "game.db")
+            remove_leftovers(tmp_path / "game.db")
         return hold(folder)
 
     monkeypatch.setattr("kiebitz.services.supervision.journal_folder.hold", hold_late)

@@ -280,7 +280,7 @@ def test_a_database_that_is_written_over_while_it_is_followed(new: bytes, game: 
         assert following.wait(PATIENCE_S * 2) == 1
         said = following.stderr.read()
         assert said.startswith("kiebitz: ")
-        assert "fault of Kiebitz" not in said
+        assert "error of Kiebitz" not in said
         following.stdout.close()
     finally:
         kill_all(following)

@@ -109,7 +109,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "dangling link": (dangling_link, "another user's symbolic link"),
     "link to a device": (lambda path: path.symlink_to("/dev/full"), "another user's symbolic link"),
     "link to a folder": (lambda path: path.symlink_to("/"), "another user's symbolic link"),
-    "pipe": (lambda path: os.mkfifo(path, 0o666), "nobody reads this pipe"),
+    "pipe": (lambda path: os.mkfifo(path, 0o666), "this pipe has no reader"),
     "folder": (Path.mkdir, "this is a folder"),
 }
 
@@ -118,7 +118,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
 def test_what_another_user_has_planted_is_refused(
     tmp_path: Path, make: Make, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kiebitz.services.output_files._READER_PATIENCE_S", 0.1)
+    monkeypatch.setattr("kiebitz.services.output_files._READER_TIMEOUT_S", 0.1)
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     target = planted(folder_for_all(tmp_path / "shared") / "x", make)
@@ -314,7 +314,7 @@ def test_the_session_that_is_read_is_not_lost(tmp_path: Path, way: str, session:
             timeout=30,
         )
     assert done.returncode == 1
-    assert "is the session that is read" in done.stderr
+    assert "is the session being read" in done.stderr
     assert source.read_bytes() == target.read_bytes() == Path(TINY).read_bytes()
 
 
@@ -368,8 +368,8 @@ FOLDERS: dict[str, tuple[Make, str]] = {
     "another user's": (_strange_folder, "another user"),
     "another user's link": (_strange_link, "another user"),
     "for all": (_folder_for_all, "other users may write"),
-    "a file": (Path.touch, "this is no folder"),
-    "a pipe": (os.mkfifo, "this is no folder"),
+    "a file": (Path.touch, "this is not a folder"),
+    "a pipe": (os.mkfifo, "this is not a folder"),
     "a link to nothing": (lambda path: path.symlink_to("nothing"), "there is no such folder"),
 }
 

@@ -122,7 +122,7 @@ def test_no_argument_drives_the_terminal_by_way_of_an_error(command: list[str], 
     assert kiebitz("import", TINY, "-w", database).status == 0
     done = kiebitz(*(database if argument == "DB" else argument for argument in command))
     assert done.status in (1, 2)
-    assert "fault of Kiebitz" not in done.err
+    assert "error of Kiebitz" not in done.err
     assert is_harmless(done.out)
     assert is_harmless(done.err)
 

@@ -19,7 +19,7 @@ from processes_and_rows import PATIENCE_S, free_port, until
 from strength import a_few
 
 from kiebitz.cli.main import COMMANDS
-from kiebitz.services.importing.packets import WORTH_A_PROCESS
+from kiebitz.services.importing.packets import MIN_SIZE_FOR_PROCESS
 
 BIN = Path(sys.executable).parent
 LARGE = "large.pcap"
@@ -110,7 +110,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tiny = Path(TINY).read_bytes()
     (made / "tiny.pcap").write_bytes(tiny)
     head, packets = tiny[:24], tiny[24:]
-    (made / LARGE).write_bytes(head + packets * (WORTH_A_PROCESS // len(packets) + 1))
+    (made / LARGE).write_bytes(head + packets * (MIN_SIZE_FOR_PROCESS // len(packets) + 1))
     assert _run(made, [str(BIN / "kiebitz"), "import", "tiny.pcap", "-w", "game.db"]).wait(PATIENT_S) == 0
     return made
 

@@ -1,6 +1,6 @@
 """A database from anybody, served: each address answers in JSON, or says in a sentence what is wrong.
 
-Nothing is called a fault of Kiebitz, and nothing that a page would take for markup is in a drawing.
+Nothing is called an internal error of Kiebitz, and nothing that a page would take for markup is in a drawing.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def test_a_damaged_one_is_called_so(sound: Path, tmp_path: Path) -> None:
         answer = server.get("api/tables/1/events")
         assert answer.status == 503
         assert "this database is damaged" in answer.sentence
-        assert "kiebitz redissect makes all but the bytes anew" in answer.sentence
+        assert "kiebitz redissect rebuilds everything except the bytes" in answer.sentence
         assert server.well("api/streams")["streams"]
 
 

@@ -282,7 +282,7 @@ def test_a_relay_that_ends_while_the_disk_is_low_keeps_the_rest(tmp_path: Path) 
             echo.round_trip(b"LATER")
             echo.wait_for("are reserved")
             assert echo.stop() == 1
-        assert "gave up writing" in echo.said
+        assert "stopped retrying" in echo.said
         assert recorded(database) == [b"REGISTER;alice"] * 2
         ballast.unlink()
         (folder,) = disk.glob(".*-spool-*")

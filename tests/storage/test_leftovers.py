@@ -70,7 +70,7 @@ def assert_recovered(database: Path, is_new: bool = False) -> None:
     if is_new:
         sentences += ["is still empty", "there is no such file", "is empty: "]
     assert listed.status == 0 or any(sentence in listed.err for sentence in sentences), listed
-    assert "fault of Kiebitz" not in listed.err
+    assert "error of Kiebitz" not in listed.err
     if not is_new:
         done = kiebitz("redissect", str(database))
         assert done.status == 0, done.err
@@ -318,7 +318,7 @@ def test_a_database_that_was_only_begun(kind: str, tmp_path: Path) -> None:
     for command in (["sessions"], ["events"], ["redissect"]):
         done = kiebitz(command[0], str(database))
         assert (done.status, done.out) == (1, "")
-        assert "fault of Kiebitz" not in done.err
+        assert "error of Kiebitz" not in done.err
     if kind == "its creation is to be rolled back":
         assert database.stat().st_size == 0
     assert_recovered(database, is_new=True)

@@ -79,7 +79,7 @@ class Echo:
         """Kill it, and wait until another one is there."""
         self.said = ""
         os.kill(self.recorder(), signal.SIGKILL)
-        self.wait_for("the recorder has died and is started again")
+        self.wait_for("the recorder has died and is restarted")
 
     def stop(self) -> int:
         """Ctrl-C; the exit status."""

@@ -192,7 +192,7 @@ def serving(*arguments: str, **options: Any) -> Iterator[Serving]:
         server.kill()
     assert status == 130, server.err
     assert "Traceback" not in server.err
-    assert "fault of Kiebitz" not in server.err, server.err
+    assert "error of Kiebitz" not in server.err, server.err
 
 
 # Server-sent events.

@@ -1,1 +1,1 @@
-"""Messages held, changed, dropped, delayed and put in as they pass: what rules say, and the engine for it."""
+"""Interception: rules that hold, change, drop, delay or insert messages, and the engine that applies them."""

@@ -20,8 +20,8 @@ from pathlib import Path
 import msgspec
 
 from kiebitz.services.alteration.control_server import (
-    MOST_LINE,
-    PATIENCE_S,
+    CLIENT_TIMEOUT_S,
+    MAX_LINE_BYTES,
     VERSION,
     Act,
     ControlError,
@@ -30,30 +30,30 @@ from kiebitz.services.alteration.control_server import (
     Reply,
     Request,
     Waiting,
-    address_in,
+    socket_address,
 )
-from kiebitz.services.supervision.journal_folder import HANDS, folders
+from kiebitz.services.supervision.journal_folder import CONTROL_SOCKET, private_folders
 
-Place = tuple[str, int]
+RecordedSession = tuple[str, int]
 """A database and the number of a session in it."""
 
-_AGAIN_S = 0.5
+_RETRY_S = 0.5
 _SHARE = 20
 """Interval (seconds) between two searches for a socket; they take at most a twentieth of a core."""
 
 _ROTATED = re.compile(r"(?P<stem>.*)_\d{5}_\d{14}")
 """The name of a database that continues another one; see `kiebitz.services.recording.rotation`."""
 
-_Said = Hello | Waiting | Reply
+_ServerMessage = Hello | Waiting | Reply
 
-_SAID: msgspec.json.Decoder[_Said] = msgspec.json.Decoder(_Said)
+_DECODER: msgspec.json.Decoder[_ServerMessage] = msgspec.json.Decoder(_ServerMessage)
 
 
 class NoAnswerError(ControlError):
     """The relay did not reply in time: the request may have been carried out."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldSnapshot(msgspec.Struct, frozen=True):
     """Held messages, the number of further ones, and the relay's clock at `heard_s` of this process's."""
 
     messages: Sequence[HeldMessage] = ()
@@ -75,15 +75,15 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class ControlClient:
-    """ImpliedBy what a relay holds, as long as `run` does.
+    """Follows the held messages of a relay while `run` runs.
 
-    `place` returns the recorded session, None if there is none; it is asked again and again. `held` are the
-    held messages, None where nothing can be held; `changes` counts how often they have changed.
+    `place` returns the recorded session, None if there is none; it is called repeatedly. `held` are the held
+    messages, None where nothing can be held; `changes` counts their changes.
     """
 
-    def __init__(self, place: Callable[[], Place | None]) -> None:
+    def __init__(self, place: Callable[[], RecordedSession | None]) -> None:
         self._place = place
-        self.held: Held | None = None
+        self.held: HeldSnapshot | None = None
         self.changes = 0
         self._asked: dict[int, asyncio.Future[None]] = {}
         self._numbers = count(1)
@@ -91,67 +91,69 @@ class ControlClient:
         self._looked_s = 0.0
 
     async def run(self) -> None:
-        """Follow one relay after the other until this is cancelled."""
+        """Follow one relay after the other until cancelled."""
         while True:
             with suppress(OSError, TimeoutError, ValueError, msgspec.DecodeError, RecursionError):
                 await self._follow()
-            await asyncio.sleep(max(_AGAIN_S, self._looked_s * _SHARE))
+            await asyncio.sleep(max(_RETRY_S, self._looked_s * _SHARE))
 
     async def ask(self, do: Act, number: int | None = None, text: str = "") -> None:
         """Send a request and wait for the reply.
 
-        Raises ControlError with the reason if it was refused, NoAnswerError if no reply has come in time.
+        Raises:
+            ControlError: The relay refused the request; the text is its reason.
+            NoAnswerError: No reply arrived in time.
         """
         if self._writer is None:
-            raise ControlError("nothing is held any more: the relay has ended")
+            raise ControlError("no messages are held: the relay has ended")
         request = Request(next(self._numbers), do, number, text)
         line = msgspec.json.encode(request) + b"\n"
-        if len(line) > MOST_LINE:
-            raise ControlError(f"this has more than {MOST_LINE} bytes")
+        if len(line) > MAX_LINE_BYTES:
+            raise ControlError(f"the request is longer than {MAX_LINE_BYTES} bytes")
         reply = self._asked[request.id] = asyncio.get_running_loop().create_future()
         try:
             self._writer.write(line)
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(CLIENT_TIMEOUT_S):
                 await reply
         except TimeoutError:
-            raise NoAnswerError(f"the relay has not answered for {PATIENCE_S:g} s") from None
+            raise NoAnswerError(f"the relay has not replied for {CLIENT_TIMEOUT_S:g} s") from None
         finally:
             self._asked.pop(request.id, None)
 
     async def _follow(self) -> None:
-        """Follow the relay that records now, until it ends or another one does.
+        """Follow the relay that records now, until it ends or another one records.
 
         Raises OSError, TimeoutError, ValueError, DecodeError.
         """
         place, begun_s = self._place(), time.monotonic()
-        found = await asyncio.to_thread(_connected, place[0]) if place is not None else None
+        found = await asyncio.to_thread(_connect, place[0]) if place is not None else None
         self._looked_s = time.monotonic() - begun_s
         if place is None or found is None:
             return
-        reader, writer = await asyncio.open_unix_connection(sock=found, limit=MOST_LINE)
+        reader, writer = await asyncio.open_unix_connection(sock=found, limit=MAX_LINE_BYTES)
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                hello = _said(await reader.readline())
-            if not _is_of(hello, place):
+            async with asyncio.timeout(CLIENT_TIMEOUT_S):
+                hello = _decode(await reader.readline())
+            if not _records(hello, place):
                 return
             self._writer = writer
             while self._place() == place:
-                self._take(_said(await reader.readline()))
+                self._take(_decode(await reader.readline()))
         finally:
             writer.transport.abort()
             if self._writer is not None:
                 self._leave()
 
-    def _take(self, said: _Said) -> None:
+    def _take(self, said: _ServerMessage) -> None:
         if isinstance(said, Waiting):
-            self._show(Held(said.held, said.more, said.now_ns, time.monotonic()))
+            self._show(HeldSnapshot(said.held, said.more, said.now_ns, time.monotonic()))
         elif isinstance(said, Reply) and said.id in self._asked and not self._asked[said.id].done():
             if said.refusal is None:
                 self._asked[said.id].set_result(None)
             else:
                 self._asked[said.id].set_exception(ControlError(said.refusal))
 
-    def _show(self, held: Held | None) -> None:
+    def _show(self, held: HeldSnapshot | None) -> None:
         self.held = held
         self.changes += 1
 
@@ -159,19 +161,18 @@ class ControlClient:
         self._writer = None
         for reply in self._asked.values():
             if not reply.done():
-                reply.set_exception(ControlError("the relay has ended before it answered"))
+                reply.set_exception(ControlError("the relay ended before it replied"))
         self._show(None)
 
 
-def _said(line: bytes) -> _Said:
+def _decode(line: bytes) -> _ServerMessage:
     """Decode a line. Raises OSError if there is none, DecodeError."""
     if not line.endswith(b"\n"):
         raise ConnectionError("the relay has ended")
-    return _SAID.decode(line)
+    return _DECODER.decode(line)
 
 
-def _is_of(hello: _Said, place: Place) -> bool:
-    """Return True if the relay records this session."""
+def _records(hello: _ServerMessage, place: RecordedSession) -> bool:
     if not isinstance(hello, Hello) or hello.version != VERSION or hello.session != place[1]:
         return False
     with suppress(OSError):
@@ -179,29 +180,29 @@ def _is_of(hello: _Said, place: Place) -> bool:
     return False
 
 
-def _connected(database: str) -> socket.socket | None:
-    """Return the socket of a relay that records into a database, or into one that this continues."""
+def _connect(database: str) -> socket.socket | None:
+    """Connect to the relay that records into a database, or into one that this continues."""
     file = Path(database).absolute()
     names = [file]
     if rotated := _ROTATED.fullmatch(file.stem):
         names.append(file.with_name(rotated["stem"] + file.suffix))
     for name in names:
-        with closing(folders(name)) as found:
+        with closing(private_folders(name)) as found:
             for folder, descriptor in found:
                 with suppress(OSError):
-                    return _entered(folder, descriptor)
+                    return _connect_in(folder, descriptor)
     return None
 
 
-def _entered(folder: Path, descriptor: int) -> socket.socket:
-    """Return a connection to the socket in a folder that is ours alone. Raises OSError."""
-    there = os.stat(HANDS, dir_fd=descriptor, follow_symlinks=False)
+def _connect_in(folder: Path, descriptor: int) -> socket.socket:
+    """Connect to the socket in a folder of this user. Raises OSError."""
+    there = os.stat(CONTROL_SOCKET, dir_fd=descriptor, follow_symlinks=False)
     if not stat.S_ISSOCK(there.st_mode) or there.st_uid != os.geteuid():
         raise PermissionError("it is not ours")
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        made.settimeout(PATIENCE_S)
-        made.connect(address_in(folder, descriptor))
+        made.settimeout(CLIENT_TIMEOUT_S)
+        made.connect(socket_address(folder, descriptor))
     except BaseException:
         made.close()
         raise

@@ -1,7 +1,7 @@
 """The control socket of a relay that holds messages: viewers follow and decide about them through it.
 
 A Unix stream socket named `hands`, in the folder of the recording's journal (`services/supervision/`), which
-no other user can enter. Both sides send JSON, an object a line, each at most `MOST_LINE` bytes.
+other users cannot enter. Both sides send JSON, one object per line, each at most `MAX_LINE_BYTES` bytes.
 
 The relay sends objects of three kinds, distinguished by `type`:
 
@@ -16,13 +16,13 @@ The relay sends objects of three kinds, distinguished by `type`:
 
 The client sends requests: an `id` of its own choice, `do`, and for one message its `number`, and `text`:
 
-    {"id": 1, "do": "let-go", "number": 7}           drop likewise
+    {"id": 1, "do": "let-go", "number": 7}           "drop" has the same form
     {"id": 2, "do": "change", "number": 7, "text": "dice=2,1"}
     {"id": 3, "do": "answer", "number": 7, "text": "REJECTED"}
-    {"id": 4, "do": "let-all-go"}                    drop-all likewise
+    {"id": 4, "do": "let-all-go"}                    "drop-all" has the same form
 
 An invalid request is answered with a refusal whose `id` is null. All clients get the same. If two act on one
-message, the second is refused. A client that does not read for `PATIENCE_S`, or sends a longer line, is
+message, the second is refused. A client that does not read for `CLIENT_TIMEOUT_S`, or sends a longer line, is
 dropped. No input can stop the relay.
 """
 
@@ -44,27 +44,27 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.faults import fault
-from kiebitz.services.supervision.journal_folder import HANDS
+from kiebitz.services.supervision.journal_folder import CONTROL_SOCKET
 
 VERSION = 1
 
-MOST_LINE = 1 << 18
+MAX_LINE_BYTES = 1 << 18
 """Maximum length of a line of the protocol, in bytes."""
 
-MOST_WATCHERS = 16
+MAX_CLIENTS = 16
 """Maximum number of clients; a further one is dropped at once."""
 
-PATIENCE_S = 5.0
+CLIENT_TIMEOUT_S = 5.0
 """Time limit (seconds) for a client to read what was sent, and for the relay to reply."""
 
-_MOST_MESSAGE = MOST_LINE // 4
+_MAX_MESSAGE_BYTES = MAX_LINE_BYTES // 4
 """Maximum size of a message, in bytes; a larger one is sent without its bytes, then without its fields."""
 
 _PAUSE_S = 0.05
 _SHARE = 20
 """Minimum time (seconds) between two updates; they take at most a twentieth of a core."""
 
-_LONGEST_PATH = 100
+_MAX_PATH_BYTES = 100
 """Maximum length of a socket's path on all systems, in bytes."""
 
 Act = Literal["let-go", "drop", "change", "answer", "let-all-go", "drop-all"]
@@ -95,7 +95,7 @@ class HeldMessage(msgspec.Struct, frozen=True):
     is_whole: bool = True
 
 
-class Holding(Protocol):
+class HeldMessageStore(Protocol):
     """Held messages. `on_change` is called when the list has changed."""
 
     on_change: Callable[[], None]
@@ -152,21 +152,21 @@ class ControlServer:
     `session` returns the session being recorded, as `DB:N`. Raises ControlError if there can be no socket.
     """
 
-    def __init__(self, holding: Holding, folder: Path, session: Callable[[], str]) -> None:
+    def __init__(self, holding: HeldMessageStore, folder: Path, session: Callable[[], str]) -> None:
         self._holding = holding
         self._folder = folder
         self._session = session
-        self._watchers: dict[_Watcher, asyncio.Task[None]] = {}
+        self._watchers: dict[_Client, asyncio.Task[None]] = {}
         self._server: asyncio.Task[asyncio.Server] | None = None
         self._written: dict[int, bytes] = {}
         self._list: bytes | None = None
-        self._socket = _bound(folder)
+        self._socket = _bind(folder)
         holding.on_change = self._changed
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
         """Accept clients on this loop."""
         self._server = loop.create_task(
-            asyncio.start_unix_server(self._come, sock=self._socket, limit=MOST_LINE)
+            asyncio.start_unix_server(self._come, sock=self._socket, limit=MAX_LINE_BYTES)
         )
 
     def leave(self) -> None:
@@ -181,19 +181,19 @@ class ControlServer:
         self.close()
 
     def close(self) -> None:
-        """Close and remove the socket; enough where no client was accepted."""
+        """Close and remove the socket; sufficient if no client was accepted."""
         self._socket.close()
         with suppress(OSError):
-            os.unlink(self._folder / HANDS)
+            os.unlink(self._folder / CONTROL_SOCKET)
 
     def waiting(self) -> bytes:
         """Return the held messages as a line, encoded once for all clients."""
         if self._list is None:
             held = self._holding.held()
             self._written = {
-                message.number: self._written.get(message.number) or _written(message) for message in held
+                message.number: self._written.get(message.number) or _encode(message) for message in held
             }
-            rest = MOST_LINE - 200
+            rest = MAX_LINE_BYTES - 200
             shown: list[msgspec.Raw] = []
             for message in held:
                 written = self._written[message.number]
@@ -210,18 +210,18 @@ class ControlServer:
         try:
             request = _REQUESTS.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
-            return _line(Reply(None, f"this is no request: {error}"))
+            return _line(Reply(None, f"invalid request: {error}"))
         refusal = None
         try:
             if request.number is None and request.do not in FOR_ALL:
-                raise ControlError(f"{request.do} goes with the number of a message")
+                raise ControlError(f"{request.do} needs the number of a message")
             self._holding.act(request.do, request.number or 0, request.text)
         except KeyError:
-            refusal = f"message {request.number} does not wait any more: it was let go or dropped meanwhile"
+            refusal = f"message {request.number} is no longer held: it was let go or dropped meanwhile"
         except KiebitzError as error:
             refusal = str(error)
         except Exception as error:
-            # What nothing has foreseen ends a relay no more than anything else that comes here.
+            # No request may stop the relay, not even by an unforeseen error.
             refusal = fault(error)
         return _line(Reply(request.id, refusal))
 
@@ -233,23 +233,23 @@ class ControlServer:
     async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self._watchers) >= MOST_WATCHERS:
+        if len(self._watchers) >= MAX_CLIENTS:
             writer.transport.abort()
             return
-        watcher = _Watcher(self, reader, writer)
+        watcher = _Client(self, reader, writer)
         self._watchers[watcher] = task
         try:
             database, _, session = self._session().rpartition(":")
             await watcher.serve(_line(Hello(VERSION, os.path.abspath(database), int(session))))
         except (OSError, TimeoutError, asyncio.CancelledError):
-            # The client is gone or does not read, or the relay ends.
+            # The client has gone or does not read, or the relay ends.
             pass
         finally:
             del self._watchers[watcher]
             writer.transport.abort()
 
 
-class _Watcher:
+class _Client:
     """A client. Only the latest list is queued for it, and one reply."""
 
     def __init__(
@@ -260,12 +260,11 @@ class _Watcher:
         self._writer = writer
         self._has_changed = asyncio.Event()
         self._has_changed.set()
-        # So `drain` waits until all is taken.
+        # Makes `drain` wait until everything is written.
         writer.transport.set_write_buffer_limits(high=0)
         self._turn = asyncio.Lock()
 
     def changed(self) -> None:
-        """Send the list again."""
         self._has_changed.set()
 
     async def serve(self, hello: bytes) -> None:
@@ -296,7 +295,7 @@ class _Watcher:
             try:
                 line = await self._reader.readline()
             except ValueError:
-                sentence = f"a line has more than {MOST_LINE} bytes: nothing more is read"
+                sentence = f"a line is longer than {MAX_LINE_BYTES} bytes: the connection is closed"
                 await self._send(_line(Reply(None, sentence)))
                 return
             if not line.endswith(b"\n"):
@@ -306,13 +305,13 @@ class _Watcher:
                 self._has_changed.clear()
                 reply = self._server.waiting() + reply
             await self._send(reply)
-            # A client that floods requests does not keep the relay from its bytes.
+            # A client that floods requests must not keep the relay from forwarding.
             await asyncio.sleep(0)
 
     async def _send(self, line: bytes) -> None:
         async with self._turn:
             self._writer.write(line)
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(CLIENT_TIMEOUT_S):
                 await self._writer.drain()
 
 
@@ -323,40 +322,40 @@ def _line(said: Any) -> bytes:
     return msgspec.json.encode(said) + b"\n"
 
 
-def _written(message: HeldMessage) -> bytes:
+def _encode(message: HeldMessage) -> bytes:
     """Encode a message, leaving out what is too long."""
     for left_out in ({}, {"data": b""}, {"data": b"", "fields": {}}):
         shown = msgspec.structs.replace(message, **left_out, is_whole=not left_out)
         written = msgspec.json.encode(shown)
-        if len(written) <= _MOST_MESSAGE:
+        if len(written) <= _MAX_MESSAGE_BYTES:
             break
     return written
 
 
-def _bound(folder: Path) -> socket.socket:
-    """Return a socket in a folder, however long its path is. Raises ControlError."""
-    place = f"{folder}/{HANDS}"
+def _bind(folder: Path) -> socket.socket:
+    """Return a socket bound in a folder, whatever the length of its path. Raises ControlError."""
+    place = f"{folder}/{CONTROL_SOCKET}"
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        made.bind(address_in(folder, descriptor))
+        made.bind(socket_address(folder, descriptor))
         os.chmod(place, 0o600)
         made.setblocking(False)
     except OSError as error:
         made.close()
         why = "its path is too long" if error.errno == errno.ENAMETOOLONG else error.strerror or error
-        raise ControlError(f"{place}: there can be no socket to act on what is held by: {why}") from error
+        raise ControlError(f"{place}: cannot create the socket for held messages: {why}") from error
     finally:
         os.close(descriptor)
     return made
 
 
-def address_in(folder: Path, descriptor: int) -> str:
+def socket_address(folder: Path, descriptor: int) -> str:
     """Return the address of the socket in a folder that is open as `descriptor`. Raises OSError."""
-    place = f"{folder}/{HANDS}"
-    if len(os.fsencode(place)) <= _LONGEST_PATH:
+    place = f"{folder}/{CONTROL_SOCKET}"
+    if len(os.fsencode(place)) <= _MAX_PATH_BYTES:
         return place
-    short = f"/proc/self/fd/{descriptor}/{HANDS}"
+    short = f"/proc/self/fd/{descriptor}/{CONTROL_SOCKET}"
     if not os.path.exists(os.path.dirname(short)):
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     return short

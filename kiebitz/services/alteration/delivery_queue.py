@@ -1,4 +1,4 @@
-"""What is on its way through the relay: messages and bytes in the order in which they are to be passed on."""
+"""Queues of messages and bytes inside the relay, in the order in which they are forwarded."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from kiebitz.dissectors.model import Action, Direction, Message, Stream
 from kiebitz.proxy.alterer import Mark
 from kiebitz.services.alteration.framing import Framing
 
-_GRAVEST: tuple[Action, ...] = get_args(Action)
+_BY_SEVERITY: tuple[Action, ...] = get_args(Action)
 
 
 class Copy(msgspec.Struct, eq=False):
-    """One message, or bytes that nobody can read, as it will be passed on.
+    """A message, or bytes that cannot be decoded, as they will be forwarded at `due_ns`.
 
-    `message` is what it says by now, None if that is not known. `rule` is the number of the next rule that
-    looks at it. It is passed on at `due_ns`, and takes `takes_ns` for that. Of the copies that come of
-    something that was sent, one at most `is_original`. `deeds` are what was done to it, each with its rule.
+    `message` is its decoded form, None if unknown; `rule` is the index of the next rule to apply. Sending
+    takes `takes_ns` (limited rate). At most one copy of received data `is_original`. `alterations` are the
+    alterations, each with its rule.
     """
 
     direction: Direction
@@ -33,18 +33,18 @@ class Copy(msgspec.Struct, eq=False):
     is_original: bool = False
     is_dropped: bool = False
     resets: bool = False
-    may_be_passed: bool = False
-    """Whether what came later may be passed on before it."""
-    comes_behind: bool = False
-    """Whether it is passed on as soon as something that came later has been."""
-    deeds: list[tuple[Action, str]] = msgspec.field(default_factory=list)
+    may_be_overtaken: bool = False
+    """True if later messages may be forwarded before it."""
+    is_reordered: bool = False
+    """True if it is forwarded right after the next later message."""
+    alterations: list[tuple[Action, str]] = msgspec.field(default_factory=list)
 
 
 class Slot(msgspec.Struct, eq=False):
-    """What was sent at once, with its place in the order, and the copies that are passed on instead.
+    """Data received at once, its position in the order, and the copies that are forwarded instead.
 
-    As long as any of them `waits` for somebody's answer, all of it waits. With `ends` nothing was sent, but
-    the end of the direction.
+    All of it is queued while `waits` (the number of pending decisions) is not 0. With `ends` it is the end of
+    the direction instead of data.
     """
 
     sent_ns: int
@@ -54,14 +54,14 @@ class Slot(msgspec.Struct, eq=False):
     waits: int = 0
     ends: bool = False
     is_cut: bool = False
-    """Whether its last message goes on in what came behind it."""
+    """True if its last message continues in the data after it."""
 
     def mark(self, copy: Copy) -> Mark | None:
-        """That a copy is not what was sent; None if it is, at its place and in its time."""
-        if not copy.deeds:
+        """Return the record of how a copy was altered, None if it was not."""
+        if not copy.alterations:
             return None
-        action = min((action for action, _ in copy.deeds), key=_GRAVEST.index)
-        rule = "; ".join(dict.fromkeys(rule for _, rule in copy.deeds))
+        action = min((action for action, _ in copy.alterations), key=_BY_SEVERITY.index)
+        rule = "; ".join(dict.fromkeys(rule for _, rule in copy.alterations))
         if not copy.is_original:
             return Mark(action, rule, None, None, None, None)
         said = self.message
@@ -75,41 +75,40 @@ class Slot(msgspec.Struct, eq=False):
         )
 
 
-class Way(msgspec.Struct, eq=False):
-    """One direction of a stream: what waits in it, in order, and how many bytes that are.
+class DirectionQueue(msgspec.Struct, eq=False):
+    """One direction of a stream: its queue, in order, and the queue's size in bytes.
 
-    Nothing can be passed on before `free_ns`. `head` are its first bytes, until its protocol is known.
-    `loose` is what others may be passed on before. `counts` says for each rule how many of its messages have
-    met it.
+    Nothing is forwarded before `free_ns`. `head` are the first bytes, until the protocol is known. `loose`
+    are copies that later ones may overtake. `counts` are the numbers of messages that have matched each rule.
     """
 
     stream: Stream
     direction: Direction
     place: str
-    """Names it, in the same way in each run."""
+    """Name of the direction, the same in each run."""
     framing: Framing | None = None
     head: bytearray = msgspec.field(default_factory=bytearray)
     slots: deque[Slot] = msgspec.field(default_factory=deque)
     loose: list[tuple[Slot, Copy]] = msgspec.field(default_factory=list)
     bytes: int = 0
     free_ns: int = 0
-    is_inside: bool = False
-    """Whether the beginning of a message has been passed on, and not its end."""
+    is_mid_message: bool = False
+    """True if only the beginning of a message has been forwarded."""
     has_ended: bool = False
-    """Whether its end has been passed on."""
+    """True if the end of the direction has been forwarded."""
     unfinished: tuple[int, int] | None = None
-    """Where in the stream bytes begin that wait for the rest of their message, and since when they do."""
+    """Offset at which an incomplete message begins, and the time since when it is incomplete."""
     unfinished_bytes: int = 0
     passed: int = 0
-    """How many bytes have been passed on."""
+    """Number of bytes forwarded."""
     counts: dict[int, int] = msgspec.field(default_factory=dict)
 
 
 class Server(msgspec.Struct, eq=False):
-    """A server, and what it speaks once that is known; `latest` has the last message of each name, `memo`
-    what frames say that came lately.
+    """A server and its protocol once known.
 
-    `tried` counts how often it was looked for in vain; `streams` are those that are open.
+    `latest` has the last message of each name, `memo` recently decoded frames. `tried` counts failed
+    attempts to recognise the protocol; `streams` are the open ones.
     """
 
     dissector: Dissector | None = None
@@ -122,11 +121,11 @@ class Server(msgspec.Struct, eq=False):
     latest: dict[tuple[Direction, str], bytes] = msgspec.field(default_factory=dict)
 
 
-class Passage(msgspec.Struct, eq=False):
-    """A stream that passes, its server, and its two directions."""
+class RelayedStream(msgspec.Struct, eq=False):
+    """A relayed stream, its server, and its two directions."""
 
     stream: Stream
     server: Server
-    ways: dict[Direction, Way]
+    queues: dict[Direction, DirectionQueue]
     is_reset: bool = False
-    """Whether its connection was reset, by ourselves."""
+    """True if a rule has reset the connection."""

@@ -1,8 +1,8 @@
-"""The engine that alters messages: bytes of all streams in, and what is to be passed on instead.
+"""The interception engine: takes the bytes of all streams and returns what to forward instead.
 
-It has no socket and no clock. Bytes are cut into messages, the rules are applied to each, and the copies that
-come of it wait in the order of their direction until they are due. Of a server whose protocol is not known
-yet, bytes pass as they are; rules that ask for nothing, such as `--impair`, apply to them all the same.
+It has no socket and no clock. Bytes are split into messages, the rules are applied to each, and the resulting
+copies are queued in the order of their direction until they are due. Bytes of a server whose protocol is not
+known yet are forwarded unchanged; rules without a filter, such as `--impair`, apply to them too.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from kiebitz.dissectors.model import (
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.alterer import Delivery
 from kiebitz.proxy.relay.endpoints import Notice
-from kiebitz.services.alteration.applying import Applying, read
-from kiebitz.services.alteration.delivery_queue import Copy, Passage, Slot, Way
-from kiebitz.services.alteration.pending_decisions import Asking, Hook
-from kiebitz.services.alteration.reading import Reading
+from kiebitz.services.alteration.delivery_queue import Copy, DirectionQueue, RelayedStream, Slot
+from kiebitz.services.alteration.frame_reader import FrameReader
+from kiebitz.services.alteration.pending_decisions import DecisionBroker, Hook
+from kiebitz.services.alteration.rule_applier import RuleApplier, decode_message
 from kiebitz.services.alteration.rules import Insert, Rule
 
-_BEHIND_NS = 1_000_000_000
-"""So long a message that is to come behind the next one waits for one."""
+_REORDER_WAIT_NS = 1_000_000_000
+"""Longest time that a reordered message waits for a later one."""
 
-MOST_BYTES = 1 << 20
-"""So many bytes wait in one direction, and 64 times as many altogether."""
+MAX_QUEUED_BYTES = 1 << 20
+"""Maximum number of queued bytes in one direction; the total is limited to 64 times as many."""
 
-_MOST_ALTOGETHER = 64 * MOST_BYTES
-_MOST_SLOTS = 4096
+_MAX_TOTAL_BYTES = 64 * MAX_QUEUED_BYTES
+_MAX_SLOTS = 4096
 _SLOT_BYTES = 256
-"""What a message costs that waits, besides its own bytes."""
+"""Memory of a queued message in addition to its own bytes."""
 
-_LATEST_BYTES = 64 << 10
-"""A message that is longer is no pattern for others."""
+_MAX_TEMPLATE_BYTES = 64 << 10
+"""Maximum size of a message kept as a template for forced inserts."""
 
-_AT_ONCE = 16 << 10
-"""Messages that are passed on at once are put together up to this (bytes): more would be copied too often."""
+_MAX_JOINED_BYTES = 16 << 10
+"""Size (bytes) up to which data forwarded at once is joined; beyond it copying costs too much."""
 
-_LOOK_EVERY = 256
-"""So many pieces go into the table before what it has found is thrown away."""
+_DRAIN_INTERVAL = 256
+"""Number of chunks inspected before the results are discarded."""
 
 
 class Engine:
-    """ImpliedBy `rules`; see `kiebitz.proxy.alterer.Altering`, which it is.
+    """Applies `rules` to all streams, as a `kiebitz.proxy.alterer.Alterer`.
 
-    `decode_as` says which protocols are known beforehand. `on_notice` is told of what cannot be done. Times
-    in rules are from `started_ns` on. `hooks` are those that scripts ask, by their paths. With `drops_held`
-    what is held at the end is dropped.
+    `decode_as` are protocols known beforehand; `on_notice` gets problems; times in filters count from
+    `started_ns`. `hooks` are the hooks of scripts by path. With `drops_held` messages held at the end are
+    dropped.
     """
 
     def __init__(
@@ -72,98 +72,101 @@ class Engine:
         drops_held: bool = False,
     ) -> None:
         self.streams_before = 0
-        """How many streams the database has had before the relay's first."""
+        """Number of streams in the database before the relay's first."""
         self.on_ready: Callable[[], None] = lambda: None
-        """Called when `due` has something to give, without the clock."""
+        """Called when a decision makes messages due."""
         self._rules = rules
         self._on_notice = on_notice
         self._names: dict[int, str] = {}
-        self.asking = Asking(hooks or {}, self._wake, drops_held=drops_held)
-        """Who is asked about messages: those who decide by hand, and hooks."""
-        self._applying = Applying(rules, started_ns, self._names, self._state, self.asking.ask, on_notice)
-        self.asking.applying = self._applying
-        self._reading = Reading(self._put, self._schedule, decode_as or {})
-        self._passages: dict[int, Passage] = {}
+        self.broker = DecisionBroker(hooks or {}, self._wake, drops_held=drops_held)
+        self._applier = RuleApplier(rules, started_ns, self._names, self._state, self.broker.ask, on_notice)
+        self.broker.applier = self._applier
+        self._reading = FrameReader(self._put, self._schedule, decode_as or {})
+        self._streams: dict[int, RelayedStream] = {}
         self._clock: list[tuple[int, int, Direction]] = []
-        """When to look at which direction of which stream, the soonest first."""
+        """Times at which a direction of a stream has something due, a heap."""
         self._ready: set[tuple[int, Direction]] = set()
-        """Directions in which something was decided that had waited."""
+        """Directions in which a pending decision was made."""
         self._out: list[Delivery] = []
         self._bytes = 0
         self._now_ns = started_ns
         self._inspector: Inspector | None = None
         self._inspected = 0
         self._keeps_latest = any(isinstance(rule, Insert) and rule.is_forced for rule in rules)
-        if self._applying.asks_for_state:
+        if self._applier.asks_for_state:
             self._inspector = Inspector(installed().dissectors.values(), Ids(), decode_as)
 
-    # The relays' side.
+    # Called by relays.
 
     @property
     def next_due_ns(self) -> int | None:
-        """When `due` has something to give; 0 for at once, None for never."""
+        """Next time at which `due` returns something; 0 for at once, None for never."""
         if self._ready:
             return 0
         return self._clock[0][0] if self._clock else None
 
     def stream_opened(self, number: int, transport: Transport, client: str, server: str, now_ns: int) -> None:
-        """A stream begins."""
+        """Register a new stream."""
         stream = Stream(self.streams_before + number, transport, client, server, now_ns)
-        ways = {direction: Way(stream, direction, f"{number} {direction}") for direction in DIRECTIONS}
-        self._passages[number] = Passage(stream, self._reading.meet(stream), ways)
-        self.asking.opened(stream)
+        queues = {
+            direction: DirectionQueue(stream, direction, f"{number} {direction}") for direction in DIRECTIONS
+        }
+        self._streams[number] = RelayedStream(stream, self._reading.meet(stream), queues)
+        self.broker.opened(stream)
 
     def data_received(
         self, number: int, direction: Direction, now_ns: int, data: bytes
     ) -> Sequence[Delivery]:
-        """A datagram, or a piece of a byte stream, has come."""
+        """Process a datagram or a chunk of a byte stream."""
         self._now_ns = now_ns
-        passage = self._passages[number]
-        way = passage.ways[direction]
-        if self._is_used_up(way, data):
-            # Over TCP nothing more is read before it comes to this.
-            text = f"too much waits to be passed on: over {MOST_BYTES >> 20} MiB or {_MOST_SLOTS} messages"
-            self._on_notice("too-much", f"udp {' to '.join(_ends(way))}: {text}. What comes is dropped.")
-            self._put(passage, way, data, way.framing is not None, lost=text)
-        elif self._applying.reads:
-            self._reading.read(passage, way, now_ns, data)
+        relayed = self._streams[number]
+        queue = relayed.queues[direction]
+        if self._is_used_up(queue, data):
+            # Over TCP, `is_full` stops reading before that.
+            text = f"too much is queued: over {MAX_QUEUED_BYTES >> 20} MiB or {_MAX_SLOTS} messages"
+            self._on_notice(
+                "too-much", f"udp {' to '.join(_endpoints(queue))}: {text}. Further data is dropped."
+            )
+            self._put(relayed, queue, data, queue.framing is not None, lost=text)
+        elif self._applier.reads:
+            self._reading.read(relayed, queue, now_ns, data)
         else:
-            self._put(passage, way, data, is_message=False)
-        return self._given(passage)
+            self._put(relayed, queue, data, is_message=False)
+        return self._given(relayed)
 
     def eof_received(self, number: int, direction: Direction, now_ns: int) -> Sequence[Delivery]:
-        """The sender of a byte stream's direction has ended it."""
+        """Process the end of one direction of a byte stream."""
         self._now_ns = now_ns
-        passage = self._passages[number]
-        way = passage.ways[direction]
-        self._reading.give_up(passage, way)
-        way.slots.append(Slot(now_ns, b"", None, ends=True))
-        self._count(way, b"", 1)
-        return self._given(passage)
+        relayed = self._streams[number]
+        queue = relayed.queues[direction]
+        self._reading.give_up(relayed, queue)
+        queue.slots.append(Slot(now_ns, b"", None, ends=True))
+        self._count(queue, b"", 1)
+        return self._given(relayed)
 
     def stream_closed(self, number: int, now_ns: int) -> Sequence[Delivery]:
-        """A stream is over: what waited on it is passed on no more."""
-        passage = self._passages.pop(number, None)
-        if passage is None:
+        """Remove a stream; its queued messages are dropped."""
+        relayed = self._streams.pop(number, None)
+        if relayed is None:
             return ()
-        for way in passage.ways.values():
-            self._reading.give_up(passage, way)
-            waiting = [(slot, copy) for slot in way.slots for copy in slot.copies]
-            for slot, copy in (*way.loose, *waiting):
+        for queue in relayed.queues.values():
+            self._reading.give_up(relayed, queue)
+            waiting = [(slot, copy) for slot in queue.slots for copy in slot.copies]
+            for slot, copy in (*queue.loose, *waiting):
                 if copy.is_original:
                     if not copy.is_dropped:
-                        copy.deeds.append(("drop", "the connection was over"))
+                        copy.alterations.append(("drop", "the connection has ended"))
                     self._out.append(Delivery(number, copy.direction, None, slot.mark(copy)))
-            self._bytes -= way.bytes
-        self.asking.closed(passage)
-        self._reading.leave(passage.stream)
-        self._names.pop(passage.stream.id, None)
+            self._bytes -= queue.bytes
+        self.broker.closed(relayed)
+        self._reading.leave(relayed.stream)
+        self._names.pop(relayed.stream.id, None)
         if self._inspector is not None:
-            self._inspector.feed(End(passage.stream, now_ns, "closed"))
+            self._inspector.feed(End(relayed.stream, now_ns, "closed"))
         return self._drained()
 
     def due(self, now_ns: int) -> Sequence[Delivery]:
-        """What was to wait until now."""
+        """Return what is due by now."""
         self._now_ns = now_ns
         looked_at = [*self._ready]
         self._ready.clear()
@@ -171,188 +174,197 @@ class Engine:
             _, number, direction = heapq.heappop(self._clock)
             looked_at.append((number, direction))
         for number, direction in dict.fromkeys(looked_at):
-            passage = self._passages.get(number)
-            if passage is not None:
-                self._look(passage, passage.ways[direction])
+            relayed = self._streams.get(number)
+            if relayed is not None:
+                self._look(relayed, relayed.queues[direction])
         return self._drained()
 
     def finish(self, now_ns: int) -> Sequence[Delivery]:
-        """The relay ends: what waits is passed on now, and what may still come at once; or, if it was held,
-        dropped where that was chosen."""
+        """Flush the queues on shutdown; held messages are dropped if `drops_held`."""
         self._now_ns = now_ns
-        return self._let_out(self._passages.values())
+        return self._flush(self._streams.values())
 
     def is_full(self, number: int, direction: Direction) -> bool:
-        """Whether nothing more should be read from a sender."""
-        passage = self._passages.get(number)
-        if passage is None:
+        """Return True if the sender should not be read from."""
+        relayed = self._streams.get(number)
+        if relayed is None:
             return False
-        return passage.ways[direction].bytes > MOST_BYTES // 4 or self._bytes > _MOST_ALTOGETHER // 2
+        return relayed.queues[direction].bytes > MAX_QUEUED_BYTES // 4 or self._bytes > _MAX_TOTAL_BYTES // 2
 
-    # The side of who decides.
+    # Called for manual decisions.
 
     def name_of(self, stream: Stream) -> str | None:
-        """What a stream's client calls itself."""
+        """Return the name that a stream's client has given."""
         return self._names.get(stream.id)
 
-    def put_in(self, passage: Passage, direction: Direction, data: bytes, rule: str) -> None:
-        """Pass on a message of our own, before all that waits in its direction."""
-        way = passage.ways[direction]
-        message = read(passage, direction, data, self._now_ns)
-        copy = Copy(direction, data, message, 0, len(self._rules), deeds=[("insert", rule)])
-        # What waits there may wait for whoever decides; this is their decision.
-        way.slots.appendleft(Slot(self._now_ns, b"", None, [copy]))
-        self._count(way, b"", 1)
-        self._wake(passage, direction)
+    def insert(self, relayed: RelayedStream, direction: Direction, data: bytes, rule: str) -> None:
+        """Insert a message before everything queued in its direction."""
+        queue = relayed.queues[direction]
+        message = decode_message(relayed, direction, data, self._now_ns)
+        copy = Copy(direction, data, message, 0, len(self._rules), alterations=[("insert", rule)])
+        # The queue may be waiting for a decision, and this message is part of it.
+        queue.slots.appendleft(Slot(self._now_ns, b"", None, [copy]))
+        self._count(queue, b"", 1)
+        self._wake(relayed, direction)
 
-    def _wake(self, passage: Passage, direction: Direction) -> None:
-        """Look at a direction soon."""
-        self._ready.add((self._number(passage), direction))
+    def _wake(self, relayed: RelayedStream, direction: Direction) -> None:
+        self._ready.add((self._number(relayed), direction))
         self.on_ready()
 
-    # What takes its place in the order.
+    # Queueing.
 
     def _put(
-        self, passage: Passage, way: Way, data: bytes, is_message: bool, lost: str | None = None
+        self,
+        relayed: RelayedStream,
+        queue: DirectionQueue,
+        data: bytes,
+        is_message: bool,
+        lost: str | None = None,
     ) -> None:
-        """Let something take its place in the order as the rules leave it; or not, if it is `lost`."""
-        message = read(passage, way.direction, data, self._now_ns) if is_message else None
+        """Queue data and apply the rules to it, or drop it if it is `lost`."""
+        message = decode_message(relayed, queue.direction, data, self._now_ns) if is_message else None
         if message is not None:
-            self._learn(passage, way, message, data)
+            self._learn(relayed, queue, message, data)
         slot = Slot(self._now_ns, data, message)
-        slot.is_cut = not is_message and way.framing is not None and way.framing.is_inside
-        copy = Copy(way.direction, data, message, self._now_ns, is_original=True)
+        slot.is_cut = not is_message and queue.framing is not None and queue.framing.is_mid_message
+        copy = Copy(queue.direction, data, message, self._now_ns, is_original=True)
         if lost is not None:
-            copy.deeds.append(("drop", lost))
-            self._out.append(Delivery(self._number(passage), way.direction, None, slot.mark(copy)))
+            copy.alterations.append(("drop", lost))
+            self._out.append(Delivery(self._number(relayed), queue.direction, None, slot.mark(copy)))
             return
-        way.slots.append(slot)
-        self._count(way, data, 1)
-        self._applying.begin(passage, slot, copy)
+        queue.slots.append(slot)
+        self._count(queue, data, 1)
+        self._applier.begin(relayed, slot, copy)
 
-    def _learn(self, passage: Passage, way: Way, message: Message, data: bytes) -> None:
-        """Note what a client calls itself, and what messages look like."""
-        dissector = passage.server.dissector
+    def _learn(self, relayed: RelayedStream, queue: DirectionQueue, message: Message, data: bytes) -> None:
+        """Remember the client's name, and messages as templates for forced inserts."""
+        dissector = relayed.server.dissector
         assert dissector is not None
-        if way.direction == "c2s" and message.name in dissector.identity.login_messages:
+        if queue.direction == "c2s" and message.name in dissector.identity.login_messages:
             name = dissector.identity.introduced(message.name, "c2s", message.fields)
             if name is not None:
-                self._names[passage.stream.id] = name
-        if self._keeps_latest and len(data) <= _LATEST_BYTES:
-            passage.server.latest[way.direction, message.name] = data
+                self._names[relayed.stream.id] = name
+        if self._keeps_latest and len(data) <= _MAX_TEMPLATE_BYTES:
+            relayed.server.latest[queue.direction, message.name] = data
 
-    def _is_used_up(self, way: Way, data: bytes) -> bool:
-        return way.stream.transport == "udp" and (
-            way.bytes + len(data) > MOST_BYTES
-            or len(way.slots) + len(way.loose) >= _MOST_SLOTS
-            or self._bytes + len(data) > _MOST_ALTOGETHER
+    def _is_used_up(self, queue: DirectionQueue, data: bytes) -> bool:
+        return queue.stream.transport == "udp" and (
+            queue.bytes + len(data) > MAX_QUEUED_BYTES
+            or len(queue.slots) + len(queue.loose) >= _MAX_SLOTS
+            or self._bytes + len(data) > _MAX_TOTAL_BYTES
         )
 
-    # From messages to what is passed on.
+    # Forwarding.
 
-    def _given(self, passage: Passage) -> Sequence[Delivery]:
-        if self.asking.is_over:
-            return self._let_out([passage])
-        for way in passage.ways.values():
-            if way.slots:
-                self._release(passage, way)
+    def _given(self, relayed: RelayedStream) -> Sequence[Delivery]:
+        if self.broker.is_over:
+            return self._flush([relayed])
+        for queue in relayed.queues.values():
+            if queue.slots:
+                self._release(relayed, queue)
         return self._drained()
 
-    def _let_out(self, passages: Collection[Passage]) -> Sequence[Delivery]:
-        """Nothing waits on these streams any more: it is passed on or dropped."""
-        ways = [(passage, way) for passage in passages for way in passage.ways.values()]
-        for passage, way in ways:
-            self._reading.give_up(passage, way)
-            for slot in way.slots:
+    def _flush(self, passages: Collection[RelayedStream]) -> Sequence[Delivery]:
+        """Forward or drop everything queued on these streams."""
+        queues = [(relayed, queue) for relayed in passages for queue in relayed.queues.values()]
+        for relayed, queue in queues:
+            self._reading.give_up(relayed, queue)
+            for slot in queue.slots:
                 for copy in slot.copies:
                     copy.due_ns, copy.takes_ns = 0, 0
-            way.free_ns = 0
-        self.asking.finish()
-        for passage, way in ways:
-            self._look(passage, way, is_last=True)
+            queue.free_ns = 0
+        self.broker.finish()
+        for relayed, queue in queues:
+            self._look(relayed, queue, is_last=True)
         return self._drained()
 
     def _drained(self) -> Sequence[Delivery]:
         out, self._out = self._out, []
         return out
 
-    def _look(self, passage: Passage, way: Way, *, is_last: bool = False) -> None:
-        """Do for a direction what time or somebody's answer has brought."""
-        self._reading.look(passage, way, self._now_ns)
-        self._release(passage, way)
-        self._release_loose(passage, way, lambda copy: is_last or copy.due_ns <= self._now_ns)
-        other = passage.ways[OPPOSITE[way.direction]]
+    def _look(self, relayed: RelayedStream, queue: DirectionQueue, *, is_last: bool = False) -> None:
+        """Forward what has become due in a direction, or was decided about."""
+        self._reading.look(relayed, queue, self._now_ns)
+        self._release(relayed, queue)
+        self._release_loose(relayed, queue, lambda copy: is_last or copy.due_ns <= self._now_ns)
+        other = relayed.queues[OPPOSITE[queue.direction]]
         if other.slots:
-            self._release(passage, other)
+            self._release(relayed, other)
 
-    def _release(self, passage: Passage, way: Way) -> None:
-        """Pass on what is due, in the order of the direction."""
-        while way.slots and not way.slots[0].waits:
-            slot = way.slots[0]
+    def _release(self, relayed: RelayedStream, queue: DirectionQueue) -> None:
+        """Forward what is due, in order."""
+        while queue.slots and not queue.slots[0].waits:
+            slot = queue.slots[0]
             while slot.copies:
-                if passage.is_reset:
+                if relayed.is_reset:
                     return
                 copy = slot.copies[0]
-                if copy.may_be_passed and not copy.is_dropped:
-                    copy.due_ns += _BEHIND_NS if copy.comes_behind else 0
-                    self._schedule(passage, way, copy.due_ns)
-                    way.loose.append((slot, slot.copies.pop(0)))
-                    self._count(way, copy.data, 1)
+                if copy.may_be_overtaken and not copy.is_dropped:
+                    copy.due_ns += _REORDER_WAIT_NS if copy.is_reordered else 0
+                    self._schedule(relayed, queue, copy.due_ns)
+                    queue.loose.append((slot, slot.copies.pop(0)))
+                    self._count(queue, copy.data, 1)
                     continue
                 if copy.takes_ns:
-                    copy.due_ns = way.free_ns = max(copy.due_ns, way.free_ns) + copy.takes_ns
+                    copy.due_ns = queue.free_ns = max(copy.due_ns, queue.free_ns) + copy.takes_ns
                     copy.takes_ns = 0
                 if copy.due_ns > self._now_ns:
-                    self._schedule(passage, way, copy.due_ns)
+                    self._schedule(relayed, queue, copy.due_ns)
                     return
                 del slot.copies[0]
-                if copy.direction == way.direction:
-                    self._pass_on(passage, slot, copy)
+                if copy.direction == queue.direction:
+                    self._pass_on(relayed, slot, copy)
                 else:
-                    self._turn_round(passage, copy)
-            way.slots.popleft()
-            self._count(way, slot.original, -1)
+                    self._queue_other_way(relayed, copy)
+            queue.slots.popleft()
+            self._count(queue, slot.original, -1)
             if slot.original:
-                was_inside, way.is_inside = way.is_inside, slot.is_cut
-                if was_inside and way.loose:
-                    self._release_loose(passage, way, lambda copy: copy.due_ns <= self._now_ns)
+                was_inside, queue.is_mid_message = queue.is_mid_message, slot.is_cut
+                if was_inside and queue.loose:
+                    self._release_loose(relayed, queue, lambda copy: copy.due_ns <= self._now_ns)
             if slot.ends:
-                self._release_loose(passage, way, lambda _: True)
-                way.has_ended = True
-                self._out.append(Delivery(self._number(passage), way.direction, None, ends=True))
+                self._release_loose(relayed, queue, lambda _: True)
+                queue.has_ended = True
+                self._out.append(Delivery(self._number(relayed), queue.direction, None, ends=True))
 
-    def _release_loose(self, passage: Passage, way: Way, is_due: Callable[[Copy], bool]) -> None:
-        due = [(slot, copy) for slot, copy in way.loose if is_due(copy)]
-        # Nothing is passed on inside of a message: it comes when that is over.
-        if due and not way.is_inside:
-            way.loose = [(slot, copy) for slot, copy in way.loose if not is_due(copy)]
+    def _release_loose(
+        self, relayed: RelayedStream, queue: DirectionQueue, is_due: Callable[[Copy], bool]
+    ) -> None:
+        due = [(slot, copy) for slot, copy in queue.loose if is_due(copy)]
+        # Never inserted inside a message: forwarded after its end.
+        if due and not queue.is_mid_message:
+            queue.loose = [(slot, copy) for slot, copy in queue.loose if not is_due(copy)]
             for slot, copy in due:
-                self._count(way, copy.data, -1)
-                self._pass_on(passage, slot, copy)
+                self._count(queue, copy.data, -1)
+                self._pass_on(relayed, slot, copy)
 
-    def _turn_round(self, passage: Passage, copy: Copy) -> None:
-        """A message that was put in goes the other way: it takes its place there."""
-        way = passage.ways[copy.direction]
-        way.slots.append(Slot(self._now_ns, b"", None, [copy]))
-        self._count(way, b"", 1)
-        self._wake(passage, copy.direction)
+    def _queue_other_way(self, relayed: RelayedStream, copy: Copy) -> None:
+        """Queue an inserted message in the other direction."""
+        queue = relayed.queues[copy.direction]
+        queue.slots.append(Slot(self._now_ns, b"", None, [copy]))
+        self._count(queue, b"", 1)
+        self._wake(relayed, copy.direction)
 
-    def _pass_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
-        """Pass a copy on; or say that it is not."""
-        number, way, mark = self._number(passage), passage.ways[copy.direction], slot.mark(copy)
+    def _pass_on(self, relayed: RelayedStream, slot: Slot, copy: Copy) -> None:
+        """Forward a copy, or record that it was dropped."""
+        number, queue, mark = self._number(relayed), relayed.queues[copy.direction], slot.mark(copy)
         if copy.is_dropped or copy.resets:
             self._out.append(Delivery(number, copy.direction, None, mark, resets=copy.resets))
-            # What waits behind it is not passed on any more; its marks come when the stream is closed.
-            passage.is_reset |= copy.resets
+            # The rest of the queue is not forwarded; its marks are emitted when the stream is closed.
+            relayed.is_reset |= copy.resets
             return
-        if not copy.is_original and way.has_ended:
-            self._on_notice("ended", f"Nothing can be put in from {' to '.join(_ends(way))}: that has ended.")
+        if not copy.is_original and queue.has_ended:
+            self._on_notice(
+                "ended", f"No message can be inserted from {' to '.join(_endpoints(queue))}: it has ended."
+            )
             return
-        # A piece into which something was cut is no message.
-        if not copy.is_original and way.is_inside and copy.message is not None:
-            self._on_notice("inside", "a message could not be put in: one had been passed on in part")
+        # A piece of a cut message may follow its beginning.
+        if not copy.is_original and queue.is_mid_message and copy.message is not None:
+            self._on_notice(
+                "inside", "a message was not inserted: another one had only been forwarded in part"
+            )
             return
-        is_stream = passage.stream.transport == "tcp"
+        is_stream = relayed.stream.transport == "tcp"
         last = self._out[-1] if self._out else None
         if (
             is_stream
@@ -360,47 +372,47 @@ class Engine:
             and last is not None
             and last.data is not None
             and last.mark is None
-            and len(last.data) < _AT_ONCE
+            and len(last.data) < _MAX_JOINED_BYTES
             and (last.number, last.direction) == (number, copy.direction)
         ):
-            # What came at once, and is not altered, is passed on at once.
+            # Join unaltered data that is forwarded at once.
             last.data += copy.data
         else:
             self._out.append(Delivery(number, copy.direction, copy.data, mark))
-        self.asking.passed_on(passage, copy, self._now_ns)
+        self.broker.passed_on(relayed, copy, self._now_ns)
         if self._inspector is not None:
-            self._inspect(passage, way, copy.data)
-        way.passed += len(copy.data)
-        if way.loose and not copy.comes_behind:
-            self._release_loose(passage, way, lambda waiting: waiting.comes_behind)
+            self._inspect(relayed, queue, copy.data)
+        queue.passed += len(copy.data)
+        if queue.loose and not copy.is_reordered:
+            self._release_loose(relayed, queue, lambda waiting: waiting.is_reordered)
 
-    def _inspect(self, passage: Passage, way: Way, data: bytes) -> None:
-        """Let the table know what was passed on."""
+    def _inspect(self, relayed: RelayedStream, queue: DirectionQueue, data: bytes) -> None:
+        """Update the table with forwarded data."""
         assert self._inspector is not None
-        self._inspector.feed(Chunk(passage.stream, way.direction, self._now_ns, way.passed, data))
+        self._inspector.feed(Chunk(relayed.stream, queue.direction, self._now_ns, queue.passed, data))
         self._inspected += 1
-        if self._inspected % _LOOK_EVERY == 0:
+        if self._inspected % _DRAIN_INTERVAL == 0:
             self._inspector.drain()
 
-    def _state(self, passage: Passage) -> Mapping[str, Any] | None:
-        """The state of a stream's table after all that was passed on; None where there is none."""
-        context = self._inspector.context_of(passage.stream) if self._inspector is not None else None
+    def _state(self, relayed: RelayedStream) -> Mapping[str, Any] | None:
+        """Return the state of a stream's table after all forwarded data, None if there is none."""
+        context = self._inspector.context_of(relayed.stream) if self._inspector is not None else None
         return context.state if context is not None else None
 
-    def _schedule(self, passage: Passage, way: Way, at_ns: int) -> None:
-        heapq.heappush(self._clock, (at_ns, self._number(passage), way.direction))
+    def _schedule(self, relayed: RelayedStream, queue: DirectionQueue, at_ns: int) -> None:
+        heapq.heappush(self._clock, (at_ns, self._number(relayed), queue.direction))
 
-    def _count(self, way: Way, data: bytes, sign: Literal[1, -1]) -> None:
-        """Count what waits in a direction, or waits no more."""
+    def _count(self, queue: DirectionQueue, data: bytes, sign: Literal[1, -1]) -> None:
+        """Count queued bytes (sign 1), or bytes that left the queue (-1)."""
         size = sign * (len(data) + _SLOT_BYTES)
-        way.bytes += size
+        queue.bytes += size
         self._bytes += size
 
-    def _number(self, passage: Passage) -> int:
-        return passage.stream.id - self.streams_before
+    def _number(self, relayed: RelayedStream) -> int:
+        return relayed.stream.id - self.streams_before
 
 
-def _ends(way: Way) -> tuple[str, str]:
-    """Who sends in a direction, and to whom."""
-    ends = way.stream.client, way.stream.server
-    return ends if way.direction == "c2s" else ends[::-1]
+def _endpoints(queue: DirectionQueue) -> tuple[str, str]:
+    """Return the sender and the receiver of a direction."""
+    ends = queue.stream.client, queue.stream.server
+    return ends if queue.direction == "c2s" else ends[::-1]

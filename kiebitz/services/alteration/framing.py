@@ -1,4 +1,4 @@
-"""One direction of a stream, cut into messages that can be altered and bytes that pass as they are."""
+"""Splitting of one direction of a stream into messages to alter and bytes to forward unchanged."""
 
 from __future__ import annotations
 
@@ -9,59 +9,59 @@ from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 
 
 class Piece(NamedTuple):
-    """Bytes that came one after the other; whether they are one whole message."""
+    """Consecutive bytes; `is_message` if they are exactly one message."""
 
     data: bytes
     is_message: bool
 
 
 class Framing:
-    """Cuts bytes where `framer` does. What is no whole message yet waits; none of its bytes is passed twice.
+    """Splits bytes as `framer` does and holds incomplete messages; no byte is returned twice.
 
-    `passed` are bytes of this direction that came, and were passed on, before it could be read.
+    `passed` are the bytes of this direction forwarded before its protocol was known.
     """
 
     def __init__(self, framer: Framer, passed: bytes) -> None:
         self._framer = framer
         self._held = bytearray()
         self._upto = self._start = len(passed)
-        """How many bytes came; where those that are held begin."""
+        """Number of bytes received; offset of the held bytes."""
         if passed:
             framer.feed(0, passed)
         self._given_up = self._start
-        """What begins before here has been passed on, at least in part."""
-        self.is_inside = framer.is_unfinished
-        """Whether the beginning of a message was passed on whose end has not come."""
+        """Messages that begin before this offset have been forwarded, at least in part."""
+        self.is_mid_message = framer.is_unfinished
+        """True if only the beginning of a message has been forwarded."""
 
     @property
     def unfinished(self) -> int | None:
-        """Where in the stream bytes begin that wait for the rest of their message; None if none do."""
+        """Offset at which the held incomplete message begins, None if there is none."""
         return self._start if self._held else None
 
     @property
     def waiting(self) -> int:
-        """How many bytes wait for the rest of their message."""
+        """Number of held bytes."""
         return len(self._held)
 
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """Take bytes; gives what is whole now, and what need not, or is too long to, wait."""
+        """Yield complete messages, and bytes that need not or cannot be held."""
         offset = self._upto
         self._upto += len(data)
         self._held += data
         yield from self._pieces(self._framer.feed(offset, data))
-        if len(self._held) > FRAME_LIMIT or (self.is_inside and self._held):
+        if len(self._held) > FRAME_LIMIT or (self.is_mid_message and self._held):
             yield Piece(self.give_up(), False)
 
     def settle(self) -> Iterator[Piece]:
-        """Nothing more came for a while: a message that only waited for the rest of its end is whole."""
+        """Yield messages that only lack an optional end, after no more bytes have arrived for a while."""
         yield from self._pieces(self._framer.settle())
 
     def give_up(self) -> bytes:
-        """The bytes that wait, to be passed on as they are; and so will be the rest of their message."""
+        """Return the held bytes, to be forwarded unchanged; so will be the rest of their message."""
         data = bytes(self._held)
         self._held.clear()
         self._start = self._given_up = self._upto
-        self.is_inside = self._framer.is_unfinished
+        self.is_mid_message = self._framer.is_unfinished
         return data
 
     def _pieces(self, frames: Sequence[Frame]) -> Iterator[Piece]:
@@ -72,6 +72,6 @@ class Framing:
             del self._held[:size]
             is_whole = frame.cut is None and frame.offset >= self._given_up
             self._start = max(self._start, end)
-            self.is_inside &= end < self._given_up
+            self.is_mid_message &= end < self._given_up
             if data or is_whole:
                 yield Piece(data, is_whole)

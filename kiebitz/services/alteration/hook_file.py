@@ -1,4 +1,4 @@
-"""The file of a hook, read and looked at before anything runs: a slip in it is told at once."""
+"""Reading and static checks of a hook's file, so that mistakes are reported before anything runs."""
 
 from __future__ import annotations
 
@@ -10,48 +10,54 @@ from collections.abc import Iterator
 
 from kiebitz.dissectors.errors import KiebitzError
 
-FORMS = {"message": "message(message, table)", "connected": "connected(stream)", "closed": "closed(stream)"}
-"""The functions of a hook, by name; it has at least one of them."""
+SIGNATURES = {
+    "message": "message(message, table)",
+    "connected": "connected(stream)",
+    "closed": "closed(stream)",
+}
+"""Signatures of a hook's functions by name; a hook has at least one of them."""
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
 
 class HookError(KiebitzError):
-    """A hook cannot be used; says which file, where in it, and why."""
+    """An unusable hook; the text names the file, the line and the reason."""
 
     is_usage = True
 
 
 def read_hook(path: str) -> str:
-    """The text of a hook's file that can be run. Raises HookError."""
+    """Return the source of a hook that compiles. Raises HookError."""
     try:
-        # A pipe that nobody writes to would hold us up.
+        # Opening a pipe without a writer would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise HookError(f"{path} is no file: name a Python file with a function {FORMS['message']}")
-            data = file.read(_MOST_BYTES + 1)
+                raise HookError(
+                    f"{path} is not a file: name a Python file with a function {SIGNATURES['message']}"
+                )
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise HookError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise HookError(f"{path!r} is no name of a file") from error
-    if len(data) > _MOST_BYTES:
-        raise HookError(f"{path} is over {_MOST_BYTES >> 20} MiB: that is no hook")
+        raise HookError(f"{path!r} is not a file name") from error
+    if len(data) > _MAX_BYTES:
+        raise HookError(f"{path} is larger than {_MAX_BYTES >> 20} MiB: name the hook's file")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise HookError(f"{path}, line {line}: this is not UTF-8") from error
-    _look_at(path, text)
+    _check(path, text)
     return text
 
 
-def _look_at(path: str, text: str) -> None:
+def _check(path: str, text: str) -> None:
     try:
         with warnings.catch_warnings():
-            # They are given when it is run.
+            # Warnings are printed when the hook is run.
             warnings.simplefilter("ignore")
             page = ast.parse(text, path)
             compile(page, path, "exec", dont_inherit=True)
@@ -61,29 +67,29 @@ def _look_at(path: str, text: str) -> None:
     except (ValueError, RecursionError, MemoryError) as error:
         raise HookError(f"{path}: {error or 'it cannot be read as Python'}") from error
     for function in page.body:
-        if isinstance(function, ast.AsyncFunctionDef) and function.name in FORMS:
+        if isinstance(function, ast.AsyncFunctionDef) and function.name in SIGNATURES:
             raise HookError(
-                f"{path}, line {function.lineno}: {function.name} is to be a def, not an async def"
+                f"{path}, line {function.lineno}: {function.name} must be a def, not an async def"
             )
         if not isinstance(function, ast.FunctionDef) or function.name != "message":
             continue
-        # A decorator may make anything of it.
-        if not function.decorator_list and not any(map(_gives, _inside(function))):
+        # A decorator may replace the function.
+        if not function.decorator_list and not any(map(_returns_value, _nodes_in(function))):
             raise HookError(
-                f"{path}, line {function.lineno}: message never gives anything back, so every message would "
-                "be dropped: end it with return message; a hook that is to drop all says return None"
+                f"{path}, line {function.lineno}: message never returns a value, so every message would "
+                "be dropped: end it with return message, or with return None to drop all"
             )
 
 
-def _inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """What stands in a function, but for functions and classes in it."""
+def _nodes_in(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function, without those of nested functions and classes."""
     for node in ast.iter_child_nodes(scope):
         yield node
         if not isinstance(node, _Scope):
-            yield from _inside(node)
+            yield from _nodes_in(node)
 
 
-def _gives(node: ast.AST) -> bool:
+def _returns_value(node: ast.AST) -> bool:
     return isinstance(node, ast.Yield | ast.YieldFrom) or (
         isinstance(node, ast.Return) and node.value is not None
     )

@@ -1,7 +1,7 @@
-"""A hook as the forwarder has it: a process that is asked what is to become of each message.
+"""The forwarder's side of a hook: a child process that decides about each message.
 
-The forwarder never waits for it. Whatever the hook does, be it that it raises, hangs, floods, grows or ends
-itself, it is stopped then with a sentence, and from there on messages pass it unaltered.
+The forwarder never waits for it. A hook that raises, hangs, floods, grows or exits is stopped with one
+message to the user, and later messages are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -28,52 +28,52 @@ from kiebitz.proxy.journal.follower import start_child
 from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, check_signals
 from kiebitz.services.alteration.hook_file import HookError, read_hook
 from kiebitz.services.alteration.hook_protocol import (
-    PIECE,
+    CHUNK_BYTES,
     Answer,
     Ask,
     Closed,
     Done,
     Failed,
+    Forwarded,
     FromHook,
-    Garbled,
+    InvalidRecord,
     Opened,
     Outcome,
-    Passed,
     Ready,
     Refused,
     Slow,
     ToHook,
-    Unpacking,
-    packed,
+    Unpacker,
+    pack,
 )
 from kiebitz.services.alteration.hook_worker import run_hook
-from kiebitz.services.alteration.log_throttle import Printed, Sparing
+from kiebitz.services.alteration.log_throttle import OutputReporter, Throttle
 
-STUCK_S = 2.0
-"""A hook that works for longer on one message is stopped."""
+MAX_CALL_S = 2.0
+"""Longest time for one message; a slower hook is stopped."""
 
-MOST_WAITING = 4 << 20
-"""So many bytes wait for a hook at most; messages that come then pass it unaltered."""
+MAX_QUEUED_BYTES = 4 << 20
+"""Maximum number of bytes queued for a hook; further messages are forwarded unchanged."""
 
-_LOAD_S = 20.0
-"""So long a hook may take to be loaded."""
+_LOAD_TIMEOUT_S = 20.0
+"""Longest time to load a hook."""
 
-_LOOK_S = 0.25
-"""So often it is looked at whether it is stuck."""
+_CHECK_INTERVAL_S = 0.25
+"""Interval of checks for a stuck hook."""
 
-_FAREWELL_S = 1.0
-"""So long a hook may take to end when nothing more comes."""
+_EXIT_TIMEOUT_S = 1.0
+"""Longest time for a hook to exit after its input has ended."""
 
-_A_MOMENT_S = 0.2
-"""So long a process that has closed its pipes may take to be dead."""
+_JOIN_TIMEOUT_S = 0.2
+"""Longest time for a process that has closed its pipes to exit."""
 
-_STOPPED = "the hook is stopped, and from here on messages pass it unaltered"
+_STOPPED = "the hook is stopped; from now on messages are forwarded unchanged"
 
-_SHOWN = 60
+_MAX_NAME_CHARS = 60
 
 
 class _Call(msgspec.Struct, frozen=True, gc=False):
-    """What the hook is to do, and has not answered yet: `asked` if it is about a message."""
+    """A pending call of the hook; `asked` if it is about a message."""
 
     function: str
     number: int
@@ -81,7 +81,7 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def which(self) -> str:
-        """What it is about, for people."""
+        """Subject of the call, for messages to the user."""
         if self.asked is None:
             return f"stream {self.number}"
         dissector = dissector_of(self.asked.protocol)
@@ -89,14 +89,14 @@ class _Call(msgspec.Struct, frozen=True, gc=False):
             dissector.codec.decode(self.asked.frame, self.asked.direction) if dissector is not None else None
         )
         name = decoded.row.name if decoded is not None and decoded.row is not None else UNREADABLE
-        return f"{shortened(name, _SHOWN)} on stream {self.number}"
+        return f"{shortened(name, _MAX_NAME_CHARS)} on stream {self.number}"
 
 
 class HookProcess:
-    """Asks the hook at `path`; `tell` is told in sentences what goes wrong, and what the hook prints.
+    """Runs the hook at `path`; `tell` gets problems as sentences, and what the hook prints.
 
-    With `is_forced` the hook may give values that the grammar does not allow. `decode_as` are the rules of
-    the option -d. All of it is to be used in one thread, that of the loop.
+    With `is_forced` the hook may set values that the grammar does not allow. `decode_as` are the values of
+    the option -d. Use it only in the event loop's thread.
     """
 
     def __init__(
@@ -108,38 +108,39 @@ class HookProcess:
         decode_as: Sequence[str] = (),
     ) -> None:
         self.rule = f"-s {shlex.quote(path)}"
-        """How it is written on the command line, for marks."""
+        """The command-line option, for marks."""
         self.on_answer: Callable[[int, Sequence[Outcome] | None], None] = lambda ticket, outcomes: None
-        """Told what is to become of a message, by the ticket that it was asked with: what is to be passed on
-        in its place, or None if it is to pass as it is. No call of this object calls it but `leave` and
-        `discard`."""
+        """Called with a ticket and the messages to forward, None to forward the original. Of this object's
+        methods
+                only `leave` and `discard` call it.
+        """
         self._path = path
         self._is_forced = is_forced
         self._decode_as = tuple(decode_as)
         self._tell = tell
-        self._printed = Printed(path, tell)
-        self._slow, self._refused, self._passing = Sparing(tell), Sparing(tell), Sparing(tell)
+        self._printed = OutputReporter(path, tell)
+        self._slow, self._refused, self._passing = Throttle(tell), Throttle(tell), Throttle(tell)
         self._process: SpawnProcess | None = None
         self._channel: socket.socket | None = None
         self._output: Connection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._unpacking = Unpacking[FromHook](FromHook)
+        self._unpacking = Unpacker[FromHook](FromHook)
         self._to_send = bytearray()
         self._is_flush_due = False
         self._is_writing = False
         self._calls: deque[_Call] = deque()
-        """In the order in which they were made, which is that of the answers."""
+        """Pending calls in order; replies have the same order."""
         self._heard = 0.0
-        """When the hook was last heard, or had something to do again."""
+        """Time of the hook's last output, or of the first pending call."""
         self._is_ready = False
         self._is_stopped = False
         self._is_killed = False
 
     def start(self) -> None:
-        """Load the hook; it is ready when this returns.
+        """Load the hook and wait until it is ready.
 
-        Raises HookError if it cannot be used, and Interrupted if a signal that is held comes meanwhile.
+        Raises HookError, and Interrupted if a deferred signal arrives meanwhile.
         """
         source = read_hook(self._path)
         self._channel, theirs = socket.socketpair()
@@ -150,7 +151,7 @@ class HookProcess:
             )
         except OSError as error:
             self.discard()
-            raise HookError(f"{self._path}: no process can be started for it: {error}") from error
+            raise HookError(f"{self._path}: cannot start a process for it: {error}") from error
         finally:
             theirs.close()
             its_output.close()
@@ -166,10 +167,10 @@ class HookProcess:
         assert self._channel is not None
         assert self._output is not None
         assert self._process is not None
-        end = time.monotonic() + _LOAD_S
+        end = time.monotonic() + _LOAD_TIMEOUT_S
         while not self._is_ready:
             if time.monotonic() > end:
-                raise HookError(f"{self._path}: it is not loaded after {_LOAD_S:g} seconds")
+                raise HookError(f"{self._path}: it has not loaded within {_LOAD_TIMEOUT_S:g} seconds")
             ready = wait([self._channel, self._output], POLL_INTERVAL_S)
             check_signals()
             if self._output in ready:
@@ -180,10 +181,10 @@ class HookProcess:
                     raise HookError(record.sentence)
                 self._is_ready = isinstance(record, Ready)
             if data == b"":
-                raise HookError(f"{self._path}: as it was loaded its process {self._end()}")
+                raise HookError(f"{self._path}: while it was loaded, its process {self._end()}")
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From here on, hear the hook on this loop."""
+        """Receive from the hook on this loop."""
         if self._is_stopped:
             return
         assert self._channel is not None
@@ -194,22 +195,22 @@ class HookProcess:
         loop.add_reader(self._output.fileno(), self._hear_output)
         loop.add_reader(self._process.sentinel, self._died)
         self._flush()
-        self._mind()
+        self._schedule_check()
 
     def leave(self) -> None:
-        """Ask it no more: what it has not answered passes as it is.
+        """Stop asking the hook: messages without a reply are forwarded unchanged.
 
-        It may do what is left, and end itself, but has a second for that.
+        It gets a second to finish and exit.
         """
         self._unwatch()
         if not self._is_stopped:
             self._is_stopped = True
             self._let_go()
-            self._take_leave()
+            self._await_exit()
         self.discard()
 
     def discard(self) -> None:
-        """Leave nothing behind; at once."""
+        """Kill the process and release all resources at once."""
         self._unwatch()
         self._is_stopped = True
         self._kill()
@@ -227,31 +228,32 @@ class HookProcess:
         self._let_go()
 
     def opened(self, number: int, transport: Transport, client: str, server: str) -> None:
-        """A stream begins."""
+        """Report a new stream."""
         self._note(_Call("connected", number), Opened(number, transport, client, server))
 
     def closed(self, number: int) -> None:
-        """A stream is over; nothing more is said of it."""
+        """Report the end of a stream."""
         self._note(_Call("closed", number), Closed(number))
 
     def passed_on(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
-        """Bytes were passed on, at `offset` of what this receiver got: the hook's table follows."""
+        """Report bytes forwarded at `offset` of their direction, so that the hook's table is current."""
         if not self._is_stopped and not self._is_full(len(data)):
-            self._send(Passed(number, direction, ts_ns, offset, data))
+            self._send(Forwarded(number, direction, ts_ns, offset, data))
 
     def ask(
         self, ticket: int, number: int, direction: Direction, ts_ns: int, protocol: str, frame: bytes
     ) -> bool:
-        """Ask what is to become of a message; `on_answer` is told. False if it is to pass as it is.
+        """Ask for a decision about a message, which is passed to `on_answer`.
 
-        That is so if the hook is stopped, or too much waits for it.
+        Returns:
+            False if the message is to be forwarded unchanged: the hook is stopped, or its queue is full.
         """
         if self._is_stopped:
             return False
         if self._is_full(len(frame)):
             self._passing(
-                f"{self._path} is too slow, {MOST_WAITING >> 20} MiB wait for it: "
-                f"a message on stream {number} passes it unaltered"
+                f"{self._path} is too slow, {MAX_QUEUED_BYTES >> 20} MiB wait for it: "
+                f"a message on stream {number} is forwarded unchanged"
             )
             return False
         asked = Ask(ticket, number, direction, ts_ns, protocol, frame)
@@ -261,10 +263,10 @@ class HookProcess:
         return True
 
     def _is_full(self, length: int) -> bool:
-        return len(self._to_send) + length > MOST_WAITING
+        return len(self._to_send) + length > MAX_QUEUED_BYTES
 
     def _note(self, call: _Call, record: Opened | Closed) -> None:
-        """Tell the hook what it must know, whatever waits."""
+        """Report what the hook must know, even if its queue is full."""
         if self._is_stopped:
             return
         self._expect(call)
@@ -274,27 +276,27 @@ class HookProcess:
         if not self._calls:
             self._heard = time.monotonic()
         self._calls.append(call)
-        self._mind()
+        self._schedule_check()
 
     def _send(self, record: ToHook) -> None:
-        self._to_send += packed(record)
+        self._to_send += pack(record)
         if self._loop is not None and not self._is_flush_due and not self._is_writing:
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write as much as can be written at once."""
+        """Write as much as possible without blocking."""
         self._is_flush_due = False
         if self._loop is None or self._channel is None:
             return
         try:
             while self._to_send:
-                sent = self._channel.send(self._to_send[:PIECE])
+                sent = self._channel.send(self._to_send[:CHUNK_BYTES])
                 del self._to_send[:sent]
         except BlockingIOError:
             pass
         except OSError:
-            # It is gone: whoever reads hears of it.
+            # The process has exited: the reader notices it.
             self._to_send.clear()
         if bool(self._to_send) != self._is_writing:
             self._is_writing = not self._is_writing
@@ -304,17 +306,16 @@ class HookProcess:
                 self._loop.remove_writer(self._channel.fileno())
 
     def _received(self) -> bytes | None:
-        """What has come from the hook by now: None if nothing has, no bytes if nothing more can come."""
+        """Return the available bytes from the hook: None if there are none yet, empty at the end."""
         assert self._channel is not None
         try:
-            return self._channel.recv(4 * PIECE)
+            return self._channel.recv(4 * CHUNK_BYTES)
         except BlockingIOError:
             return None
         except ConnectionError:
             return b""
 
     def _hear(self) -> None:
-        """Take what the hook says next."""
         data = self._received()
         if data:
             self._heard = time.monotonic()
@@ -328,11 +329,11 @@ class HookProcess:
                 self._take(record)
                 if self._is_stopped:
                     return
-        except Garbled:
-            self._stop(f"{self._path}: its process says what nobody understands")
+        except InvalidRecord:
+            self._stop(f"{self._path}: its process sent an invalid record")
 
     def _take(self, record: FromHook) -> None:
-        """Do what the hook says. Raises Garbled where it has no business to say so."""
+        """Process a record. Raises Garbled if it is not expected now."""
         if isinstance(record, Slow):
             self._slow(record.sentence)
         elif isinstance(record, Refused):
@@ -343,45 +344,44 @@ class HookProcess:
             call = self._calls[0] if self._calls else None
             ticket = record.ticket if isinstance(record, Answer) else None
             if call is None or (call.asked.ticket if call.asked is not None else None) != ticket:
-                raise Garbled
+                raise InvalidRecord
             self._calls.popleft()
             if isinstance(record, Answer):
                 self.on_answer(record.ticket, record.outcomes)
 
     def _hear_output(self) -> None:
-        """Tell what the hook prints."""
+        """Report what the hook prints."""
         assert self._output is not None
         with suppress(BlockingIOError):
-            data = os.read(self._output.fileno(), PIECE)
+            data = os.read(self._output.fileno(), CHUNK_BYTES)
             self._printed.feed(data)
             if not data and self._loop is not None:
                 self._loop.remove_reader(self._output.fileno())
 
-    def _mind(self) -> None:
-        """Look now and then whether the hook is stuck, as long as it has something to do."""
+    def _schedule_check(self) -> None:
+        """Schedule the check for a stuck hook while calls are pending."""
         if self._timer is None and self._calls and self._loop is not None:
-            self._timer = self._loop.call_later(_LOOK_S, self._look)
+            self._timer = self._loop.call_later(_CHECK_INTERVAL_S, self._look)
 
     def _look(self) -> None:
         self._timer = None
-        # What it has said by now may not have been heard.
+        # Its latest output may not have been received yet.
         self._hear()
         if self._is_stopped or not self._calls:
             return
-        if time.monotonic() - self._heard > STUCK_S:
+        if time.monotonic() - self._heard > MAX_CALL_S:
             call = self._calls[0]
-            self._stop(f"{self._path}: {call.function} takes over {STUCK_S:g} seconds for {call.which}")
-        elif len(self._to_send) > 2 * MOST_WAITING:
-            # Streams that come and go are told it, whatever waits.
-            self._stop(f"{self._path} is too slow for all that comes and goes")
+            self._stop(f"{self._path}: {call.function} takes over {MAX_CALL_S:g} seconds for {call.which}")
+        elif len(self._to_send) > 2 * MAX_QUEUED_BYTES:
+            # Opened and closed streams are queued without a limit.
+            self._stop(f"{self._path} is too slow for the number of streams")
         else:
-            self._mind()
+            self._schedule_check()
 
     def _died(self) -> None:
-        """The hook's process has ended, or nothing more can come from it."""
         if self._is_stopped:
             return
-        # It may have said why.
+        # Its last records may contain the reason.
         while data := self._received():
             self._take_all(data)
             if self._is_stopped:
@@ -390,60 +390,60 @@ class HookProcess:
         self._stop(f"{self._path}: its process {self._end()}{at}")
 
     def _end(self) -> str:
-        """How the process came to its end, in words."""
+        """Return how the process has ended, in words."""
         assert self._process is not None
-        # Before anybody has waited for it no other process can have its number.
+        # The process id cannot be reused before the process is joined.
         self._kill()
-        self._process.join(_A_MOMENT_S)
+        self._process.join(_JOIN_TIMEOUT_S)
         status = self._process.exitcode
         if status is None or status >= 0:
-            return f"has ended itself (exit status {status or 0})"
+            return f"exited (exit status {status or 0})"
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-status).name}"
         return f"was ended by signal {-status}"
 
     def _stop(self, sentence: str) -> None:
-        """Have done with the hook, and let pass what waits for it."""
+        """Stop the hook and forward unchanged what waits for it."""
         self._unwatch()
         self._is_stopped = True
         self._kill()
         self._to_send.clear()
         if self._output is not None:
-            # What it printed last may say more.
+            # Its last output may contain the reason.
             self._hear_output()
         self._printed.settle()
         self._tell(f"{sentence}; {_STOPPED}")
         self._let_go()
 
     def _let_go(self) -> None:
-        """Let all that was asked about pass as it is."""
+        """Forward all pending messages unchanged."""
         while self._calls:
             call = self._calls.popleft()
             if call.asked is not None:
                 self.on_answer(call.asked.ticket, None)
 
     def _kill(self) -> None:
-        """End the process, with all that it may have started."""
+        """Kill the process and its descendants."""
         if self._process is None or self._process.pid is None or self._is_killed:
             return
         self._is_killed = True
-        # Until it has a session of its own there is no such group.
+        # There is no such process group until the child has called setsid.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
 
-    def _take_leave(self) -> None:
-        """Let the hook do what is left, and end itself as programs do."""
+    def _await_exit(self) -> None:
+        """Close the hook's input and wait for it to finish and exit."""
         assert self._channel is not None
         assert self._output is not None
         assert self._process is not None
-        end = time.monotonic() + _FAREWELL_S
+        end = time.monotonic() + _EXIT_TIMEOUT_S
         with suppress(OSError):
-            self._channel.settimeout(_FAREWELL_S)
+            self._channel.settimeout(_EXIT_TIMEOUT_S)
             self._channel.sendall(self._to_send)
             self._channel.shutdown(socket.SHUT_WR)
         self._channel.setblocking(False)
-        with suppress(Garbled):
+        with suppress(InvalidRecord):
             while (left := end - time.monotonic()) > 0:
                 ready = wait([self._channel, self._output], left)
                 if self._output in ready:
@@ -456,7 +456,7 @@ class HookProcess:
                     if data == b"":
                         break
             if not wait([self._process.sentinel], max(0.0, end - time.monotonic())):
-                self._tell(f"{self._path}: it does not end by itself, and is ended")
+                self._tell(f"{self._path}: it did not exit, and was killed")
 
     def _unwatch(self) -> None:
         if self._loop is None:

@@ -1,7 +1,7 @@
-"""What the forwarder and a hook's process say to each other, and how that stands on a byte stream.
+"""Records exchanged by the forwarder and a hook's process, and their framing on a byte stream.
 
-Each record is MessagePack, behind its length in four bytes. What the hook may have a function for, which is
-`Opened`, `Closed` and `Ask`, is answered in its order.
+Each record is MessagePack, preceded by its length in four bytes. `Opened`, `Closed` and `Ask`, for which the
+hook may have a function, are answered in order.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ import msgspec
 
 from kiebitz.dissectors.model import Direction, Transport
 
-MOST_MESSAGES = 64
-"""A hook may give back so many messages for one."""
+MAX_MESSAGES = 64
+"""Maximum number of messages that a hook may return for one."""
 
-MOST_BYTES = 1 << 20
-"""And so many bytes of them."""
+MAX_RETURNED_BYTES = 1 << 20
+"""Maximum number of their bytes."""
 
-MEMORY = 1 << 30
-"""So much memory (bytes) a hook's process may have."""
+MEMORY_LIMIT = 1 << 30
+"""Memory limit of a hook's process in bytes."""
 
 SLOW_NS = 100_000_000
-"""A hook that works for longer on one message is told of."""
+"""A call that takes longer is reported."""
 
-PIECE = 1 << 16
-"""So many bytes are read or written at once."""
+CHUNK_BYTES = 1 << 16
+"""Number of bytes read or written at once."""
 
 _LENGTH = 4
-_LONGEST = 2 * MOST_BYTES + MOST_MESSAGES * 64
-"""No record is longer (bytes)."""
+_MAX_RECORD_BYTES = 2 * MAX_RETURNED_BYTES + MAX_MESSAGES * 64
+"""Maximum length of a record in bytes."""
 
 
 class Opened(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """A stream begins."""
+    """A new stream."""
 
     number: int
     transport: Transport
@@ -43,13 +43,13 @@ class Opened(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
 
 
 class Closed(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """A stream is over."""
+    """The end of a stream."""
 
     number: int
 
 
-class Passed(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """Bytes were passed on to their receiver; those between two of these were, too, and are not known."""
+class Forwarded(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
+    """Bytes forwarded to their receiver; a gap between two offsets was forwarded too, but is unknown."""
 
     number: int
     direction: Direction
@@ -59,7 +59,7 @@ class Passed(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
 
 
 class Ask(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """A message has come: what is to become of it?"""
+    """A received message to decide about."""
 
     ticket: int
     number: int
@@ -74,9 +74,9 @@ class Ready(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
 
 
 class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What is to be passed on, and after how long.
+    """A message to forward after `delay_ns`.
 
-    It `is_same` if it is the very message that was asked about; another one may have the same bytes.
+    It `is_same` if it is the very message asked about; another one may have the same bytes.
     """
 
     direction: Direction
@@ -86,39 +86,39 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Answer(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """What is to become of a message; None if it is to be passed on as it is."""
+    """The decision about a message; None to forward it unchanged."""
 
     ticket: int
     outcomes: list[Outcome] | None
 
 
 class Done(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """The opening or the end of a stream was taken note of."""
+    """The acknowledgement of `Opened` or `Closed`."""
 
 
 class Alive(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """Work goes on between two calls."""
+    """A sign of progress between two calls."""
 
 
 class Slow(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """The hook has worked for long."""
+    """A report that a call took long."""
 
     sentence: str
 
 
 class Refused(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """What the hook gave back cannot be passed on."""
+    """A report that a returned message cannot be sent."""
 
     sentence: str
 
 
 class Failed(msgspec.Struct, array_like=True, tag=True, frozen=True, gc=False):
-    """The hook cannot go on; nothing follows."""
+    """The last record of a hook that cannot continue."""
 
     sentence: str
 
 
-ToHook = Opened | Closed | Passed | Ask
+ToHook = Opened | Closed | Forwarded | Ask
 FromHook = Ready | Answer | Done | Alive | Slow | Refused | Failed
 
 Record = TypeVar("Record")
@@ -126,31 +126,31 @@ Record = TypeVar("Record")
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Garbled(Exception):
-    """What has come is no record."""
+class InvalidRecord(Exception):
+    """Bytes that are not a valid record."""
 
 
-def packed(record: ToHook | FromHook) -> bytes:
-    """A record as it stands on the stream."""
+def pack(record: ToHook | FromHook) -> bytes:
+    """Encode a record with its length."""
     body = _encoder.encode(record)
     return len(body).to_bytes(_LENGTH, "big") + body
 
 
-class Unpacking(Generic[Record]):
-    """Puts the pieces of a stream together to records of one side."""
+class Unpacker(Generic[Record]):
+    """Incremental decoder of the records of one side."""
 
     def __init__(self, records: Any) -> None:
         self._decoder = msgspec.msgpack.Decoder(records)
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Record]:
-        """The records that are whole with these bytes. Raises Garbled."""
+        """Yield the records completed by these bytes. Raises Garbled."""
         held = self._held
         held += data
         while len(held) >= _LENGTH:
             length = int.from_bytes(held[:_LENGTH], "big")
-            if length > _LONGEST:
-                raise Garbled
+            if length > _MAX_RECORD_BYTES:
+                raise InvalidRecord
             if len(held) < _LENGTH + length:
                 return
             body = bytes(held[_LENGTH : _LENGTH + length])
@@ -158,4 +158,4 @@ class Unpacking(Generic[Record]):
             try:
                 yield self._decoder.decode(body)
             except msgspec.DecodeError as error:
-                raise Garbled from error
+                raise InvalidRecord from error

@@ -1,4 +1,4 @@
-"""What a hook gives back, made into bytes: in the words of the grammar, or not at all."""
+"""Encoding of the messages that a hook returns, checked by the grammar."""
 
 from __future__ import annotations
 
@@ -18,37 +18,39 @@ from kiebitz.dissectors.grammar.codec import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, shortened, to_json
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.hooks import MAX_DELAY_S, Message, Stream
-from kiebitz.services.alteration.hook_protocol import MOST_BYTES, MOST_MESSAGES, Ask, Outcome
+from kiebitz.services.alteration.hook_protocol import MAX_MESSAGES, MAX_RETURNED_BYTES, Ask, Outcome
 
-_SHOWN = 60
-"""So much of a value or of a text is quoted (characters)."""
-
-
-class Rubbish(Exception):
-    """What a hook gave back is nothing that could be passed on; says what it is, and what is expected."""
+_MAX_QUOTED = 60
+"""Maximum number of characters quoted of a value or a text."""
 
 
-def gathered(given: object) -> list[Message]:
-    """The messages that a hook has given back; none if it dropped what it got. Raises Rubbish, and whatever a
-    generator raises."""
+class InvalidReturn(Exception):
+    """An invalid return value of a hook; the text says what it is and what is expected."""
+
+
+def returned_messages(given: object) -> list[Message]:
+    """Return the messages that a hook returned; none if it dropped its message.
+
+    Raises Rubbish, and whatever a generator raises.
+    """
     if given is None:
         return []
     if isinstance(given, Message):
         return [given]
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise Rubbish(f"gave back {_kind(given)}; expected the message, several in a list, or None")
+        raise InvalidReturn(f"returned {_kind(given)}; expected the message, several in a list, or None")
     found: list[Message] = []
     for one in given:
         if not isinstance(one, Message):
-            raise Rubbish(f"gave back several, one of them {_kind(one)}; expected messages")
-        if len(found) == MOST_MESSAGES:
-            raise Rubbish(f"gave back over {MOST_MESSAGES} messages for one")
+            raise InvalidReturn(f"returned several, one of them {_kind(one)}; expected messages")
+        if len(found) == MAX_MESSAGES:
+            raise InvalidReturn(f"returned over {MAX_MESSAGES} messages for one")
         found.append(one)
     return found
 
 
 def _check(message: Message) -> None:
-    """Raise Rubbish for a message that was put together by hand, and wrongly."""
+    """Raise Rubbish for a `Message` with invalid attributes."""
     sound = {
         "name": isinstance(message.name, str),
         "fields": isinstance(message.fields, dict),
@@ -59,21 +61,23 @@ def _check(message: Message) -> None:
     }
     for name, is_sound in sound.items():
         if not is_sound:
-            value = shortened(repr(getattr(message, name)), _SHOWN)
-            raise Rubbish(f"gave back a message with the {name} {value}")
+            value = shortened(repr(getattr(message, name)), _MAX_QUOTED)
+            raise InvalidReturn(f"returned a message with the {name} {value}")
 
 
 def _kind(value: object) -> str:
     name = type(value).__name__
-    return f"{'an' if name[:1] in 'aeio' else 'a'} {shortened(name, _SHOWN)}"
+    return f"{'an' if name[:1] in 'aeio' else 'a'} {shortened(name, _MAX_QUOTED)}"
 
 
 def outcomes(
     dissector: Dissector, asked: Ask, decoded: Decoded, messages: Sequence[Message], is_forced: bool
 ) -> list[Outcome]:
-    """What is to be passed on for the messages that a hook gave back for one that was `decoded`.
+    """Return what to forward for the messages that a hook returned in place of the `decoded` one.
 
-    Raises AssignmentError where the grammar does not take one; Rubbish where they are too much.
+    Raises:
+        AssignmentError: The grammar does not allow a message.
+        Rubbish: The messages are too long together.
     """
     found: list[Outcome] = []
     size = 0
@@ -81,15 +85,14 @@ def outcomes(
         _check(message)
         if message.stream.id != asked.number:
             raise AssignmentError(
-                f"a message of stream {message.stream.id} cannot be passed on in place of one of stream "
-                f"{asked.number}"
+                f"a message of stream {message.stream.id} cannot replace one of stream {asked.number}"
             )
         is_asked = (message.data, message.direction) == (asked.frame, asked.direction)
-        data = _written(dissector, message, decoded if is_asked else None, is_forced)
+        data = _encode(dissector, message, decoded if is_asked else None, is_forced)
         size += len(data)
-        if size > MOST_BYTES:
-            raise Rubbish(f"gave back over {MOST_BYTES >> 20} MiB for one message")
-        # Of two that are the same only one is the message itself.
+        if size > MAX_RETURNED_BYTES:
+            raise InvalidReturn(f"returned over {MAX_RETURNED_BYTES >> 20} MiB for one message")
+        # Of two equal messages only one is the original.
         is_same = (
             data == asked.frame
             and message.direction == asked.direction
@@ -100,11 +103,11 @@ def outcomes(
     return found
 
 
-def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is_forced: bool) -> bytes:
-    """The bytes of a message; `decoded` is what its data say, if that is known. Raises AssignmentError."""
+def _encode(dissector: Dissector, message: Message, decoded: Decoded | None, is_forced: bool) -> bytes:
+    """Encode a message; `decoded` is its decoded data if known. Raises AssignmentError."""
     try:
         if message.is_new:
-            return _new(dissector, message, is_forced)
+            return _encode_new(dissector, message, is_forced)
         decoded = decoded or dissector.codec.decode(message.data, message.direction)
         if decoded.row is None:
             if message.fields:
@@ -112,16 +115,16 @@ def _written(dissector: Dissector, message: Message, decoded: Decoded | None, is
             return message.data
         if to_json(message.fields) == decoded.fields_json:
             return message.data
-        return _edited(dissector, decoded, message, is_forced)
+        return _encode_edited(dissector, decoded, message, is_forced)
     except AssignmentError:
         raise
-    # Values are whatever a hook has put there, with whatever their classes do.
+    # Values may be objects of any class of the hook, and raise anything.
     except Exception as error:
-        said = shortened(" ".join(f"{type(error).__name__}: {error}".split()), _SHOWN)
-        raise AssignmentError(f"{shortened(message.name, _SHOWN)} cannot be written ({said})") from error
+        said = shortened(" ".join(f"{type(error).__name__}: {error}".split()), _MAX_QUOTED)
+        raise AssignmentError(f"{shortened(message.name, _MAX_QUOTED)} cannot be written ({said})") from error
 
 
-def _new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
+def _encode_new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
     wanted = _assignments(message.fields)
     try:
         return encode_new(dissector, message.name, (message.direction,), wanted)[1]
@@ -134,8 +137,8 @@ def _new(dissector: Dissector, message: Message, is_forced: bool) -> bytes:
         raise
 
 
-def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced: bool) -> bytes:
-    """The message's bytes with its fields as they are now, spelt as they were in all else."""
+def _encode_edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced: bool) -> bytes:
+    """Encode the message with its current fields, keeping its spelling otherwise."""
     assert decoded.row is not None
     before: dict[str, Any] = msgspec.json.decode(decoded.fields_json)
     wanted = _assignments(
@@ -145,7 +148,7 @@ def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced:
             if name not in before or to_json(value) != to_json(before[name])
         }
     )
-    # A field that may be left out may have been taken out.
+    # The hook may have removed an optional field.
     kept = {name: value for name, value in before.items() if name in message.fields}
     target: Target = target_of(dissector, decoded.row.name, message.direction, kept)
     try:
@@ -159,7 +162,7 @@ def _edited(dissector: Dissector, decoded: Decoded, message: Message, is_forced:
 
 
 def _assignments(fields: Mapping[str, Any]) -> list[Assignment]:
-    """Fields with values, each as it is, or if it is a text as it may stand in the protocol."""
+    """Return assignments of the values; a string may also be the value's text in the protocol."""
     return [
         Assignment(
             f"{written(name)}={value if isinstance(value, str) else json_text(value)}",

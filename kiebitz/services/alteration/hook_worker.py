@@ -1,8 +1,7 @@
-"""The process in which a hook runs: it follows what is passed on, and is asked about each message.
+"""The process in which a hook runs: it follows the forwarded data and decides about each message.
 
-It is the user's own code, so it may do what the user may. It is kept from holding up or tearing down what the
-forwarder does, be it by mistake: it has a session without a terminal, its own memory limit, and no way to
-outlive the forwarder.
+The hook is the user's own code and may do what the user may. It cannot block or stop the forwarder by
+mistake: it has a session without a terminal and a memory limit, and ends with the forwarder.
 """
 
 from __future__ import annotations
@@ -33,46 +32,45 @@ from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Ids, Stream
 from kiebitz.dissectors.registry import dissector_of, installed
 from kiebitz.hooks import Message, Table
 from kiebitz.hooks import Stream as HookStream
-from kiebitz.services.alteration.hook_file import FORMS
+from kiebitz.services.alteration.hook_file import SIGNATURES
 from kiebitz.services.alteration.hook_protocol import (
-    MEMORY,
-    PIECE,
+    CHUNK_BYTES,
+    MEMORY_LIMIT,
     SLOW_NS,
     Alive,
     Answer,
     Ask,
     Done,
     Failed,
+    Forwarded,
     FromHook,
-    Garbled,
+    InvalidRecord,
     Opened,
     Outcome,
-    Passed,
     Ready,
     Refused,
     Slow,
     ToHook,
-    Unpacking,
-    packed,
+    Unpacker,
+    pack,
 )
-from kiebitz.services.alteration.hook_results import Rubbish, gathered, outcomes
+from kiebitz.services.alteration.hook_results import InvalidReturn, outcomes, returned_messages
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import fault
 
 _MODULE = "kiebitz_hook"
-"""What the hook's module is called."""
 
 _ALIVE_EVERY = 64
-"""After so many pieces that were passed on it says that it goes on."""
+"""Number of forwarded chunks after which it signals progress."""
 
-_SHOWN = 200
-"""So much of what an exception says is told (characters)."""
+_MAX_QUOTED = 200
+"""Maximum number of characters quoted of an exception."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class _Stopped(Exception):
-    """The hook cannot go on; says why."""
+    """The reason why the hook cannot continue."""
 
 
 def run_hook(
@@ -83,15 +81,15 @@ def run_hook(
     channel: socket.socket,
     output: Connection,
 ) -> None:
-    """Load a hook and do what comes in on the channel, up to its end; all that it prints goes to `output`."""
+    """Load a hook and process the channel's records up to its end; print to `output`."""
     os.setsid()
     _end_with_parent()
     _redirect(output)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    most = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     try:
-        hook = _Hook(path, source, is_forced, decode_as, channel)
+        hook = _LoadedHook(path, source, is_forced, decode_as, channel)
         hook.run()
     except _Stopped as reason:
         sentence = str(reason)
@@ -101,21 +99,21 @@ def run_hook(
         sentence = fault(error)
     else:
         return
-    # There must be some room to say so.
+    # Reporting the failure needs some memory.
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
     with suppress(OSError):
-        channel.sendall(packed(Failed(sentence)))
+        channel.sendall(pack(Failed(sentence)))
 
 
 def _no_memory() -> str:
-    return f"a hook has {MEMORY >> 30} GiB of memory, and it wants more"
+    return f"a hook has {MEMORY_LIMIT >> 30} GiB of memory, and it needs more"
 
 
 def _end_with_parent() -> None:
-    """Let the kernel end this process once its parent is gone, whatever it is doing then."""
+    """Make the kernel kill this process once its parent has exited, whatever it is doing."""
     parent = multiprocessing.parent_process()
     assert parent is not None
-    # It becomes readable then, which is a signal; on Linux one that ends who does not know it.
+    # The sentinel becomes readable then and sends SIGIO; its default action on Linux is to terminate.
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
     flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
@@ -125,22 +123,22 @@ def _end_with_parent() -> None:
 
 
 def _redirect(output: Connection) -> None:
-    """Let nothing of what is printed reach the terminal but by way of the parent."""
+    """Redirect all output to the parent, and read from nothing."""
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     for number in (1, 2):
         os.dup2(output.fileno(), number)
     output.close()
-    sys.stdout = _line_by_line(1)  # noqa: TID251  # the hook's own, which leads to the parent
-    sys.stderr = _line_by_line(2)  # noqa: TID251  # likewise
+    sys.stdout = _open_line_buffered(1)  # noqa: TID251  # the hook's own, which leads to the parent
+    sys.stderr = _open_line_buffered(2)  # noqa: TID251  # likewise
 
 
-def _line_by_line(number: int) -> io.TextIOWrapper:
+def _open_line_buffered(number: int) -> io.TextIOWrapper:
     return open(number, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
-class _Hook:
-    """A loaded hook, and what it is told of: the streams, and each table's state."""
+class _LoadedHook:
+    """A loaded hook with its streams and table states."""
 
     def __init__(
         self, path: str, source: str, is_forced: bool, decode_as: tuple[str, ...], channel: socket.socket
@@ -151,9 +149,9 @@ class _Hook:
         self._inspector = Inspector(installed().dissectors.values(), Ids(), parse_decode_as(decode_as))
         self._streams: dict[int, Stream] = {}
         self._seen: dict[int, HookStream] = {}
-        """The streams as the hook sees them."""
+        """The streams in the hook's types."""
         self._ends: dict[tuple[int, Direction], int] = {}
-        """How far each direction was passed on."""
+        """Number of bytes forwarded in each direction."""
         self._latest_ns = 0
         self._since_alive = 0
         functions = self._load(source)
@@ -162,17 +160,17 @@ class _Hook:
         self._closed = functions.get("closed")
 
     def _load(self, source: str) -> dict[str, Callable[..., object]]:
-        """The functions of the hook. Raises _Stopped."""
+        """Return the functions of the hook. Raises _Stopped."""
         module = ModuleType(_MODULE)
         module.__file__ = self._path
-        # A dataclass looks there for the names in its annotations.
+        # Dataclasses look up the names in their annotations there.
         sys.modules[_MODULE] = module
         code = compile(source, self._path, "exec", dont_inherit=True)
-        self._called("as it is loaded, ", "", lambda: exec(code, module.__dict__))
+        self._called("while it is loaded, ", "", lambda: exec(code, module.__dict__))
         found: dict[str, Callable[..., object]] = {}
-        for name, form in FORMS.items():
+        for name, form in SIGNATURES.items():
             function = getattr(module, name, None)
-            # What is imported for types may bear such a name.
+            # A class imported for annotations may have such a name.
             if function is None or not callable(function) or isinstance(function, type):
                 continue
             with suppress(ValueError):
@@ -184,30 +182,30 @@ class _Hook:
                     ) from error
             found[name] = function
         if not found:
-            raise _Stopped(f"{self._path} has none of the functions of a hook: {', '.join(FORMS.values())}")
+            raise _Stopped(f"{self._path} has no function of a hook: {', '.join(SIGNATURES.values())}")
         return found
 
     def run(self) -> None:
-        """Take what comes, up to the end. Raises _Stopped."""
+        """Process records up to the end. Raises _Stopped."""
         self._say(Ready())
-        unpacking = Unpacking[ToHook](ToHook)
-        # The parent is gone, or done with it.
+        unpacking = Unpacker[ToHook](ToHook)
+        # The parent has exited or closed the channel.
         with suppress(ConnectionError):
-            while data := self._channel.recv(PIECE):
+            while data := self._channel.recv(CHUNK_BYTES):
                 try:
                     for record in unpacking.feed(data):
                         self._take(record)
-                except Garbled as error:
+                except InvalidRecord as error:
                     raise RuntimeError("the parent says what is no record") from error
 
     def _say(self, record: FromHook) -> None:
-        self._channel.sendall(packed(record))
+        self._channel.sendall(pack(record))
 
     def _take(self, record: ToHook) -> None:
         if isinstance(record, Ask):
             self._say(self._answer(record))
             return
-        if isinstance(record, Passed):
+        if isinstance(record, Forwarded):
             self._passed(record)
             self._since_alive += 1
             if self._since_alive == _ALIVE_EVERY:
@@ -233,13 +231,13 @@ class _Hook:
                 self._call("closed", self._closed, f"stream {record.number}", seen)
         self._say(Done())
 
-    def _passed(self, record: Passed) -> None:
+    def _passed(self, record: Forwarded) -> None:
         stream = self._streams[record.number]
         self._latest_ns = record.ts_ns
         key = record.number, record.direction
         end = self._ends.get(key, 0)
         if record.offset > end:
-            # The parent leaves out what would wait too long for us.
+            # The parent skips data when this process's queue is full.
             lacking = Gap(stream, record.direction, record.ts_ns, end, record.offset - end)
             self._inspector.feed(lacking)
         self._ends[key] = record.offset + len(record.data)
@@ -265,20 +263,23 @@ class _Hook:
             data=asked.frame,
         )
         table = Table(asked.protocol, stream.server, lambda: self._state(asked))
-        which = f"{shortened(name, _SHOWN)} on stream {asked.number}"
+        which = f"{shortened(name, _MAX_QUOTED)} on stream {asked.number}"
         function = self._message
-        given = self._call("message", lambda *given: gathered(function(*given)), which, message, table)
+        given = self._call(
+            "message", lambda *given: returned_messages(function(*given)), which, message, table
+        )
         found: list[Outcome] | None = None
         try:
             found = outcomes(dissector, asked, decoded, given, self._is_forced)
         except AssignmentError as error:
-            self._say(Refused(f"{self._path}: {which} passes as it was: {shortened(str(error), _SHOWN)}"))
-        except Rubbish as error:
+            why = shortened(str(error), _MAX_QUOTED)
+            self._say(Refused(f"{self._path}: {which} is sent unchanged: {why}"))
+        except InvalidReturn as error:
             raise _Stopped(f"{self._place(function)}: message {error}, at {which}") from error
         return Answer(asked.ticket, found)
 
     def _stream(self, asked: Ask, dissector: Dissector, name: str, fields: dict[str, Any]) -> HookStream:
-        """The stream of a message as the hook sees it, with what the client calls itself by now."""
+        """Return the stream of a message, with the client's current name."""
         stream = self._seen[asked.number]
         player = dissector.identity.introduced(name, asked.direction, fields)
         if player is not None and player != stream.player:
@@ -286,7 +287,7 @@ class _Hook:
         return stream
 
     def _state(self, asked: Ask) -> dict[str, Any]:
-        """A copy of the state of a message's table; empty as long as nothing is known of it."""
+        """Return a copy of the state of a message's table; empty while nothing is known of it."""
         stream = self._streams.get(asked.number)
         context = self._inspector.context_of(stream) if stream is not None else None
         if context is None or context.info.protocol != asked.protocol:
@@ -294,8 +295,8 @@ class _Hook:
         state: dict[str, Any] = msgspec.json.decode(to_json(context.state))
         return state
 
-    def _call(self, name: str, function: Callable[..., Found], which: str, *given: object) -> Found:
-        """Let the hook do something, and say so if it takes long. Raises _Stopped."""
+    def _call(self, name: str, function: Callable[..., Result], which: str, *given: object) -> Result:
+        """Call the hook, and report a slow call. Raises _Stopped."""
         begun = time.monotonic_ns()
         found = self._called(f"{name} ", f", at {which}", lambda: function(*given))
         took = time.monotonic_ns() - begun
@@ -303,22 +304,22 @@ class _Hook:
             self._say(Slow(f"{self._path}: {name} took {took / 1e6:,.0f} ms for {which}"))
         return found
 
-    def _called(self, before: str, behind: str, function: Callable[[], Found]) -> Found:
-        """What a function of the hook gives. Raises _Stopped, with the line in which it has raised."""
+    def _called(self, before: str, behind: str, function: Callable[[], Result]) -> Result:
+        """Return the result of a call. Raises _Stopped, with the line that raised."""
         try:
             return function()
-        except Rubbish as error:
+        except InvalidReturn as error:
             raise _Stopped(f"{self._place(self._message)}: {before}{error}{behind}") from error
         except MemoryError as error:
             raise _Stopped(
                 f"{self._where(error)}: {before}raised MemoryError{behind}: {_no_memory()}"
             ) from error
-        # A script that ends itself must not end in silence.
+        # A hook that calls sys.exit must not end silently.
         except BaseException as error:
-            raise _Stopped(f"{self._where(error)}: {before}raised {_said(error)}{behind}") from error
+            raise _Stopped(f"{self._where(error)}: {before}raised {_describe(error)}{behind}") from error
 
     def _where(self, error: BaseException) -> str:
-        """The innermost line of the hook's file in which an exception was raised."""
+        """Return the innermost line of the hook's file that raised an exception."""
         line: int | None = None
         step: TracebackType | None = error.__traceback__
         while step is not None:
@@ -328,18 +329,17 @@ class _Hook:
         return self._path if line is None else f"{self._path}, line {line}"
 
     def _place(self, function: Any) -> str:
-        """Where a function of the hook begins."""
+        """Return the file and line of a function."""
         code = getattr(inspect.unwrap(function), "__code__", None)
         if not isinstance(code, CodeType) or code.co_filename != self._path:
             return self._path
         return f"{self._path}, line {code.co_firstlineno}"
 
 
-def _said(error: BaseException) -> str:
-    """An exception's name and text, on one line."""
+def _describe(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = " ".join(str(error).split())
     except Exception:
         text = ""
-    return shortened(f"{name}: {text}" if text else name, _SHOWN)
+    return shortened(f"{name}: {text}" if text else name, _MAX_QUOTED)

@@ -1,7 +1,7 @@
-"""`--impair`: how a bad network treats what passes, whatever it says.
+"""`--impair`: simulation of a poor network.
 
-Over UDP datagrams are lost, come twice, late, or behind the next one. A byte stream loses nothing: it is
-delayed and slowed down, arrives in smaller pieces, or is reset.
+Over UDP, datagrams are lost, duplicated, delayed or reordered. A byte stream loses nothing: it is delayed,
+slowed down, cut into smaller chunks, or reset.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.services.alteration.durations import Duration, DurationError, read_duration
+from kiebitz.services.alteration.durations import Duration, DurationError, parse_duration
 
 FORMS = "loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate 64kbit/s, cut 10%, reset 1%, seed 7"
-"""All that there is, for help and errors."""
+"""All forms, for help and errors."""
 
 _SHARES = ("loss", "reorder", "double", "cut", "reset")
 _UDP_ONLY = ("loss", "reorder", "double")
@@ -26,11 +26,11 @@ _FACTORS = {"": 1, "k": 1000, "M": 1_000_000}
 
 
 class ImpairmentError(KiebitzError):
-    """What is no impairment; says which there are."""
+    """An invalid impairment; the text shows the valid forms."""
 
 
 class Impairment(msgspec.Struct, frozen=True):
-    """Shares are from 0 to 1, of datagrams, or of pieces of a byte stream; `rate` is in bits a second."""
+    """Probabilities (0 to 1) per datagram or chunk of a byte stream; `rate` in bits per second."""
 
     loss: float = 0.0
     delay: Duration | None = None
@@ -42,43 +42,43 @@ class Impairment(msgspec.Struct, frozen=True):
     seed: int | None = None
 
     def only_for(self, transport: str) -> list[str]:
-        """What it asks for that is nothing for this transport, by its names."""
+        """Return the names of its impairments that have no effect on this transport."""
         names = _TCP_ONLY if transport == "udp" else _UDP_ONLY
         return [name for name in names if getattr(self, name)]
 
 
-def read_impairment(text: str) -> Impairment:
-    """Read an impairment. Raises ImpairmentError."""
+def parse_impairment(text: str) -> Impairment:
+    """Parse an impairment. Raises ImpairmentError."""
     given: dict[str, float | int | Duration] = {}
     for part in text.split(","):
         name, _, value = part.strip().partition(" ")
         if name in given:
-            raise ImpairmentError(f"{name} stands there twice")
-        given[name] = _value(part.strip(), name, value.strip())
+            raise ImpairmentError(f"{name} is given twice")
+        given[name] = _parse_value(part.strip(), name, value.strip())
     if not given.keys() - {"seed"}:
-        raise ImpairmentError(f"a seed alone impairs nothing: write {FORMS}")
+        raise ImpairmentError(f"a seed alone has no effect: write {FORMS}")
     return msgspec.structs.replace(Impairment(), **given)
 
 
-def _value(part: str, name: str, value: str) -> float | int | Duration:
+def _parse_value(part: str, name: str, value: str) -> float | int | Duration:
     if name in _SHARES:
         share = _SHARE.fullmatch(value)
         if share is None or float(share[1]) > 100:
-            raise ImpairmentError(f"{part!r} is no share: write {name} 5%")
+            raise ImpairmentError(f"{part!r} is not a percentage: write {name} 5%")
         return float(share[1]) / 100
     if name == "delay":
         try:
-            return read_duration(value)
+            return parse_duration(value)
         except DurationError as error:
             raise ImpairmentError(str(error)) from error
     if name == "rate":
         rate = _RATE.fullmatch(value)
         if rate is None or not float(rate[1]):
-            raise ImpairmentError(f"{part!r} is no rate: write rate 64kbit/s")
+            raise ImpairmentError(f"{part!r} is not a rate: write rate 64kbit/s")
         return float(rate[1]) * _FACTORS[rate[2]]
     if name == "seed":
         seed = _SEED.fullmatch(value)
         if seed is None:
-            raise ImpairmentError(f"{part!r} is no seed: write seed 7")
+            raise ImpairmentError(f"{part!r} is not a seed: write seed 7")
         return int(seed[1])
-    raise ImpairmentError(f"{part!r} is no impairment: write {FORMS}")
+    raise ImpairmentError(f"{part!r} is not an impairment: write {FORMS}")

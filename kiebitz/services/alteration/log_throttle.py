@@ -1,4 +1,4 @@
-"""Sentences that may come thick and fast: each is told at once, but not a thousand in a second."""
+"""Throttled messages to the user."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable
 
 from kiebitz.dissectors.grammar.grammar import shortened
 
-EVERY_S = 5.0
-"""In so long a time only so many of a kind are told."""
+PERIOD_S = 5.0
+"""Length of a throttling period in seconds."""
 
-_LONGEST_LINE = 300
-"""No line that a hook prints is shown with more characters."""
+_MAX_LINE_CHARS = 300
+"""Maximum number of characters shown of a line that a hook prints."""
 
-_LINES = 20
-"""So many of its lines are shown in `EVERY_S`."""
+_MAX_LINES = 20
+"""Maximum number of a hook's lines per period."""
 
 
-class Sparing:
-    """Tells `most` sentences in five seconds; of the others it tells the last one, and how many there were.
+class Throttle:
+    """Passes on `most` sentences per period; of further ones only the last, with their number.
 
-    `others` says what they are.
+    `others` describes the suppressed ones.
     """
 
     def __init__(self, tell: Callable[[str], None], most: int = 1, others: str = "more like it") -> None:
@@ -34,7 +34,7 @@ class Sparing:
 
     def __call__(self, sentence: str) -> None:
         now = time.monotonic()
-        if self._since is None or now - self._since >= EVERY_S:
+        if self._since is None or now - self._since >= PERIOD_S:
             self.settle()
             self._since, self._told = now, 0
         if self._told < self._most:
@@ -45,35 +45,35 @@ class Sparing:
             self._last = sentence
 
     def settle(self) -> None:
-        """Tell of those that were not told."""
+        """Report the suppressed sentences."""
         if self._missed:
             more = f" (and {self._missed - 1:,} {self._others})" if self._missed > 1 else ""
             self._tell(f"{self._last}{more}")
             self._missed = 0
 
 
-class Printed:
-    """What a hook prints, as sentences: a line each."""
+class OutputReporter:
+    """Reports the lines that a hook prints."""
 
     def __init__(self, path: str, tell: Callable[[str], None]) -> None:
         self._path = path
-        self._tell = Sparing(tell, _LINES, "lines before it")
+        self._tell = Throttle(tell, _MAX_LINES, "lines before it")
         self._rest = b""
         self._is_cut = False
 
     def feed(self, data: bytes) -> None:
-        """The next of what it has printed."""
+        """Report the lines completed by these bytes."""
         *lines, rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._line(line)
         self._rest = rest
-        if len(rest) > 4 * _LONGEST_LINE:
-            # No letter takes more bytes; what follows of the line is not shown.
+        if len(rest) > 4 * _MAX_LINE_CHARS:
+            # A character has at most four bytes; the rest of the line is not shown.
             self._line(rest)
             self._rest, self._is_cut = b"", True
 
     def settle(self) -> None:
-        """Nothing more comes."""
+        """Report the rest at the end of the output."""
         if self._rest:
             self._line(self._rest)
             self._rest = b""
@@ -83,6 +83,6 @@ class Printed:
         if self._is_cut:
             self._is_cut = False
             return
-        text = line[: 4 * _LONGEST_LINE].decode(errors="replace").rstrip("\r")
+        text = line[: 4 * _MAX_LINE_CHARS].decode(errors="replace").rstrip("\r")
         if text:
-            self._tell(f"{self._path} says: {shortened(text, _LONGEST_LINE)}")
+            self._tell(f"{self._path} says: {shortened(text, _MAX_LINE_CHARS)}")

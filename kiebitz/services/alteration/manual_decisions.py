@@ -1,4 +1,4 @@
-"""Held messages as viewers see them; their decisions, carried out by the engine."""
+"""Held messages as viewers see them, and the viewers' decisions, carried out by the engine."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from kiebitz.dissectors.editing.assignment_parser import AssignmentError, parse_
 from kiebitz.dissectors.editing.message_encoding import edit_message, encode_new
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import OPPOSITE
-from kiebitz.services.alteration.applying import speaks
 from kiebitz.services.alteration.control_server import Act, HeldMessage
 from kiebitz.services.alteration.engine import Engine
 from kiebitz.services.alteration.pending_decisions import Ticket
+from kiebitz.services.alteration.rule_applier import known_dissector
 
 
 class ManualDecisions:
-    """The messages that `engine` holds, as a `control_server.Holding`."""
+    """The messages held by `engine`, as a `control_server.Holding`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._asking = engine.asking
+        self._broker = engine.broker
         self.on_change: Callable[[], None] = lambda: None
-        self._asking.on_held = self._changed
+        self._broker.on_held = self._changed
 
     def held(self) -> Sequence[HeldMessage]:
         """Return all held messages, oldest first."""
-        return [self._shown(ticket) for ticket in self._asking.held]
+        return [self._shown(ticket) for ticket in self._broker.held]
 
     def act(self, do: Act, number: int, text: str) -> None:
         """Carry out a decision.
@@ -34,36 +34,36 @@ class ManualDecisions:
         """
         match do:
             case "let-go":
-                self._asking.let_go(number)
+                self._broker.let_go(number)
             case "drop":
-                self._asking.drop(number)
+                self._broker.drop(number)
             case "change":
-                ticket = self._asking.ticket(number)
-                dissector, copy = speaks(ticket.passage), ticket.copy
+                ticket = self._broker.ticket(number)
+                dissector, copy = known_dissector(ticket.relayed), ticket.copy
                 data = edit_message(dissector, copy.data, copy.direction, parse_assignments(text))
-                self._asking.replace(number, data)
+                self._broker.replace(number, data)
             case "answer":
-                self._answer(self._asking.ticket(number), text)
+                self._answer(self._broker.ticket(number), text)
             case "let-all-go" | "drop-all":
-                decide = self._asking.drop if do == "drop-all" else self._asking.let_go
-                for ticket in self._asking.held:
+                decide = self._broker.drop if do == "drop-all" else self._broker.let_go
+                for ticket in self._broker.held:
                     decide(ticket.number)
 
     def _answer(self, ticket: Ticket, text: str) -> None:
-        """Send the sender a message, as in `NAME field=value`; its own stays held."""
+        """Send the sender a message, written as `NAME field=value`; its own remains held."""
         name, rest = split_name(text)
         if not name:
             raise AssignmentError("write the answer's name first: NAME FIELD=VALUE …")
         back = OPPOSITE[ticket.copy.direction]
-        direction, data = encode_new(speaks(ticket.passage), name, (back,), parse_assignments(rest))
-        self._engine.put_in(ticket.passage, direction, data, ticket.rule.text)
+        direction, data = encode_new(known_dissector(ticket.relayed), name, (back,), parse_assignments(rest))
+        self._engine.insert(ticket.relayed, direction, data, ticket.rule.text)
 
     def _changed(self) -> None:
         self.on_change()
 
     def _shown(self, ticket: Ticket) -> HeldMessage:
-        stream, copy = ticket.passage.stream, ticket.copy
-        message, dissector = copy.message, ticket.passage.server.dissector
+        stream, copy = ticket.relayed.stream, ticket.copy
+        message, dissector = copy.message, ticket.relayed.server.dissector
         name = message.name if message is not None else UNREADABLE
         patience = dissector.conformance.timeouts.get(name) if dissector is not None else None
         return HeldMessage(

@@ -1,7 +1,7 @@
-"""`--force`: messages with values that the grammar does not allow, for who tests a parser.
+"""`--force`: messages with values that the grammar does not allow, for testing parsers.
 
-What is given is written in the place of a field's value as it is. It stays one message: names, tags,
-quotation marks, line ends, lengths and blank lines are not touched.
+The given text replaces a field's value as it is. The frame remains one message: names, tags, quotation
+marks, line ends, lengths and blank lines are not changed.
 """
 
 from __future__ import annotations
@@ -18,47 +18,46 @@ from kiebitz.dissectors.grammar.patching import Path, replaced
 from kiebitz.dissectors.model import Direction
 
 _NAME = re.compile(rb"""\s*(?:"(?:[^"\\]|\\.)*"\s*:|[\w:-]+\s*=(?=\s*["']))?\s*""")
-"""What names a value: a member of a JSON object, or an attribute."""
+"""The name before a value: of a member of a JSON object, or of an attribute."""
 
 _TAG = re.compile(rb"<[\w:-]+(?:\s[^<>]*)?(?<!/)>")
 
 
-def forced(
+def force_values(
     dissector: Dissector, frame: bytes, direction: Direction, assignments: Sequence[Assignment]
 ) -> bytes:
-    """A frame with other bytes in these fields. Raises AssignmentError.
+    """Return a frame with other bytes in these fields. Raises AssignmentError.
 
-    A lone surrogate of an assignment's text stands for the byte that somebody typed.
+    A lone surrogate in an assignment's text stands for a raw byte (`surrogateescape`).
     """
     pieces = dissector.codec.anatomy(frame, direction)
     places: dict[tuple[int, int], bytes] = {}
     for assignment in assignments:
-        # The innermost piece of a field comes last.
-        piece = next((piece for piece in reversed(pieces) if _is_at(piece.path, assignment.steps)), None)
+        # The innermost piece of a field is last.
+        piece = next((piece for piece in reversed(pieces) if _matches(piece.path, assignment.steps)), None)
         if piece is None:
-            raise AssignmentError(f"{assignment.text} cannot be forced: there are no bytes of its own for it")
+            raise AssignmentError(f"{assignment.text} cannot be forced: the field has no bytes of its own")
         text = assignment.own if assignment.own is not None else json_text(assignment.values[0])
-        start, end = _value_in(frame[piece.offset : piece.offset + piece.length])
+        start, end = _value_span(frame[piece.offset : piece.offset + piece.length])
         places[piece.offset + start, end - start] = text.encode("utf-8", "surrogateescape")
     data = replaced(frame, places)
     if dissector.transport == "tcp":
-        # Where a message ends may be seen by the next one alone.
+        # The end of a message may only be found with the beginning of the next.
         first = next(iter(dissector.framer(direction).feed(0, data + frame)), None)
         if first is None or (first.offset, first.size, first.cut) != (0, len(data), None):
-            raise AssignmentError("forced so, this would be no longer one message")
+            raise AssignmentError("with this value it would no longer be one message")
     return data
 
 
-def _is_at(path: Path, steps: Sequence[Step]) -> bool:
-    """Whether a path is the one that somebody wrote."""
+def _matches(path: Path, steps: Sequence[Step]) -> bool:
     return len(path) == len(steps) and all(
         step == part or (isinstance(part, str) and written(part) == step)
         for part, step in zip(path, steps, strict=True)
     )
 
 
-def _value_in(field: bytes) -> tuple[int, int]:
-    """Where in the bytes of a field its value begins and ends, by what JSON and XML have around one."""
+def _value_span(field: bytes) -> tuple[int, int]:
+    """Return start and end of the value within a field's bytes, without its JSON or XML syntax."""
     name = _NAME.match(field)
     assert name is not None
     start, end = name.end(), len(field.rstrip().removesuffix(b",").rstrip())

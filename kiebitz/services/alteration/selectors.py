@@ -1,6 +1,6 @@
-"""Which of the messages that meet a filter are meant, and how often: the brackets behind it.
+"""Selectors: the brackets after a filter that limit a rule to some of the matching messages.
 
-Each direction of each stream is counted by itself, so a run does not depend on who comes first.
+Each direction of each stream is counted separately, so that a run does not depend on the order of clients.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 
 FORMS = "[2nd], [first 2], [every 3rd], [20%] or [20%, seed 7]"
-"""The ways to write a pick, for help and errors."""
+"""Valid forms, for help and errors."""
 
-_BEHIND = re.compile(r"(?P<filter>.*?)\s*\[(?P<pick>[^\[\]]*)\]\s*", re.DOTALL)
+_SUFFIX = re.compile(r"(?P<filter>.*?)\s*\[(?P<pick>[^\[\]]*)\]\s*", re.DOTALL)
 _INDEX = re.compile(r"\s*\d+\s*", re.ASCII)
 _ORDINAL = r"([1-9]\d{0,8})(?:st|nd|rd|th)"
 _NUMBERED = re.compile(_ORDINAL, re.ASCII)
@@ -25,14 +25,14 @@ _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", re.ASCII)
 _SEED = re.compile(r"seed\s+(\d{1,18})", re.ASCII)
 
 
-class PickError(KiebitzError):
-    """What is no pick; says which there are."""
+class SelectorError(KiebitzError):
+    """An invalid selector; the text shows the valid forms."""
 
 
-class Pick(msgspec.Struct, frozen=True):
-    """Which messages of a direction are meant, counted from 1 as they meet the filter.
+class Selector(msgspec.Struct, frozen=True):
+    """A selection among the matching messages of a direction, counted from 1.
 
-    Those from `first` to `last`, of them each `step`-th, and of those a `share`: 1.0 is all of them.
+    It selects every `step`-th from `first` to `last`, and of those a random `share` (1.0: all).
     """
 
     first: int = 1
@@ -42,7 +42,7 @@ class Pick(msgspec.Struct, frozen=True):
     seed: int | None = None
 
     def takes(self, count: int, place: str) -> bool:
-        """Whether it takes the message number `count` of a `place`, the name of a direction of a stream."""
+        """Return True if it selects message number `count` of the direction named `place`."""
         if count < self.first or (self.last is not None and count > self.last):
             return False
         if (count - self.first) % self.step:
@@ -50,37 +50,37 @@ class Pick(msgspec.Struct, frozen=True):
         return self.share >= 1.0 or chance(self.seed, count, place, "pick") < self.share
 
 
-ALL = Pick()
+ALL = Selector()
 
 
 def chance(seed: int | None, count: int, place: str, purpose: str) -> float:
-    """A number from 0 up to 1, made of these if there is a seed, else by chance."""
+    """Return a number from 0 up to 1: random, or derived from the arguments if there is a seed."""
     if seed is None:
         return random.random()
     return random.Random(f"{seed} {place} {count} {purpose}").random()
 
 
-def split_pick(text: str) -> tuple[str, Pick]:
-    """A filter, and the pick in brackets behind it. Raises PickError."""
-    form = _BEHIND.fullmatch(text)
+def split_selector(text: str) -> tuple[str, Selector]:
+    """Split a filter from the selector in brackets after it. Raises PickError."""
+    form = _SUFFIX.fullmatch(text)
     # `Wurf[0]` is a part of a field.
     is_index = form is not None and _INDEX.fullmatch(form["pick"]) and text[form.end("filter")] == "["
     if form is None or is_index or text.count('"', 0, form.end("filter")) % 2:
         return text.strip(), ALL
-    return form["filter"].strip(), _read(form["pick"].strip())
+    return form["filter"].strip(), _parse(form["pick"].strip())
 
 
-def _read(text: str) -> Pick:
+def _parse(text: str) -> Selector:
     which, *rest = (part.strip() for part in text.split(","))
     seed = _SEED.fullmatch(rest[0]) if len(rest) == 1 else None
     if share := _SHARE.fullmatch(which):
         if float(share[1]) <= 100 and (not rest or seed):
-            return Pick(share=float(share[1]) / 100, seed=int(seed[1]) if seed else None)
+            return Selector(share=float(share[1]) / 100, seed=int(seed[1]) if seed else None)
     elif not rest:
         if numbered := _NUMBERED.fullmatch(which):
-            return Pick(int(numbered[1]), int(numbered[1]))
+            return Selector(int(numbered[1]), int(numbered[1]))
         if every := _EVERY.fullmatch(which):
-            return Pick(int(every[1]), step=int(every[1]))
+            return Selector(int(every[1]), step=int(every[1]))
         if first := _FIRST.fullmatch(which):
-            return Pick(last=int(first[1] or 1))
-    raise PickError(f"[{text}] does not say which messages: write {FORMS}")
+            return Selector(last=int(first[1] or 1))
+    raise SelectorError(f"[{text}] is not a selector: write {FORMS}")

@@ -1,4 +1,4 @@
-"""All that a relay needs to alter messages: the engine, its hooks, and the socket for what it holds."""
+"""Setup of interception in a relay: the engine, its hooks, and the control socket for held messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kiebitz.services.standard_streams import warn
 
 
 class Alteration(NamedTuple):
-    """An engine, and `beside` it what is to be looked after while the relay runs."""
+    """An engine, and the companions that run with the relay."""
 
     engine: Engine
     beside: Sequence[Companion]
@@ -37,7 +37,7 @@ def alteration(
     folder: Path,
     session: Callable[[], str],
 ) -> Iterator[Alteration]:
-    """Follow rules; `folder` is where the recording's journal is, `session` gives what is recorded.
+    """Set up interception; `folder` is that of the recording's journal, `session` returns the session's name.
 
     Raises HookError and ControlError.
     """

@@ -1,6 +1,6 @@
-"""Which messages a filter can meet, as far as that follows from the grammars alone.
+"""Static check which messages a filter can match, from the grammars alone.
 
-So a name that is misspelt, or a value that does not fit, is told before anything runs.
+It finds misspelt names and impossible values before anything runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kiebitz.dissectors.model import DIRECTIONS, Direction
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """The messages of one name that go one way in a protocol, in all their dialects; `fields` of all."""
+    """The messages of one name and direction in a protocol; `fields` are those of all dialects."""
 
     dissector: Dissector
     name: str
@@ -26,7 +26,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 def kinds(dissectors: Iterable[Dissector]) -> Iterator[Kind]:
-    """All messages that there are, in the order of the grammars."""
+    """Yield all kinds of messages in the order of the grammars."""
     for dissector in dissectors:
         for direction in DIRECTIONS:
             for name in dissector.grammar.names(direction):
@@ -35,17 +35,17 @@ def kinds(dissectors: Iterable[Dissector]) -> Iterator[Kind]:
                 yield Kind(dissector, name, direction, fields)
 
 
-def kinds_met(meaning: Meaning | None, among: Iterable[Kind]) -> Iterator[Kind]:
-    """Those of which some message may meet a filter; without a filter all."""
-    return (kind for kind in among if meaning is None or _may_meet(meaning, kind) is not False)
+def matching_kinds(meaning: Meaning | None, among: Iterable[Kind]) -> Iterator[Kind]:
+    """Return the kinds that may match a filter; all without one."""
+    return (kind for kind in among if meaning is None or _may_match(meaning, kind) is not False)
 
 
-def _may_meet(meaning: Meaning, kind: Kind) -> bool | None:
-    """Whether its messages meet a filter: all, none, or None if that depends on the message."""
+def _may_match(meaning: Meaning, kind: Kind) -> bool | None:
+    """Return True if all messages match, False if none does, None if it depends on the message."""
     if isinstance(meaning, Condition):
         known = _known(meaning, kind)
         return known if known is None or meaning.wanted else not known
-    answers = [_may_meet(term, kind) for term in meaning.terms]
+    answers = [_may_match(term, kind) for term in meaning.terms]
     decisive = not isinstance(meaning, AllOf)
     if decisive in answers:
         return decisive

@@ -1,1 +1,1 @@
-"""Items that many taps have published, recorded as one session."""
+"""Recording of the items published by several taps as one session."""

@@ -1,7 +1,7 @@
-"""Records what taps publish, as it comes, into one session.
+"""Recorder of what taps publish into one session.
 
-How far each tap is recorded is committed together with its items, so a collector knows by itself where to go
-on. JetStream is told nothing of it.
+The progress of each tap is committed together with its items, so a collector resumes by itself. JetStream
+does not keep the progress.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from kiebitz.proxy.taps.merger import Merger, RunProgress
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import TapError
 from kiebitz.services.recording.notices import Notices
-from kiebitz.services.recording.stop_conditions import Ending
+from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.task import View
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.disk_space import check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 from kiebitz.storage.recording.tap_progress import CollectedSession
 
 _AHEAD = 2
-"""At most so many batches of messages are read ahead."""
+"""Maximum number of batches read ahead."""
 
 _LOOK_EVERY_S = 0.05
 _RETRY_S = 0.5
@@ -35,7 +35,7 @@ _RETRY_S = 0.5
 class Collector:
     """Records what is published at `place` into `collection`, and shows it in `view`.
 
-    It goes on until it is the `end`, or the recording `is_full`.
+    It ends at `end`, or when the recording `is_full`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Collector:
         collection: CollectedSession,
         view: View,
         is_full: Callable[[Recorder], bool],
-        end: Ending,
+        end: StopCondition,
     ) -> None:
         self._place = place
         self._collection = collection
@@ -54,7 +54,7 @@ class Collector:
         self._is_full = is_full
         self._end = end
         self._notices = Notices()
-        self._consumer = Consumer(place, credentials, MessagePosition(*collection.position), tell)
+        self._consumer = Consumer(place, credentials, MessagePosition(*collection.position), print_error_line)
         self._merger = Merger(
             collection.stream_ids,
             {
@@ -69,7 +69,7 @@ class Collector:
         self._is_behind = True
 
     def run(self) -> None:
-        """Record until the end, and end the session. Raises StorageError."""
+        """Record to the end and close the session. Raises StorageError."""
         asyncio.run(self._run())
 
     async def _run(self) -> None:
@@ -109,12 +109,12 @@ class Collector:
             )
 
     def _now_ns(self) -> int:
-        """The time at the server; while more waits there, that of the message that was read last."""
+        """Return the server's time; that of the last message read while more are pending."""
         passed_s = 0.0 if self._is_behind else time.monotonic() - self._told_at
         return self._server_ns + round(passed_s * 1e9)
 
     async def _commit(self) -> None:
-        """Commit all items that are in order, and how far each tap is; try again until it works."""
+        """Commit all ordered items and the progress of each tap, retrying until it succeeds."""
         self._note()
         self._view.show(self._recorder.gather())
         failed = False
@@ -126,16 +126,18 @@ class Collector:
                 if self._end.has_come:
                     raise
                 if not failed:
-                    tell(f"kiebitz: {error}; what taps publish waits in JetStream")
+                    print_error_line(f"kiebitz: {error}; the taps' data is kept in JetStream meanwhile")
                 failed = True
                 await asyncio.sleep(_RETRY_S)
             else:
                 if failed:
-                    tell("kiebitz: the database can be written again; what waited is recorded now")
+                    print_error_line(
+                        "kiebitz: the database can be written again; the backlog is being recorded"
+                    )
                 return
 
     def _note(self) -> None:
-        """Have the next commit hold, too, how far each tap is recorded."""
+        """Add the progress of each tap to the next commit."""
         progress = self._merger.progress()
         position = self._merger.recorded_to()
         for (name, run), known in progress.items():

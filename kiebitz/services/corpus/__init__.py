@@ -1,1 +1,1 @@
-"""Adding captures to a corpus, on many cores or machines."""
+"""Adding captures to a corpus, on several cores or machines."""

@@ -1,4 +1,4 @@
-"""Adds captures to a corpus: hands out the tasks, and tells what came of them."""
+"""Addition of captures to a corpus: distributes the tasks and reports their outcomes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kiebitz.services.corpus.capture_search import captures
 from kiebitz.services.corpus.capture_task import Outcome, Task
 from kiebitz.services.corpus.cluster import workers
 from kiebitz.services.progress import counting
-from kiebitz.services.standard_streams import tell, warn
+from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
 from kiebitz.storage.corpus.layout import Corpus, CorpusError, make
 from kiebitz.storage.corpus.runs import RequestedCapture, Run, sweep_abandoned
 
 
 def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bool:
-    """Add captures to a corpus, which is made if there is none; False if one could not be added.
+    """Add captures to a corpus, created if it does not exist; return False if one could not be added.
 
-    Raises CorpusError and ClusterError where none can be; what is in by then stays.
+    Raises CorpusError and ClusterError if none can be added; those added by then remain.
     """
     wanted = captures(given)
     if not wanted:
-        raise CorpusError(f"{', '.join(given)}: there is no capture in it: they end in .pcap or .pcapng")
+        raise CorpusError(f"{', '.join(given)}: no capture found: names must end in .pcap or .pcapng")
     corpus = make(folder)
     sweep_abandoned(corpus)
     came: Counter[str] = Counter()
@@ -37,7 +37,7 @@ def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bo
                     _note(run, task, outcome, came)
                     on_progress(done, len(wanted))
         finally:
-            tell(f"{folder}: {_in_words(came)}")
+            print_error_line(f"{folder}: {_in_words(came)}")
     return not came["failed"]
 
 
@@ -47,13 +47,13 @@ def _tasks(corpus: Corpus, run: Run, wanted: Iterable[RequestedCapture]) -> Iter
 
 
 def _note(run: Run, task: Task, outcome: Outcome, came: Counter[str]) -> None:
-    """Keep what came of a task, and say what went wrong. Raises CorpusError if none can be added."""
+    """Record a task's outcome and report a failure. Raises CorpusError if no capture can be added."""
     if outcome.stops is not None:
         raise CorpusError(outcome.stops)
     if outcome.capture is None:
         reason = str(outcome.failed)
         if outcome.is_absent and os.path.exists(task.path):
-            reason = f"{task.source}: a worker does not see this file: put it on a disk that all see"
+            reason = f"{task.source}: a worker cannot read this file: put it on a disk shared by all workers"
         run.failed(task.path, reason)
         warn(reason)
         came["failed"] += 1
@@ -68,6 +68,6 @@ def _in_words(came: Counter[str]) -> str:
     added = f"{counted(came['new'], 'capture')} added"
     if came["new"]:
         added += f" with {counted(came['games'], 'game')} and {counted(came['messages'], 'message')}"
-    there = f", {came['there']:,} were there" if came["there"] else ""
+    there = f", {came['there']:,} already present" if came["there"] else ""
     failed = f", {came['failed']:,} could not be added" if came["failed"] else ""
     return added + there + failed

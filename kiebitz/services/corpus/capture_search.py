@@ -1,4 +1,4 @@
-"""Finds the captures that are to be added: files, all those in a folder, and patterns."""
+"""Search for the captures to add: files, folders and patterns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kiebitz.storage.corpus.runs import RequestedCapture
 _ENDINGS = ("pcap", "pcapng", "cap", "dmp")
 _PACKED = ("", ".gz", ".zst")
 _NAMES = tuple(f".{ending}{packed}" for ending in _ENDINGS for packed in _PACKED)
-"""The endings of captures in a folder; a file that is named itself may be called anything."""
+"""Name endings of captures in a folder; a file given by name may have any name."""
 
 
 def captures(given: Iterable[str]) -> list[RequestedCapture]:
@@ -43,7 +43,7 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _in_folder(folder: str) -> Iterator[str]:
-    """Yield the captures in a folder and below it; a link that leads out of the folder is left out."""
+    """Yield the captures in and below a folder, without links that lead out of it."""
     inside = Path(os.path.realpath(folder))
     for path, folders, names in os.walk(folder):
         folders.sort()

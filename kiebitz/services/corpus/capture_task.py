@@ -1,7 +1,7 @@
-"""One capture into a corpus: what a worker does, in a process or on a machine of its own.
+"""The task of a worker: adding one capture to a corpus.
 
-A worker knows nothing but its task. It gives an outcome, whatever happens: one capture stops nobody, and what
-would stop all others, too, is told as such.
+A worker knows only its task and always returns an outcome: a failing capture does not affect others, and a
+problem of all captures is marked as such.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from kiebitz.storage.read.message_queries import StoredDiagnostic
     from kiebitz.storage.recording.recorder import Recorder
 
-MOST_CONTENT = 4 << 30
-"""Bytes of a capture, unpacked: a small file may stand for any number of them."""
+MAX_CONTENT_BYTES = 4 << 30
+"""Maximum size in bytes of an unpacked capture: a small compressed file may expand to any size."""
 
-MOST_ROWS = 1 << 30
-"""Bytes of its database, which is in memory."""
+MAX_DATABASE_BYTES = 1 << 30
+"""Maximum size in bytes of its database in memory."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A capture to be added: its path, absolute, and as it was given; the corpus and the run it is for."""
+    """A capture to add: its absolute path, the path as given, and the corpus and run it belongs to."""
 
     path: str
     source: str
@@ -51,9 +51,9 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a task: the capture as it is called, and whether it is new; or why it is not there.
+    """The result of a task: the capture's name in the corpus and whether it is new, or the failure.
 
-    `is_absent`: the worker does not see the file. `stops`: why none can be added.
+    `is_absent`: the worker does not see the file. `stops`: why no capture can be added.
     """
 
     capture: str | None = None
@@ -66,17 +66,17 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class _Failed(KiebitzError):
-    """A capture cannot be added."""
+    """A capture that cannot be added."""
 
 
 class _Stopped(KiebitzError):
-    """No capture can be added."""
+    """A reason why no capture can be added."""
 
 
 def add(task: Task) -> Outcome:
-    """Add a capture, whole or not at all."""
+    """Add a capture completely or not at all."""
     try:
-        return _added(_corpus(task), task)
+        return _add(_open_corpus(task), task)
     except (_Stopped, DiskNearlyFullError) as error:
         return Outcome(stops=str(error))
     except KiebitzError as error:
@@ -86,32 +86,32 @@ def add(task: Task) -> Outcome:
         return Outcome(failed=f"{task.source}: {fault(error)}")
 
 
-def _corpus(task: Task) -> Corpus:
-    """The corpus, if this is a worker for it, and there is room. Raises _Stopped and DiskLow."""
+def _open_corpus(task: Task) -> Corpus:
+    """Return the corpus if this worker fits it and there is disk space. Raises _Stopped and DiskLow."""
     here = f"the worker on {socket.gethostname()}"
     if kiebitz_version() != task.version:
         raise _Stopped(f"{here} has Kiebitz {kiebitz_version()}, not {task.version}: install the same there")
     try:
         corpus = open_corpus(task.folder)
     except CorpusError as error:
-        raise _Stopped(f"{here} does not see the corpus; all need the same disk: {error}") from error
+        raise _Stopped(f"{here} cannot read the corpus; all workers need the same disk: {error}") from error
     try:
         corpus.check_to_add()
     except CorpusError as error:
-        raise _Stopped(f"{here} does not add to this corpus: {error}") from error
+        raise _Stopped(f"{here} cannot add to this corpus: {error}") from error
     if corpus.id != task.corpus:
         raise _Stopped(f"{task.folder} is another folder for {here}: put it on a disk that all see")
     check_reserve(os.path.join(corpus.path, task.run))
     return corpus
 
 
-def _added(corpus: Corpus, task: Task) -> Outcome:
-    # They take their time to load, which the command itself does not need.
+def _add(corpus: Corpus, task: Task) -> Outcome:
+    # Slow to load, and not needed by the command itself.
     from kiebitz.proxy.capture.digest import content_digest
     from kiebitz.services.importing.packets import import_capture
 
     before = _identity(task.path)
-    digest = content_digest(task.path, MOST_CONTENT)
+    digest = content_digest(task.path, MAX_CONTENT_BYTES)
     if corpus.has(digest):
         return Outcome(digest)
     recording, lacks = import_capture(
@@ -120,7 +120,7 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
     recorder = recording.recorder
     with closing(recorder.connection) as connection:
         if _is_full(recorder):
-            raise _Failed(f"{task.path} makes a session of over {MOST_ROWS >> 30} GiB: import it by itself")
+            raise _Failed(f"{task.path} is over {MAX_DATABASE_BYTES >> 30} GiB as a session: import it alone")
         with connection:
             connection.execute("UPDATE sessions SET source = ?", (encodable(task.source),))
         session = Session(session_of(connection, task.path, None)[0])
@@ -135,14 +135,17 @@ def _added(corpus: Corpus, task: Task) -> Outcome:
 def _put(
     corpus: Corpus, task: Task, digest: str, before: _Identity, session: Session, source: CaptureInfo
 ) -> bool:
-    """Write a capture's files and let them appear; False if others have done so. Raises OSError, _Failed."""
+    """Write a capture's files and publish them at once; return False if it already exists.
+
+    Raises OSError, _Failed.
+    """
     staged = corpus.stage(task.run, digest)
     try:
         evidence = Evidence(session.timeline)
         write_capture(session, source, partial(_place, evidence), staged)
-        # The capture was read twice, for its name and for its rows; both must be of the same bytes.
+        # The capture is read twice, for its digest and its rows; both must see the same bytes.
         if _identity(task.path) != before:
-            raise _Failed(f"{task.path} was changed while it was read: add it again when it is complete")
+            raise _Failed(f"{task.path} changed while it was read: add it again when it is complete")
         return corpus.put(staged, digest)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
@@ -156,11 +159,11 @@ def _place(evidence: Evidence, flaw: StoredDiagnostic) -> DiagnosticLocation:
 
 
 def _is_full(recorder: Recorder) -> bool:
-    return recorder.size > MOST_ROWS
+    return recorder.size > MAX_DATABASE_BYTES
 
 
 class _Identity(NamedTuple):
-    """By this one sees that a file was replaced or written to."""
+    """Attributes that change if a file is replaced or written to."""
 
     device: int
     inode: int
@@ -174,5 +177,5 @@ def _identity(path: str) -> _Identity:
     except OSError as error:
         raise _Failed(f"{path} cannot be read: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
-        raise _Failed(f"{path} is no file of a fixed content: write the capture into one")
+        raise _Failed(f"{path} is not a regular file: write the capture to one")
     return _Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)

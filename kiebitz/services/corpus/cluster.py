@@ -1,7 +1,7 @@
-"""Who does the work: a process for each core of this machine, or the workers of a Dask scheduler.
+"""Workers that add captures: a process per core of this machine, or those of a Dask scheduler.
 
-Dask hands out the tasks, and hands one out again whose worker has died. Here it is told in sentences what
-goes wrong with it.
+Dask distributes the tasks, and repeats those of workers that died. Problems with Dask are reported here as
+sentences.
 """
 
 from __future__ import annotations
@@ -29,63 +29,63 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _AHEAD = 8
-"""Tasks for each worker that are handed out at once; so few are in memory, however many there are."""
+"""Number of tasks submitted per worker at once, which bounds the tasks in memory."""
 
-_LOOK_S = 1.0
-"""So often it is seen to that there are workers."""
+_CHECK_INTERVAL_S = 1.0
+"""Interval of checks that there are workers."""
 
-_PATIENCE_S = 10.0
-"""So long a scheduler is waited for. A scheduler without workers for so long is told of."""
+_TIMEOUT_S = 10.0
+"""Timeout for a scheduler; one without workers for as long is reported."""
 
-_DEATHS = 3
-"""So many workers may die of one task."""
+_MAX_DEATHS = 3
+"""Maximum number of workers that may die of one task."""
 
 _SETTINGS = {
-    "distributed.scheduler.allowed-failures": _DEATHS,
-    "distributed.comm.timeouts.connect": f"{_PATIENCE_S}s",
-    # Nobody looks at its pages, which anybody on this machine could.
+    "distributed.scheduler.allowed-failures": _MAX_DEATHS,
+    "distributed.comm.timeouts.connect": f"{_TIMEOUT_S}s",
+    # Its web pages are not needed, and any user of this machine could open them.
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
-    # All that matters of its log is told by `Workers`, in sentences.
+    # `Workers` reports what matters of its log.
     "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
     "logging": dict.fromkeys(("distributed", "distributed.client", "bokeh", "tornado"), "critical"),
 }
 
 
-_PLACES = "files in ~/.config/dask, or variables DASK_..."
+_CONFIG = "files in ~/.config/dask, or variables DASK_..."
 
 
 class SchedulerError(KiebitzError):
-    """An address that is none of a scheduler, or that must not be used."""
+    """An address that is not a scheduler's, or must not be used."""
 
     is_usage = True
 
 
 class ClusterError(KiebitzError):
-    """There are no workers, or no longer; the message says why, and what to do."""
+    """Missing or lost workers; the text says why, and what to do."""
 
 
 def check_scheduler(address: str, is_insecure: bool) -> None:
-    """Raise UsageError unless an address is a scheduler's, and one that is protected or of this machine.
+    """Raise SchedulerError unless an address is that of a scheduler, protected or on this machine.
 
-    Dask executes what a scheduler sends, and a scheduler what anybody sends.
+    Dask workers execute what a scheduler sends, and a scheduler accepts tasks from anyone.
     """
     match = re.fullmatch(r"(?P<scheme>tcp|tls|wss?)://(?P<endpoint>[^/]+:[0-9]+)", address)
     if match is None:
-        raise SchedulerError(f"{address} is no scheduler's address: write it as in tls://HOST:8786")
+        raise SchedulerError(f"{address} is not a scheduler's address: write it as in tls://HOST:8786")
     try:
         host, _ = parse_endpoint(match["endpoint"])
     except ValueError as error:
         raise SchedulerError(f"{address}: {error}") from error
     if match["scheme"] in ("tcp", "ws") and not is_insecure and not is_this_machine(host or ""):
         raise SchedulerError(
-            f"{address} is another machine, and nothing protects what is sent there: write tls:// and name "
+            f"{address} is another machine, and the connection would not be protected: write tls:// and name "
             "its certificates in Dask's configuration, or give --insecure if you trust the whole network"
         )
 
 
 class Workers:
-    """Those who do the tasks."""
+    """The workers that run the tasks."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
@@ -94,7 +94,7 @@ class Workers:
         self._is_told = False
 
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Have tasks done, in no order. Raises ClusterError when the scheduler is gone."""
+        """Run tasks and yield their outcomes in any order. Raises ClusterError if the scheduler is lost."""
         waiting = iter(tasks)
         at_work: dict[Future[Outcome], Task] = {}
         done: SimpleQueue[Future[Outcome]] = SimpleQueue()
@@ -108,7 +108,7 @@ class Workers:
         hand_out(_AHEAD * max(self._present(), 1))
         while at_work:
             try:
-                future = done.get(timeout=_LOOK_S)
+                future = done.get(timeout=_CHECK_INTERVAL_S)
             except Empty:
                 self._look()
                 continue
@@ -119,7 +119,7 @@ class Workers:
             yield task, outcome
 
     def _outcome(self, future: Future[Outcome], task: Task) -> Outcome:
-        """What came of a task, also where it did not come to its end. Raises ClusterError."""
+        """Return a task's outcome, also if its worker failed. Raises ClusterError."""
         from distributed import KilledWorker
 
         if future.status == "finished":
@@ -128,7 +128,7 @@ class Workers:
             raise self._gone()
         error = future.exception()
         if isinstance(error, KilledWorker):
-            why = f"workers died of it {_DEATHS + 1} times: has each enough memory?"
+            why = f"workers died of it {_MAX_DEATHS + 1} times: has each enough memory?"
             return Outcome(failed=f"{task.source}: {why}")
         return Outcome(stops=f"a worker of {self._name} cannot run Kiebitz: install it there ({error})")
 
@@ -137,18 +137,18 @@ class Workers:
         return len(info["workers"])
 
     def _look(self) -> None:
-        """Say once that nobody is at work. Raises ClusterError."""
+        """Report once that there are no workers. Raises ClusterError."""
         if self._client.status != "running":
             raise self._gone()
         now = time.monotonic()
         if self._present():
             self._seen_s, self._is_told = now, False
-        elif now - self._seen_s > _PATIENCE_S and not self._is_told:
+        elif now - self._seen_s > _TIMEOUT_S and not self._is_told:
             self._is_told = True
-            warn(f"{self._name} has no workers: start some with dask worker; what is in stays")
+            warn(f"{self._name} has no workers: start some with dask worker; captures added so far are kept")
 
     def _gone(self) -> ClusterError:
-        return ClusterError(f"{self._name} is gone: add again to go on; what is in stays")
+        return ClusterError(f"{self._name} is lost: add again to continue; captures added so far are kept")
 
 
 @contextmanager
@@ -165,10 +165,10 @@ def workers(scheduler: str | None) -> Iterator[Workers]:
         except ClusterError:
             raise
         except Exception as error:
-            # Dask raises whatever comes of a value that it does not expect.
+            # Dask raises arbitrary errors for unexpected configuration values.
             why = " ".join(str(error).split())
-            raise ClusterError(f"Dask does not start; see to its configuration ({_PLACES}): {why}") from error
-        held.callback(client.close, timeout=_LOOK_S)
+            raise ClusterError(f"Dask does not start; check its configuration ({_CONFIG}): {why}") from error
+        held.callback(client.close, timeout=_CHECK_INTERVAL_S)
         yield Workers(client, scheduler or "Dask")
 
 
@@ -177,49 +177,49 @@ def _client(scheduler: str | None, held: ExitStack) -> Client:
     import dask
 
     held.enter_context(dask.config.set(_SETTINGS))
-    # They are about other versions, of which the tasks see to what matters.
+    # They concern differing versions; the tasks check those that matter.
     held.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore")
     from distributed import Client
 
     if scheduler is None:
-        return _local(held)
-    _reach(scheduler)
-    return Client(scheduler, timeout=_PATIENCE_S, set_as_default=False)
+        return _start_local(held)
+    _check_reachable(scheduler)
+    return Client(scheduler, timeout=_TIMEOUT_S, set_as_default=False)
 
 
-def _reach(scheduler: str) -> None:
+def _check_reachable(scheduler: str) -> None:
     """Raise ClusterError unless a scheduler answers.
 
-    Dask's client waits without end for a peer that accepts connections and stays silent.
+    Dask's client waits forever for a peer that accepts connections and stays silent.
     """
     from distributed import Security
     from distributed.core import rpc
 
     arguments = Security().get_connection_args("client")
     if scheduler.startswith(("tls:", "wss:")) and arguments.get("ssl_context") is None:
-        raise ClusterError(f"{scheduler}: name the certificates for it in Dask's configuration ({_PLACES})")
+        raise ClusterError(f"{scheduler}: name the certificates for it in Dask's configuration ({_CONFIG})")
 
     async def identify() -> None:
-        async with rpc(scheduler, timeout=_PATIENCE_S, connection_args=arguments) as remote:
+        async with rpc(scheduler, timeout=_TIMEOUT_S, connection_args=arguments) as remote:
             await remote.identity(n_workers=0)
 
     host, port = parse_endpoint(scheduler.partition("://")[2])
     try:
         socket.getaddrinfo(host, port)
-        asyncio.run(asyncio.wait_for(identify(), _PATIENCE_S + _LOOK_S))
+        asyncio.run(asyncio.wait_for(identify(), _TIMEOUT_S + _CHECK_INTERVAL_S))
     except TimeoutError as error:
-        raise ClusterError(f"{scheduler}: no scheduler answers there within {_PATIENCE_S:.0f} s") from error
+        raise ClusterError(f"{scheduler}: no scheduler answers there within {_TIMEOUT_S:.0f} s") from error
     except OSError as error:
         raise ClusterError(f"{scheduler}: no scheduler answers there: {error.strerror or error}") from error
     except Exception as error:
-        # Dask reads an answer without a check of its form.
-        raise ClusterError(f"{scheduler}: this is no Dask scheduler: {error}") from error
+        # Dask does not validate an answer before using it.
+        raise ClusterError(f"{scheduler}: this is not a Dask scheduler: {error}") from error
 
 
 @contextmanager
 def _without_variables() -> Iterator[None]:
-    """Hide the variables that configure Dask from it and its processes, which need none on this machine."""
+    """Hide Dask's environment variables from it and its processes, which need none on this machine."""
     hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("DASK_")}
     try:
         yield
@@ -227,10 +227,10 @@ def _without_variables() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def _local(held: ExitStack) -> Client:
+def _start_local(held: ExitStack) -> Client:
     from distributed import Client, LocalCluster, Security
 
-    # A scheduler runs anything for all who may speak to it, and this machine may have other users.
+    # A scheduler runs anything for anyone who can connect, and this machine may have other users.
     security = Security.temporary()
     folder = held.enter_context(tempfile.TemporaryDirectory(prefix="kiebitz-"))
     held.enter_context(safe_path())
@@ -242,5 +242,5 @@ def _local(held: ExitStack) -> Client:
         dashboard_address="127.0.0.1:0",
         local_directory=folder,
     )
-    held.callback(cluster.close, timeout=_PATIENCE_S)
+    held.callback(cluster.close, timeout=_TIMEOUT_S)
     return Client(cluster, security=security, set_as_default=False)

@@ -1,4 +1,4 @@
-"""How many cells of a terminal a text takes, as rich reckons: this much of it loads at once."""
+"""The terminal width of a text, from the part of rich that loads fast."""
 
 from __future__ import annotations
 

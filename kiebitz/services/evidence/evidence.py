@@ -1,10 +1,16 @@
-"""What a session has on a flaw: its stream, its bytes, what was done to it, and what came after it."""
+"""The evidence of a diagnostic: its stream, its bytes, an alteration, and where parsing resumed."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.services.evidence.excerpt import ROOM, Line, datagram_excerpt, looked_at, stream_excerpt
+from kiebitz.services.evidence.excerpt import (
+    MAX_CELLS,
+    Line,
+    datagram_excerpt,
+    ranges_to_read,
+    stream_excerpt,
+)
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import ResumptionFinder, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
@@ -14,11 +20,11 @@ from kiebitz.storage.session.listing_records import ListedDiagnostic
 from kiebitz.storage.session.session import diagnostic_numbers, project
 
 _MARKED = 256
-"""Programs get at most so many of the bytes that are wrong."""
+"""Maximum number of marked bytes in output for programs."""
 
 
 class Evidence:
-    """Looks up what belongs to a session's flaws."""
+    """Looks up the evidence of a session's diagnostics."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -28,18 +34,19 @@ class Evidence:
         self._altered = AlteredMessages(timeline)
 
     def player(self, flaw: StoredDiagnostic) -> str | None:
-        """What the client calls itself; None if it has not said so."""
+        """Return the client's name, None if it has not given one."""
         return self._name_of(flaw.stream.id)
 
     def alteration(self, flaw: StoredDiagnostic) -> StoredAlteration | None:
-        """What Kiebitz has done to the message; None if nothing."""
+        """Return the alteration of the message by Kiebitz, if any."""
         return None if flaw.message_id is None else self._altered.of(flaw.message_id)
 
     def is_in_datagram(self, flaw: StoredDiagnostic) -> bool:
+        """Return True if the diagnostic is about a datagram."""
         return flaw.stream.transport == "udp"
 
     def listed(self, flaw: StoredDiagnostic) -> ListedDiagnostic:
-        """Return a flaw with its stream, its bytes and the offset at which parsing resumed."""
+        """Return a diagnostic with its stream, its bytes and the offset at which parsing resumed."""
         altered = self.alteration(flaw)
         resumed_offset, resumed_message = self.resumption(flaw)
         return project(
@@ -56,13 +63,13 @@ class Evidence:
             altered=None if altered is None else altered.action,
         )
 
-    def excerpt(self, flaw: StoredDiagnostic, room: int = ROOM) -> list[Line]:
-        """What was sent there, with carets; nothing where no bytes belong to it."""
+    def excerpt(self, flaw: StoredDiagnostic, room: int = MAX_CELLS) -> list[Line]:
+        """Return the bytes around a diagnostic with carets; nothing if no bytes belong to it."""
         if self.is_in_datagram(flaw):
             found = self._bytes.datagram(flaw)
             return datagram_excerpt(*found, flaw.offset, flaw.length, room) if found is not None else []
         stretches: list[ByteRange] = []
-        for start, end in looked_at(flaw.offset, flaw.length):
+        for start, end in ranges_to_read(flaw.offset, flaw.length):
             near = self._bytes.between(flaw.stream.id, flaw.direction, start, end)
             stretches += [stretch for stretch in near if stretch not in stretches]
         if not stretches:
@@ -70,7 +77,7 @@ class Evidence:
         return stream_excerpt(stretches, flaw.offset, flaw.length, flaw.message_offset, room)
 
     def lines(self, flaw: StoredDiagnostic) -> list[dict[str, Any]]:
-        """The lines of that, for programs."""
+        """Return the lines of the excerpt for programs."""
         return [
             {"offset": line.offset, "text": line.text + line.line_end}
             for line in self.excerpt(flaw)
@@ -78,7 +85,7 @@ class Evidence:
         ]
 
     def marked(self, flaw: StoredDiagnostic) -> bytes | None:
-        """The bytes that are wrong, up to a gap, and not too many; None if they are not there."""
+        """Return the invalid bytes, up to a gap or the maximum; None if they are missing."""
         size = min(flaw.length, _MARKED)
         if self.is_in_datagram(flaw):
             found = self._bytes.datagram(flaw)
@@ -93,5 +100,5 @@ class Evidence:
         return next((data for data in pieces if data is not None), None)
 
     def resumption(self, flaw: StoredDiagnostic) -> tuple[int, str] | tuple[None, None]:
-        """Offset and name of the message with which parsing resumed."""
+        """Return offset and name of the message at which parsing resumed."""
         return self._reading_on.after(flaw) or (None, None)

@@ -1,8 +1,7 @@
-"""An excerpt of bytes with carets under the place that is meant, as a good compiler shows its source.
+"""An excerpt of bytes with carets under a range, as a compiler shows source.
 
-A datagram stands on one line. Of a byte stream the lines around the place are shown, each on a line of its
-own. Bytes are shown as UTF-8 text, what is not printable as an escape; where an escape is under the caret, a
-line in hexadecimal follows.
+A datagram is one line. Of a byte stream the lines around the range are shown. Bytes are shown as UTF-8 text,
+unprintable ones as escapes; if an escape is above a caret, a hexadecimal line follows.
 """
 
 from __future__ import annotations
@@ -16,35 +15,35 @@ from kiebitz.dissectors.escaping import classify_characters, escaped
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.storage.read.recorded_bytes import ByteRange
 
-ROOM = 90
-"""Cells that the bytes of a long line get, if there is room: two fifths of them before the place."""
+MAX_CELLS = 90
+"""Cells for the bytes of a long line, two fifths of them before the range."""
 
-_NEAR = 1024
-"""So many bytes of a stream are looked at around either end of the place."""
+_CONTEXT_BYTES = 1024
+"""Number of bytes of a stream read around either end of the range."""
 
 _LINES_AROUND = 3
-"""Lines of a stream that are shown before the place, and behind it."""
+"""Number of lines of a stream shown before and after the range."""
 
 _LINES_MARKED = 6
 _LINES_AT_END = 2
-"""Of a place that takes more lines than these together, so many are shown at its start and at its end."""
+"""Number of lines shown at the start and at the end of a range with more lines than these together."""
 
 _HEX_AROUND = 6
 _HEX_MARKED = 16
-"""Bytes in the hexadecimal line on either side of the place, and of the place itself."""
+"""Number of bytes in the hexadecimal line on either side of the range, and of the range itself."""
 
-_WIDEST = 4
-"""Bytes in a UTF-8 character at the most: so many for each cell are more than will be shown."""
+_MAX_CHAR_BYTES = 4
+"""Maximum length of a UTF-8 character, to bound the bytes to decode per cell."""
 
 _ELLIPSIS = "…"
 _LINE_ENDS = {b"": "", b"\n": r"\n", b"\r\n": r"\r\n"}
-_WIDEST_LINE_END = 4
+_MAX_LINE_END = 4
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of an excerpt, and how the line that was sent ends, where it is shown up to there.
+    """A line of an excerpt; `line_end` is the escaped line end if it is shown up to there.
 
-    `offset` is that of its first byte. Carets, hexadecimal and what stands for lines left out have none.
+    `offset` is that of its first byte; None for carets, hexadecimal and omitted lines.
     """
 
     text: str
@@ -53,7 +52,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class _Unit(msgspec.Struct, frozen=True):
-    """A character, or a byte that is none: where it stands, how it is shown, and whether as an escape."""
+    """A character or an undecodable byte: its position, its displayed text, and whether that is an escape."""
 
     start: int
     end: int
@@ -62,10 +61,9 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 class _View(msgspec.Struct, frozen=True):
-    """What of some bytes is shown: before the place, of it and behind it, from the byte `first` on.
+    """The displayed part of a line: text before, in and after the range, from the byte `first` on.
 
-    `escapes` is from where to where in the place there are bytes that do not print; `to_end` says whether
-    the last of the bytes are shown.
+    `escapes` spans the unprintable bytes in the range; `to_end` is True if the line's end is displayed.
     """
 
     before: str
@@ -80,8 +78,8 @@ class _View(msgspec.Struct, frozen=True):
         return self.before + self.marked + self.after
 
 
-class _Sent(msgspec.Struct, frozen=True):
-    """A line of a stream as it was sent, or the part of it that is at hand, or a gap: then `data` is None.
+class _StreamLine(msgspec.Struct, frozen=True):
+    """A line of a stream, as far as it was read, or a gap: then `data` is None.
 
     A gap of unknown length ends where it begins.
     """
@@ -94,14 +92,14 @@ class _Sent(msgspec.Struct, frozen=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether these are bytes that no line end follows."""
+        """True if these are bytes without a line end."""
         return self.data is not None and not self.data.endswith(b"\n")
 
 
-def datagram_excerpt(start: int, data: bytes, offset: int, length: int, room: int = ROOM) -> list[Line]:
-    """Shows a datagram that begins at `start` around the bytes `offset` to `offset + length`.
+def datagram_excerpt(start: int, data: bytes, offset: int, length: int, room: int = MAX_CELLS) -> list[Line]:
+    """Return an excerpt of a datagram that begins at `start`, marking `offset` to `offset + length`.
 
-    With a length of 0 there is one caret, before the byte at `offset`; at the end of the data, behind it.
+    With a length of 0 there is one caret, before the byte at `offset` or after the last byte.
     """
     if not data:
         return [Line("(no bytes)", start), Line("^")]
@@ -110,37 +108,41 @@ def datagram_excerpt(start: int, data: bytes, offset: int, length: int, room: in
     view = _view(data, offset, end, room)
     lines = [Line(view.text, start + view.first), _carets(view.before, view.marked)]
     if view.escapes is not None:
-        lines += _in_hex(data, offset, end)
+        lines += _hex_lines(data, offset, end)
     return lines
 
 
-def looked_at(offset: int, length: int) -> list[tuple[int, int]]:
-    """From where to where in its direction of a stream one must look to make an excerpt of a place."""
-    first, stop = max(0, offset - _NEAR), offset + length
-    if length <= 2 * _NEAR:
-        return [(first, stop + _NEAR)]
-    return [(first, offset + _NEAR), (stop - _NEAR, stop + _NEAR)]
+def ranges_to_read(offset: int, length: int) -> list[tuple[int, int]]:
+    """Return the ranges of a stream's direction to read for an excerpt."""
+    first, stop = max(0, offset - _CONTEXT_BYTES), offset + length
+    if length <= 2 * _CONTEXT_BYTES:
+        return [(first, stop + _CONTEXT_BYTES)]
+    return [(first, offset + _CONTEXT_BYTES), (stop - _CONTEXT_BYTES, stop + _CONTEXT_BYTES)]
 
 
 def stream_excerpt(
-    stretches: Sequence[ByteRange], offset: int, length: int, message: int | None = None, room: int = ROOM
+    stretches: Sequence[ByteRange],
+    offset: int,
+    length: int,
+    message: int | None = None,
+    room: int = MAX_CELLS,
 ) -> list[Line]:
-    """Shows the lines of a stream around the bytes `offset` to `offset + length`, with carets as above.
+    """Return the lines of a stream around `offset` to `offset + length`, with carets as above.
 
-    `stretches` is what the stream has where the place is `looked_at`. If the message that the place is in
-    begins there, at `message`, its first line is shown in any case.
+    `stretches` are the bytes in the ranges of `ranges_to_read`. If the message with the range begins in them,
+    at `message`, its first line is included.
     """
-    lines = _lines(stretches, looked_at(offset, length))
-    # Of a line too long to be read whole the beginning will do.
+    lines = _lines(stretches, ranges_to_read(offset, length))
+    # Only the beginning of an overlong line is needed.
     lines = [line for line in lines if line.start <= offset or not line.more_before]
-    marked = [number for number, line in enumerate(lines) if _is_in(line, offset, length)]
+    marked = [number for number, line in enumerate(lines) if _overlaps(line, offset, length)]
     if not marked:
-        # It is behind all that came.
+        # The range is after all received bytes.
         if not (lines and lines[-1].is_open):
-            lines.append(_Sent(offset, offset, b""))
+            lines.append(_StreamLine(offset, offset, b""))
         marked = [len(lines) - 1]
     elif length == 0:
-        # One caret: where a gap of unknown length ends, a line begins.
+        # One caret, although a gap of unknown length ends where the next line begins.
         del marked[1:]
     first, last = marked[0], marked[-1]
     if len(marked) > _LINES_MARKED + _LINES_AT_END:
@@ -154,86 +156,86 @@ def stream_excerpt(
         if end not in (None, line.start):
             excerpt.append(Line(_ELLIPSIS))
         end = None if line.more_after else line.end
-        excerpt += _with_place(line, offset, length, room) if number in marked else [_plain(line, room)]
+        excerpt += _marked(line, offset, length, room) if number in marked else [_unmarked(line, room)]
     return excerpt
 
 
 def missing(length: int | None) -> str:
-    """What is shown for bytes that are not there."""
+    """Return the text displayed for missing bytes."""
     if length is None:
-        return "[bytes missing, nobody knows how many]"
+        return "[bytes missing, number unknown]"
     return f"[{length} byte{'' if length == 1 else 's'} missing]"
 
 
-def shown_bytes(data: bytes) -> str:
-    """Bytes on one line: UTF-8 text, and escapes for what is not printable or not UTF-8."""
+def printable_bytes(data: bytes) -> str:
+    """Return bytes as one line of UTF-8 text, with escapes for unprintable or undecodable ones."""
     return "".join(unit.text for unit in _units(data, 0, len(data)))
 
 
-def _lines(stretches: Sequence[ByteRange], windows: Sequence[tuple[int, int]]) -> list[_Sent]:
+def _lines(stretches: Sequence[ByteRange], windows: Sequence[tuple[int, int]]) -> list[_StreamLine]:
     starts = {start for start, _ in windows if start > 0}
     ends = {end for _, end in windows}
     lines = []
     for stretch in stretches:
         at = stretch.offset
         if stretch.data is None:
-            lines.append(_Sent(at, at + (stretch.length or 0), None))
+            lines.append(_StreamLine(at, at + (stretch.length or 0), None))
             continue
         for data in BytesIO(stretch.data):
             end = at + len(data)
-            lines.append(_Sent(at, end, data, at in starts, end in ends and data[-1:] != b"\n"))
+            lines.append(_StreamLine(at, end, data, at in starts, end in ends and data[-1:] != b"\n"))
             at = end
     return lines
 
 
-def _is_in(line: _Sent, offset: int, length: int) -> bool:
-    """Whether any of the place is in a line; of a place without bytes, whether it is there."""
+def _overlaps(line: _StreamLine, offset: int, length: int) -> bool:
+    """Return True if part of the range is in a line, or an empty range is at its position."""
     if line.start == line.end:
         return offset < line.start < offset + length if length else offset == line.start
     return line.start < offset + max(length, 1) and offset < line.end
 
 
-def _plain(line: _Sent, room: int) -> Line:
-    """A line in which nothing is marked."""
+def _unmarked(line: _StreamLine, room: int) -> Line:
+    """Return a line without marks."""
     if line.data is None:
         return Line(missing(line.end - line.start or None), line.start)
-    return _shown(line, _view_of(line, 0, 0, room))
+    return _line_of(line, _view_of(line, 0, 0, room))
 
 
-def _with_place(line: _Sent, offset: int, length: int, room: int) -> list[Line]:
-    """A line, carets under what of the place is in it, and what of that does not print in hexadecimal."""
+def _marked(line: _StreamLine, offset: int, length: int, room: int) -> list[Line]:
+    """Return a line with carets under its part of the range, and hexadecimal if that is unprintable."""
     if line.data is None:
-        shown = _plain(line, room)
+        shown = _unmarked(line, room)
         return [shown, _carets("", shown.text if length else "")]
-    body, line_end = _parted(line.data)
+    body, line_end = _split_line_end(line.data)
     start = max(offset - line.start, 0)
     stop = min(max(offset + length - line.start, start), len(line.data))
     if start >= len(body) and stop > start:
-        # Only the line's end is in it.
-        shown = _shown(line, _view_of(line, len(body), len(body), room))
+        # Only the line end is in the range.
+        shown = _line_of(line, _view_of(line, len(body), len(body), room))
         return [shown, _carets(shown.text, _LINE_ENDS[line_end])]
     start, stop = min(start, len(body)), min(stop, len(body))
     view = _view_of(line, start, stop, room)
-    lines = [_shown(line, view), _carets(view.before, view.marked)]
+    lines = [_line_of(line, view), _carets(view.before, view.marked)]
     if view.escapes is not None:
-        lines += _in_hex(line.data, *view.escapes)
+        lines += _hex_lines(line.data, *view.escapes)
     return lines
 
 
-def _view_of(line: _Sent, start: int, stop: int, room: int) -> _View:
+def _view_of(line: _StreamLine, start: int, stop: int, room: int) -> _View:
     assert line.data is not None
-    body, _ = _parted(line.data)
-    return _view(body, start, stop, room - _WIDEST_LINE_END, line.more_before, line.more_after)
+    body, _ = _split_line_end(line.data)
+    return _view(body, start, stop, room - _MAX_LINE_END, line.more_before, line.more_after)
 
 
-def _shown(line: _Sent, view: _View) -> Line:
+def _line_of(line: _StreamLine, view: _View) -> Line:
     assert line.data is not None
-    _, line_end = _parted(line.data)
+    _, line_end = _split_line_end(line.data)
     return Line(view.text, line.start + view.first, _LINE_ENDS[line_end] if view.to_end else "")
 
 
-def _parted(data: bytes) -> tuple[bytes, bytes]:
-    """A line and its end."""
+def _split_line_end(data: bytes) -> tuple[bytes, bytes]:
+    """Split a line from its line end."""
     body = data.removesuffix(b"\n")
     if len(body) < len(data):
         body = body.removesuffix(b"\r")
@@ -243,17 +245,19 @@ def _parted(data: bytes) -> tuple[bytes, bytes]:
 def _view(
     data: bytes, offset: int, end: int, room: int, more_before: bool = False, more_after: bool = False
 ) -> _View:
-    """What is shown of a line of bytes of which `offset` to `end` are meant."""
+    """Return the displayed part of a line for the range `offset` to `end`."""
     room_before = room * 2 // 5
-    first, last = _whole_characters(data, offset - _WIDEST * room_before, offset + _WIDEST * room)
+    first, last = _whole_characters(
+        data, offset - _MAX_CHAR_BYTES * room_before, offset + _MAX_CHAR_BYTES * room
+    )
     units = _units(data, first, last)
     before = [unit for unit in units if unit.end <= offset]
     marked = [unit for unit in units if unit.end > offset and unit.start < end]
     after = units[len(before) + len(marked) :]
-    left, cut_left = _fitting(before[::-1], room_before)
+    left, cut_left = _fit(before[::-1], room_before)
     room -= _width(left)
-    middle, cut_middle = _fitting(marked, room)
-    right, cut_right = ([], True) if cut_middle else _fitting(after, room - _width(middle))
+    middle, cut_middle = _fit(marked, room)
+    right, cut_right = ([], True) if cut_middle else _fit(after, room - _width(middle))
     left.reverse()
     to_end = not (cut_right or last < len(data) or more_after)
     shown = [*left, *middle, *right]
@@ -288,7 +292,7 @@ def _units(data: bytes, start: int, end: int) -> list[_Unit]:
 
 
 def _whole_characters(data: bytes, first: int, last: int) -> tuple[int, int]:
-    """A piece of the data, widened so that no UTF-8 character is cut in two; 3 bytes are enough for that."""
+    """Widen a range so that it does not cut UTF-8 characters; at most 3 bytes on each side."""
     first, last = max(first, 0), min(last, len(data))
     for _ in range(3):
         if first > 0 and data[first] & 0xC0 == 0x80:
@@ -298,8 +302,8 @@ def _whole_characters(data: bytes, first: int, last: int) -> tuple[int, int]:
     return first, last
 
 
-def _fitting(units: Sequence[_Unit], room: int) -> tuple[list[_Unit], bool]:
-    """As many of the units as fit into so many cells, and whether some did not."""
+def _fit(units: Sequence[_Unit], room: int) -> tuple[list[_Unit], bool]:
+    """Return the units that fit into `room` cells, and whether some did not."""
     taken: list[_Unit] = []
     for unit in units:
         room -= cell_len(unit.text)
@@ -318,13 +322,13 @@ def _width(units: Sequence[_Unit]) -> int:
 
 
 def _carets(before: str, marked: str) -> Line:
-    # Measured as a whole: how wide a character is can depend on the one before it.
+    # Measured as a whole, as a character's width can depend on the one before it.
     start = cell_len(before)
     width = cell_len(before + marked) - start
     return Line(" " * start + "^" * max(width, 1))
 
 
-def _in_hex(data: bytes, offset: int, end: int) -> list[Line]:
+def _hex_lines(data: bytes, offset: int, end: int) -> list[Line]:
     first = max(0, offset - _HEX_AROUND)
     shown_end = min(end, offset + _HEX_MARKED)
     last = min(len(data), shown_end + _HEX_AROUND)

@@ -1,1 +1,1 @@
-"""From captured packets to a recorded session, on one core or two."""
+"""Import of captured packets as a recorded session, on one core or two."""

@@ -1,7 +1,7 @@
-"""Items and rows on their way from one process to the other: column by column, marshalled.
+"""Encoding of items and rows for another process: column by column, with marshal.
 
-An object for each item or row would have to be taken apart and put together again on the way, which costs
-more than what is done with it. Both processes are the same Python, so both marshal alike.
+Pickling an object per item or row costs more than its processing. Both processes run the same Python, so
+they share the marshal format.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from kiebitz.dissectors.model import Chunk, Item, Stream
 from kiebitz.storage.recording.rows import Rows
 
 
-def packed_rows(rows: Rows) -> bytes:
-    """All rows; `unpacked_rows` gives them back."""
+def encode_rows(rows: Rows) -> bytes:
+    """Encode all rows."""
     return marshal.dumps({table: found.columns for table, found in rows.items() if found})
 
 
-def unpacked_rows(data: bytes) -> dict[str, Sequence[Iterable[Any]]]:
-    """Table -> the columns of its rows."""
+def decode_rows(data: bytes) -> dict[str, Sequence[Iterable[Any]]]:
+    """Decode the columns of the rows by table."""
     tables: dict[str, Sequence[Iterable[Any]]] = marshal.loads(data)
     return tables
 
 
-def packed_items(items: Sequence[Item]) -> bytes:
-    """Items in their order; those that are no chunks, which are few, each as it is, with its place."""
+def encode_items(items: Sequence[Item]) -> bytes:
+    """Encode items in order: chunks in columns, the few others as they are, with their positions."""
     chunks = [item for item in items if isinstance(item, Chunk)]
     others = [(place, item) for place, item in enumerate(items) if not isinstance(item, Chunk)]
     streams = {chunk.stream.id: chunk.stream for chunk in chunks}
@@ -42,8 +42,8 @@ def packed_items(items: Sequence[Item]) -> bytes:
     return marshal.dumps((pickle.dumps((streams, others)), columns))
 
 
-def unpacked_items(data: bytes, streams: dict[int, Stream]) -> list[Item]:
-    """The items again. One that is of a stream in `streams` is of that very one; new ones are put there."""
+def decode_items(data: bytes, streams: dict[int, Stream]) -> list[Item]:
+    """Decode items; they refer to the stream objects in `streams`, to which new ones are added."""
     rest, (numbers, *values) = marshal.loads(data)
     its_streams, others = pickle.loads(rest)
     for number, stream in its_streams.items():

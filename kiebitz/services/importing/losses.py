@@ -1,4 +1,4 @@
-"""What of a capture could not be read, in clauses for people."""
+"""Reports of packets and parts of a capture that could not be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted
 
 _MOST_CLAUSES = 10
-"""Largest number of losses of one kind to print."""
+"""Maximum number of losses of one kind to print."""
 
 
 def losses(
@@ -18,21 +18,23 @@ def losses(
 ) -> list[str]:
     """Return a clause for each kind of packet and each part of a capture that could not be read.
 
-    Ordinary packets without UDP and TCP, such as ARP, are none. `is_over` if the capture was read to its end.
-    `late` is the number of packets that could not be put in order of time.
+    Ordinary packets without UDP or TCP, such as ARP, do not count. `is_over` is True if the capture was read
+    to its end; `late` is the number of packets that could not be put in time order.
     """
-    found = _few(
+    found = _limit(
         [f"{_counted(number, 'packet')} not read: {why}" for why, number in decoder.malformed.items()]
     )
-    found += _few(
+    found += _limit(
         [
             f"{counted(number, 'packet')} of {what} {_was(number)} not read"
             for what, number in decoder.unread.most_common()
         ]
     )
     if capture is not None:
-        found += _few([f"{_counted(number, noun)} {what}" for (noun, what), number in capture.faults.items()])
-        found += _few([f"the capture is {damage}" for damage in capture.damages])
+        found += _limit(
+            [f"{_counted(number, noun)} {what}" for (noun, what), number in capture.faults.items()]
+        )
+        found += _limit([f"the capture is {damage}" for damage in capture.damages])
         if is_over and capture.truncated is not None:
             found.append(f"{capture.truncated}; all before that was kept")
     if late:
@@ -51,14 +53,13 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def _few(clauses: list[str]) -> list[str]:
-    """Return the first clauses, and how many more there are."""
+def _limit(clauses: list[str]) -> list[str]:
     if len(clauses) <= _MOST_CLAUSES:
         return clauses
     return [*clauses[:_MOST_CLAUSES], f"and {len(clauses) - _MOST_CLAUSES} more like that"]
 
 
-def tell_losses(name: str, found: Iterable[str]) -> None:
-    """Print the losses of a capture to stderr, each on a line."""
+def print_losses(name: str, found: Iterable[str]) -> None:
+    """Print the losses of a capture to stderr, one per line."""
     for loss in found:
         warn(f"{name}: {loss}")

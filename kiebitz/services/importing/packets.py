@@ -1,4 +1,4 @@
-"""From captured packets to a recorded session: the same way for a file, a pipe and a live interface."""
+"""Recording of captured packets as a session, from a file, a pipe or a live interface."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kiebitz.proxy.flows.udp import UdpFlows
 from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.services.anonymizing import anonymizer_if
 from kiebitz.services.decode_as import server_ports
-from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.importing.losses import losses
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.storage.database.schema import MEMORY
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 
 _BATCH = 2000
-"""Packets between two looks at the progress."""
+"""Number of packets between two progress updates."""
 
-WORTH_A_PROCESS = 2_000_000
-"""Bytes of a capture file from which on a second process saves more than its start costs."""
+MIN_SIZE_FOR_PROCESS = 2_000_000
+"""Size in bytes from which a capture file is worth starting a second process."""
 
 
 class PacketRecording:
-    """Records the game traffic of captured packets into one session, and writes its items into `tap`, too.
+    """Records the game traffic of captured packets as one session, and also writes its items to `tap`.
 
-    Packets `from_file` are put in order first. `late` counts those for which that was impossible.
+    Packets `from_file` are put in time order first.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class PacketRecording:
                     rest.clear()
         if order is None:
             self._feed(all_sent)
-            # Whatever a packet carries, it tells the time.
+            # Any packet advances the clock.
             self._tcp.expire(ts_ns, self._items)
             self._record()
         else:
@@ -116,11 +116,11 @@ class PacketRecording:
 
     @property
     def late(self) -> int:
-        """Number of packets that could not be put in order of time."""
+        """Number of packets that could not be put in time order."""
         return self._order.late if self._order is not None else 0
 
     def expire(self, now_ns: int) -> None:
-        """Give up what has not come for long; for a live source, where nothing else tells the time."""
+        """Time out missing data of a live source, whose clock is not advanced by packets alone."""
         self._udp.expire(now_ns, self._items)
         self._tcp.expire(now_ns, self._items)
         self._record()
@@ -143,7 +143,7 @@ class PacketRecording:
 
 
 def _orient(transport: Transport, data: bytes, _source: str, _destination: str) -> Direction | None:
-    """Which way bytes between unknown ends went, where only one side of a protocol can have sent them."""
+    """Return the direction of bytes that only one side of one protocol can have sent."""
     certain = {
         direction
         for _, direction, likeness in recognise(installed().dissectors.values(), transport, data)
@@ -152,7 +152,7 @@ def _orient(transport: Transport, data: bytes, _source: str, _destination: str) 
     return certain.pop() if len(certain) == 1 else None
 
 
-@collecting_seldom()
+@infrequent_gc()
 def import_capture(
     source: str,
     database: str,
@@ -162,19 +162,32 @@ def import_capture(
     stand_ins: Pseudonyms | None = None,
     takes_second_core: bool = True,
 ) -> tuple[PacketRecording, str | None]:
-    """Record a capture file as a session of its own; `on_progress` is told bytes read, and of how many.
+    """Record a capture file as a new session.
 
-    A large one is inspected in a second process, unless it is not to take another core. Gives the recording,
-    closed, and its losses in one text, None if there are none. An interruption leaves what has been read as a
-    whole session, and so does the end of its room, when it `is_full`. With `stand_ins` the session names
-    nobody. Raises CaptureError and StorageError.
+    An interruption, or reaching `is_full`, leaves a complete session with what was read by then.
+
+    Args:
+        source: The capture file.
+        database: The database to record in.
+        forced: Protocols of ports.
+        on_progress: Called with the bytes read and, if known, the total.
+        is_full: Returns True if the recording is to end.
+        stand_ins: Pseudonyms to record instead of personal values.
+        takes_second_core: Inspect a large capture in a second process.
+
+    Returns:
+        The closed recording, and its losses as one text, None without any.
+
+    Raises:
+        CaptureError: The capture cannot be read.
+        StorageError: The database cannot be written.
     """
     refuse_if_unfinished(database)
     with ExitStack() as stack:
         capture = stack.enter_context(open_capture(source))
         interrupts = stack.enter_context(_Interrupts())
-        is_large = capture.size is not None and capture.size >= WORTH_A_PROCESS
-        inspect = stack.enter_context(_elsewhere()) if is_large and takes_second_core else LocalInspection
+        is_large = capture.size is not None and capture.size >= MIN_SIZE_FOR_PROCESS
+        inspect = stack.enter_context(_in_process()) if is_large and takes_second_core else LocalInspection
         recorder = Recorder(
             database,
             "import",
@@ -200,7 +213,7 @@ def import_capture(
                         break
                 on_progress(capture.position, capture.size)
             if capture.truncated is not None and not recording.packets and database != MEMORY:
-                raise CaptureError(f"{source}: {capture.truncated}; there is nothing before that")
+                raise CaptureError(f"{source}: {capture.truncated}; nothing was recorded before that")
             recording.close()
         except KeyboardInterrupt:
             recording.take(batch)
@@ -217,11 +230,11 @@ def import_capture(
 
 
 @contextmanager
-def _elsewhere() -> Iterator[InspectionFactory]:
+def _in_process() -> Iterator[InspectionFactory]:
     # It loads what small captures, and a sniff, do without.
-    from kiebitz.services.importing.inspecting import InspectionElsewhere
+    from kiebitz.services.importing.process_inspection import ProcessInspection
 
-    inspection = InspectionElsewhere()
+    inspection = ProcessInspection()
     try:
         yield inspection.begin
     finally:
@@ -229,9 +242,9 @@ def _elsewhere() -> Iterator[InspectionFactory]:
 
 
 class _Interrupts:
-    """As a context: SIGINT raises KeyboardInterrupt only where that is `allowed`, or when it next is.
+    """A context in which SIGINT raises KeyboardInterrupt only while it is `allowed`, or when it next is.
 
-    In the middle of a batch it would leave that half recorded. Other threads than the main one never see it.
+    Within a batch it would leave that half recorded. Only the main thread receives it.
     """
 
     def __init__(self) -> None:
@@ -250,7 +263,7 @@ class _Interrupts:
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
-        """Where nothing is lost by an interruption, and it may be long until the end."""
+        """Allow interruptions in a block that loses nothing by them and may take long."""
         self._are_allowed = True
         try:
             if self._has_come:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from kiebitz.dissectors.conformance.bots import Bot
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.grammar.grammar import Decoded
-from kiebitz.dissectors.probing.answer_route import AnswerRoute, side_only_answers
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.client_route import ClientRoute
 from kiebitz.dissectors.probing.routes import RecordedRoute, Route
@@ -17,7 +16,7 @@ from kiebitz.dissectors.probing.simulated_route import RouteGoal
 from kiebitz.dissectors.probing.simulated_table import SimulatedTable
 from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.services.probing.connection_setup import ProbeSetup
-from kiebitz.services.server_addresses import places_of
+from kiebitz.services.server_addresses import addresses_of
 
 _NAMES = ("Anna", "Bert", "Cleo", "Dora")
 _NEWCOMER = "Emil"
@@ -87,7 +86,5 @@ def _recorded(
 ) -> Route:
     about, script, plays = setup.dissector, setup.script, INPUT_DIRECTION[setup.target_role]
     assert script is not None
-    servers = places_of([endpoint(*setup.address)], script.servers)
-    if side_only_answers(about, plays) and fits is not None:
-        return AnswerRoute(script, about, servers, fits, at_start)
+    servers = addresses_of([endpoint(*setup.address)], script.servers)
     return RecordedRoute(script, plays, {about.protocol: about}, servers, fits, at_start, is_cut)

@@ -1,1 +1,1 @@
-"""A recording is published, too: a process of its own sends all that its journal holds."""
+"""Publishing of a recording: a process that sends everything in a journal."""

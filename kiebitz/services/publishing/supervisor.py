@@ -13,28 +13,28 @@ import msgspec
 
 from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.services.publishing.tapping import Tapping
+from kiebitz.services.publishing.tap_target import TapTarget
 from kiebitz.services.publishing.worker import DAMAGED, KEPT, Note, Task, publish_journal
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.services.supervision.supervisor import Supervisor, start_connected
 
 _SEGMENT_BYTES = 1 << 20
-"""Size of a segment. After a restart, as much is published again, and skipped by collectors."""
+"""Size of a segment in bytes; after a restart, as much is published again and skipped by collectors."""
 
 
 class TapSupervisor(Supervisor):
     """A journal in the folder of `database`, and from `start` on the process that publishes it.
 
-    The journal is written as the recording's own, or with `items`. Raises StorageError.
+    The journal is written together with the recording's own, or with `items`. Raises StorageError.
     """
 
     final_statuses = (KEPT, DAMAGED)
     restarting = (
-        "kiebitz: the process that publishes has died and is started again; "
-        "what is recorded meanwhile waits to be published"
+        "kiebitz: the publishing process has died and is restarted; "
+        "what is recorded meanwhile is published later"
     )
 
-    def __init__(self, tapping: Tapping, database: str) -> None:
+    def __init__(self, tapping: TapTarget, database: str) -> None:
         self._tapping = tapping
         self._is_full = False
         self._run = secrets.token_hex(8)
@@ -42,20 +42,19 @@ class TapSupervisor(Supervisor):
         self._beside = Path(database).absolute().parent / f"tap-{tapping.name}"
         note = msgspec.json.encode(Note(str(tapping.place), tapping.name, self._run))
         make = partial(JournalWriter, segment_bytes=_SEGMENT_BYTES)
-        super().__init__(database, self._beside, make, self._journal_trouble, tell, note)
+        super().__init__(database, self._beside, make, self._journal_trouble, print_error_line, note)
         self.items = ItemWriter(self.journal)
 
     def start(self) -> None:
-        """Start to publish. Raises OSError."""
+        """Start publishing. Raises OSError."""
         self._start()
 
     def look(self) -> None:
-        """Flush the journal, too: another one may be flushed only when it is full."""
         self.journal.flush()
         super().look()
 
     def finish(self) -> bool:
-        """Wait until everything is published, or the server is given up for now."""
+        """Wait until everything is published, or publishing is abandoned for now."""
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return super().finish()
 
@@ -64,17 +63,16 @@ class TapSupervisor(Supervisor):
         return start_connected(publish_journal, task)
 
     def _take(self, report: None) -> None:
-        """Note that something was published."""
         self._may_restart = True
 
     def _tell_given_up(self, status: int | None) -> None:
         self._is_over = status == DAMAGED
         if not self._is_ending:
-            self._tell("kiebitz: the process that publishes has died; what is recorded is published no more")
+            self._tell("kiebitz: the publishing process has died; publishing has stopped")
 
     def _tell_kept(self) -> None:
         self._tell(
-            f"kiebitz: what is not published yet is kept in {self._folder.folder}; the next recording in "
+            f"kiebitz: unpublished data is kept in {self._folder.folder}; the next recording in "
             f"that folder with --publish {self._tapping.place} --tap {self._tapping.name} publishes it first"
         )
 
@@ -83,9 +81,9 @@ class TapSupervisor(Supervisor):
             return
         self._is_full = not self._is_full
         if self._is_full:
-            tell(
-                f"kiebitz: no more can wait to be published to {self._tapping.place}: "
-                "what comes from here on is recorded here, and a gap there"
+            print_error_line(
+                f"kiebitz: the backlog for {self._tapping.place} is full: "
+                "new data is still recorded here, but becomes a gap there"
             )
         else:
-            tell("kiebitz: there is room again: from here on all waits to be published")
+            print_error_line("kiebitz: the backlog has room again: new data will be published")

@@ -1,7 +1,7 @@
-"""The process of a tap: reads a journal, publishes what is in it, and deletes what is acknowledged.
+"""The process of a tap: publishes a journal and deletes what is acknowledged.
 
-First it publishes what taps of its name, in the same folder and for the same place, have left behind. What
-records goes on whatever happens to it; what cannot be published waits in the journal.
+It first publishes what earlier taps of its name have left in the same folder for the same destination. It
+never affects the recording: what cannot be published remains in the journal.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from kiebitz.proxy.journal.follower import follow, lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.proxy.taps.publisher import BatchBuilder, PublishAbandoned, Publisher
-from kiebitz.services.faults import telling_faults
-from kiebitz.services.gc_tuning import collecting_seldom
-from kiebitz.services.publishing.tapping import Tapping
-from kiebitz.services.standard_streams import tell
-from kiebitz.services.supervision.journal_folder import JournalFolder, folders, hold
+from kiebitz.services.faults import reporting_faults
+from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.publishing.tap_target import TapTarget
+from kiebitz.services.standard_streams import print_error_line
+from kiebitz.services.supervision.journal_folder import JournalFolder, hold, private_folders
 
-LAST_S = 5.0
-"""So long a server that is lost is waited for when the recording is over."""
+SERVER_TIMEOUT_S = 5.0
+"""Longest time to wait for a lost server after the recording has ended."""
 
-TELL_EVERY_S = 0.2
-"""So often a tap tells that nothing has come, so that the items of others need not wait."""
+CLOCK_INTERVAL_S = 0.2
+"""Interval at which an idle tap reports its clock, so that other taps' items need not wait."""
 
 _WRITTEN_NS = 100_000_000
-"""An item is in the journal for sure so long after it has come."""
+"""Time after which a received item is certainly in the journal."""
 
 KEPT = 5
-"""Exit status where the rest is left for the next tap."""
+"""Exit status: the rest is left for the next tap."""
 
 DAMAGED = 6
-"""Exit status where another process would fare no better."""
+"""Exit status: another process would fail in the same way."""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What is noted beside a journal that is to be published, for the next tap."""
+    """The note next to a journal to be published, for the next tap."""
 
     place: str
     name: str
@@ -51,22 +51,21 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """The journal to publish, and as which run; `beside` is the name that folders of this tap begin with."""
+    """The journal to publish and its run; `beside` is the prefix of this tap's folders."""
 
-    tapping: Tapping
+    tapping: TapTarget
     run: str
     beside: Path
     journal: Path
     identity: tuple[int, int]
 
 
-@telling_faults
-@collecting_seldom()
+@reporting_faults
+@infrequent_gc()
 def publish_journal(recording: Connection, task: Task) -> None:
-    """Publish a journal to its end; to be run by `start_connected`.
+    """Publish a journal to its end; run by `start_connected`.
 
-    Something can be read from `recording` when that is over: what it sends, or the end. It is sent something
-    once anything has been published.
+    `recording` becomes readable when the recording ends. A record is sent to it after the first publication.
     """
     lower_priority()
     hold(task.journal.parent)
@@ -84,55 +83,55 @@ async def _publish(task: Task, recording: Connection) -> None:
         nonlocal over_since
         if over_since is None and recording.poll():
             over_since = time.monotonic()
-        return over_since is None or time.monotonic() - max(over_since, lost_since) < LAST_S
+        return over_since is None or time.monotonic() - max(over_since, lost_since) < SERVER_TIMEOUT_S
 
     publisher = Publisher(
         tapping.place,
         tapping.credentials,
         tapping.name,
-        on_notice=tell,
+        on_notice=print_error_line,
         backlog_path=str(task.journal.parent),
         may_wait=may_wait,
     )
     try:
-        for folder, note in left_behind(task.beside, tapping):
+        for folder, note in unpublished_journals(task.beside, tapping):
             reader = JournalReader(folder.journal, skip=None)
             try:
-                await _all(
+                await _publish_all(
                     publisher,
                     reader,
                     read_rest(reader),
                     BatchBuilder(tapping.name, note.run, reader.items_before),
                 )
             except JournalError as error:
-                tell(f"kiebitz: {error}; what is before that is published")
+                print_error_line(f"kiebitz: {error}; everything before that is published")
             finally:
                 reader.close()
             folder.discard()
         reader = JournalReader(task.journal, skip=None, identity=task.identity)
         batches = BatchBuilder(tapping.name, task.run, reader.items_before)
         try:
-            await _all(publisher, reader, _telling(follow(reader), recording), batches)
+            await _publish_all(publisher, reader, _report_first(follow(reader), recording), batches)
         except JournalError as error:
-            tell(f"kiebitz: {error}; what is before that is published")
+            print_error_line(f"kiebitz: {error}; everything before that is published")
             raise SystemExit(DAMAGED) from error
     finally:
         await publisher.close()
 
 
-async def _all(
+async def _publish_all(
     publisher: Publisher, reader: JournalReader, read: Iterator[list[Item]], batches: BatchBuilder
 ) -> None:
-    """Publish what is read to its end. Raises GivenUp and JournalError."""
+    """Publish everything read. Raises PublishAbandoned and JournalError."""
     latest_ns = None
     told = 0.0
     while True:
         before_ns = now_ns() - _WRITTEN_NS
-        # Reading waits; meanwhile the connection is looked after.
+        # Reading blocks; a thread keeps the connection served.
         items = await asyncio.to_thread(next, read, None)
         if items is None:
             break
-        if items or time.monotonic() - told >= TELL_EVERY_S:
+        if items or time.monotonic() - told >= CLOCK_INTERVAL_S:
             is_all = reader.is_at_end or not items
             await publisher.publish(batches.batches(items, before_ns if is_all else 0))
             told = time.monotonic()
@@ -143,8 +142,8 @@ async def _all(
         await publisher.publish([batches.end_of_run(now_ns() if latest_ns is None else latest_ns)])
 
 
-def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:
-    """Pass on what is read, and tell when the first of it was published."""
+def _report_first(read: Iterator[list[Item]], recording: Connection) -> Iterator[list[Item]]:
+    """Yield what is read, and report once the first items are published."""
     has_told = False
     for items in read:
         yield items
@@ -155,13 +154,13 @@ def _telling(read: Iterator[list[Item]], recording: Connection) -> Iterator[list
                 recording.send(None)
 
 
-def left_behind(beside: Path, tapping: Tapping) -> Iterator[tuple[JournalFolder, Note]]:
-    """What taps of this name have not published to this place, each held by this process."""
-    for path, _ in folders(beside):
+def unpublished_journals(beside: Path, tapping: TapTarget) -> Iterator[tuple[JournalFolder, Note]]:
+    """Yield, and hold, the journals of earlier taps of this name and destination."""
+    for path, _ in private_folders(beside):
         try:
             folder, text = JournalFolder.left(path)
         except OSError:
-            # Another one has it, or it is none.
+            # In use by another tap, or not a journal's folder.
             continue
         try:
             note = msgspec.json.decode(text or b"", type=Note)

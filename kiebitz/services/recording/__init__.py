@@ -1,1 +1,1 @@
-"""A live recording: its journal, the process that records it, and what is shown meanwhile."""
+"""A live recording: its journal, the process that records it, and its display."""

@@ -1,7 +1,7 @@
-"""A journal's way into a database: items are recorded, committed and shown, until there are no more.
+"""Recording of a journal into a database: items are recorded, committed and shown to its end.
 
-If the database cannot be written (disk full, locked by another program), the recorder says so once and tries
-again; what comes meanwhile waits in the journal. The relay itself never waits for it.
+If the database cannot be written (disk full, locked by another program), the recorder reports it once and
+retries; the journal keeps what arrives meanwhile. The relay itself never waits for it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kiebitz.services.recording.lag import Lag
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.rotation import Rotation
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.recording.task import FULL, GAVE_UP, Committed, GoesOn, OutputFailed, Task, report
-from kiebitz.services.recording.unfinished import recovering_command
+from kiebitz.services.recording.task import FULL, GAVE_UP, Committed, Continued, OutputFailed, Task, report
+from kiebitz.services.recording.unfinished import recovery_command
 from kiebitz.services.standard_streams import has_output_failed
 from kiebitz.services.supervision.journal_folder import remove_recorded
 from kiebitz.storage.database.schema import StorageError
@@ -28,16 +28,16 @@ from kiebitz.storage.recording.rotation import RotatingRecorder
 
 RETRY_S = 0.5
 GIVE_UP_S = 10.0
-"""Time limit (seconds) for retrying a database that cannot be written, once the relay is over."""
+"""Time limit (seconds) for retrying a database that cannot be written, once the relay has ended."""
 
 _SOON_S = COMMIT_EVERY_S / 5
-"""Longest time (seconds) since the last commit after which items that have come are committed."""
+"""Longest time (seconds) between commits while items arrive."""
 
 
 class Recording:
     """Records the journal that `reader` reads; `folder` is the descriptor of its folder.
 
-    `tell` gets sentences, `relay` reports; something can be read from `relay` when the relay is over.
+    `tell` gets sentences, `relay` reports; `relay` becomes readable when the relay has ended.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Recording:
     def run(self, source: Iterable[list[Item]], tables: Sequence[TableInfo] = ()) -> None:
         """Record what `source` yields of the journal; `tables` are in the database already.
 
-        Raises SystemExit with `GAVE_UP` or `FULL` if not all is recorded.
+        Raises SystemExit with `GAVE_UP` or `FULL` if not everything is recorded.
         """
         task, recorder, reader = self._task, self._recorder, self._reader
         view = task.view(recorder, tables) if task.view is not None else None
@@ -88,7 +88,8 @@ class Recording:
                 recorder.record(items)
                 is_pending |= bool(items)
                 now = time.monotonic()
-                # Half the promised time: the commit takes some, too. Who watches waits for each commit.
+                # Commit at half the promised interval, as committing takes time. Viewers wait for each
+                # commit.
                 if recorder.full or now - committed >= (_SOON_S if is_pending else COMMIT_EVERY_S / 2):
                     show(recorder.gather())
                     self._write()
@@ -103,10 +104,10 @@ class Recording:
                         is_reported = True
                     lag.look(items[-1].ts_ns if items else None)
         except JournalError as error:
-            self._tell(f"kiebitz: {error}; what was recorded until then is kept")
+            self._tell(f"kiebitz: {error}; everything before that is recorded")
             is_damaged = True
         if is_damaged and task.is_left:
-            # Its session stays open, and the folder where it is.
+            # The session stays open, and the folder remains.
             show(recorder.gather())
             self._write()
             raise SystemExit(GAVE_UP)
@@ -118,22 +119,22 @@ class Recording:
         if has_output_failed():
             report(self._relay, OutputFailed())
         if is_full:
-            self._tell(f"kiebitz: {self._room.says}; what comes from here on is passed on, but not recorded")
+            self._tell(f"kiebitz: {self._room.says}; new data is forwarded, but not recorded")
             raise SystemExit(FULL)
         if is_damaged:
             raise SystemExit(GAVE_UP)
         is_orphan = not reader.stopped and not task.is_left
         if is_orphan:
-            self._tell("kiebitz: the relay has died; what it had passed on until then is recorded")
+            self._tell("kiebitz: the relay has died; everything it had forwarded is recorded")
         remove_recorded(self._folder, task.journal.parent if is_orphan else None)
 
     def _rotate(self, rotation: Rotation) -> None:
-        """Continue in the next database, if it can be made."""
+        """Continue in the next database if it can be created."""
         recorder = self._recorder
         before, recorded = recorder.path, summary(recorder)
 
         def go_on(path: str) -> None:
-            # Noted first: a recovery that does not find the session there goes by the one before.
+            # Noted first: a recovery that does not find this session uses the one before.
             self._note.add(path, recorder.session_id + 1)
             try:
                 recorder.continue_in(path)
@@ -145,14 +146,14 @@ class Recording:
             rotation.begin(go_on)
         except StorageError as error:
             if rotation.postpone():
-                self._tell(f"kiebitz: {error}; the recording goes on in {recorder.path}")
+                self._tell(f"kiebitz: {error}; the recording continues in {recorder.path}")
             return
         self._room.add(before)
-        report(self._relay, GoesOn(recorder.session_id, recorder.path))
+        report(self._relay, Continued(recorder.session_id, recorder.path))
         self._tell(f"recorded {recorded}; recording into {recorder.path}")
 
     def _write(self) -> None:
-        """Write what was gathered; retry until it works, or the relay is over and it is of no use."""
+        """Write gathered rows; retry until it succeeds, or until the time limit after the relay's end."""
         failed_since: float | None = None
         while True:
             try:
@@ -163,17 +164,17 @@ class Recording:
                 if failed_since is None:
                     failed_since = now
                     self._tell(
-                        f"kiebitz: {error}; the relay goes on, and what it passes on waits to be recorded"
+                        f"kiebitz: {error}; the relay continues, and its data is kept to be recorded later"
                     )
                 if self._relay.poll() and now - failed_since > GIVE_UP_S:
-                    self._tell(f"kiebitz: gave up writing; {_kept(self._task.journal.parent)}")
+                    self._tell(f"kiebitz: stopped retrying; {_kept(self._task.journal.parent)}")
                     raise SystemExit(GAVE_UP) from error
                 time.sleep(RETRY_S)
             else:
                 if failed_since is not None:
-                    self._tell("kiebitz: the database can be written again; what waited is recorded now")
+                    self._tell("kiebitz: the database can be written again; the backlog is being recorded")
                 return
 
 
 def _kept(folder: Path) -> str:
-    return f"what is not recorded yet is kept in {folder}; {recovering_command(str(folder))} records it"
+    return f"unrecorded data is kept in {folder}; {recovery_command(str(folder))} records it"

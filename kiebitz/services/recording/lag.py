@@ -1,4 +1,4 @@
-"""How far a recorder is behind what its relay passes on."""
+"""The lag of a recorder behind its relay."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from multiprocessing.connection import Connection
 
 from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.recording.task import Left, report
+from kiebitz.services.recording.task import Backlog, report
 
 BEHIND_S = 3.0
-"""Delay (seconds) from which on a recorder reports that it is behind."""
+"""Lag (seconds) from which it is reported."""
 
 _LOOK_EVERY_S = 0.5
-_TELL_EVERY_S = 10.0
+_REPORT_INTERVAL_S = 10.0
 
 
 class Lag:
-    """Says how far a recorder is behind what is passed on, while it is."""
+    """Reports the lag of a recorder."""
 
     def __init__(
         self, reader: JournalReader, relay: Connection, tell: Callable[[str], None], *, is_behind: bool
@@ -30,10 +30,10 @@ class Lag:
         self._looked = self._told = 0.0
 
     def look(self, latest_ns: int | None) -> None:
-        """See how it stands, now that what came at `latest_ns` is recorded; None if nothing came."""
+        """Check the lag after recording items up to `latest_ns`, None if there were none."""
         if self._reader.is_at_end:
             if self._is_behind:
-                self._tell("kiebitz: the recorder has caught up: what was passed on meanwhile is recorded")
+                self._tell("kiebitz: the recorder has caught up: the backlog is recorded")
                 self._is_behind = False
             return
         now = time.monotonic()
@@ -42,9 +42,9 @@ class Lag:
         self._looked = now
         messages, seconds = self._reader.backlog(), (now_ns() - latest_ns) / 1e9
         if self._relay.poll():
-            report(self._relay, Left(messages))
-        elif seconds >= BEHIND_S and now - self._told >= _TELL_EVERY_S:
+            report(self._relay, Backlog(messages))
+        elif seconds >= BEHIND_S and now - self._told >= _REPORT_INTERVAL_S:
             self._told = now
             self._is_behind = True
-            waiting = f"about {messages:,} messages wait to be recorded"
+            waiting = f"about {messages:,} messages are waiting to be recorded"
             self._tell(f"kiebitz: the recorder is {seconds:.0f} s behind: {waiting}")

@@ -1,7 +1,7 @@
 """The note beside a recording's journal: everything needed to finish the recording in another process.
 
-It is written before the relay forwards anything, and again whenever the recording goes on in another
-database. Databases are named relative to the folder's parent, so that both may be moved together.
+It is written before the relay forwards anything, and again whenever the recording continues in another
+database. Databases are named relative to the folder's parent, so that both can be moved together.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
 class Note(msgspec.Struct, frozen=True):
     """A recording: its options, and the sessions that its journal is recorded into, in order.
 
-    `database` is the file name given with -w, `source` the relay's modes, `started_ns` the beginning of the
-    session by the relay's clock. Each session continues the one before, unless `is_rest`: then the last ones
-    record what could not be appended to the others.
+    `database` is the file name given with -w, `source` the relay's modes, `started_ns` the start of the
+    session by the relay's clock. Each session continues the one before; if `is_rest`, the last ones record
+    what could not be appended to the others.
     """
 
     database: str
@@ -53,7 +53,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def decode_note(text: bytes, folder: str | Path) -> Note:
-    """Decode the note found in `folder`. Raises StorageError if it is damaged, or none of a recording."""
+    """Decode the note found in `folder`. Raises StorageError if it is invalid."""
     try:
         note = msgspec.json.decode(text, type=Note)
     except msgspec.DecodeError as error:
@@ -68,14 +68,14 @@ def _is_file_name(name: str) -> bool:
 
 
 class NoteFile:
-    """The note of a recording under way, in its folder, which is open as a descriptor."""
+    """The note of an ongoing recording, in its folder, which is open as a descriptor."""
 
     def __init__(self, folder: int, note: Note) -> None:
         self._folder = folder
         self._note = note
 
     def add(self, database: str, session: int, *, is_rest: bool = False) -> None:
-        """Note the session that comes next, before anything is recorded into it. Raises StorageError."""
+        """Add the next session before anything is recorded into it. Raises StorageError."""
         part = Part(os.path.basename(database), session)
         note = msgspec.structs.replace(self._note, parts=(*self._note.parts, part), is_rest=is_rest)
         try:
@@ -84,8 +84,8 @@ class NoteFile:
             raise StorageError(f"{database}: nothing can be written beside it: {error.strerror}") from error
 
     def take_back(self) -> None:
-        """Remove the last session, which could not begin."""
-        # A recovery would see it by itself.
+        """Remove the last session, which could not be created."""
+        # If this fails, a recovery detects it by itself.
         with suppress(OSError):
             self._write(msgspec.structs.replace(self._note, parts=self._note.parts[:-1]))
 

@@ -1,4 +1,4 @@
-"""Warnings on stderr about problems that do not stop a recording, limited in rate."""
+"""Rate-limited warnings about problems that do not stop a recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOTICE_EVERY_S = 5.0
 
 
 class Notices:
-    """Reports problems, each in a sentence; those with one `code` count as the same."""
+    """Prints problems as sentences; those with one `code` count as the same."""
 
     def __init__(self) -> None:
         self._told: dict[str, tuple[float, int]] = {}

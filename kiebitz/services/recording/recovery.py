@@ -1,8 +1,8 @@
-"""The process that records what killed processes have left in a journal, or what was put off.
+"""The process that records what killed or interrupted processes have left in a journal.
 
-The recording's last session is resumed where that is possible. It is not where another session has begun
-since, where its database is gone, and where it is anonymized: the pseudonyms are lost with their process.
-Then everything that its sessions lack becomes a session of its own, anonymized anew if they were.
+It resumes the recording's last session if possible. It cannot if another session has begun since, if its
+database is gone, or if it is anonymized, as the pseudonyms are lost. Then everything that the sessions lack
+becomes a session of its own, anonymized anew if they were.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 from kiebitz.dissectors.model import Altered, Chunk, Direction, Gap, Item
 from kiebitz.proxy.journal.follower import lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
-from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.faults import telling_faults
-from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.faults import reporting_faults
+from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
-from kiebitz.services.recording.task import GAVE_UP, Task, note_of, teller
+from kiebitz.services.recording.task import GAVE_UP, Task, note_of, sentence_reporter
 from kiebitz.services.recording.worker import is_ended, resume
 from kiebitz.services.supervision.journal_folder import hold
 from kiebitz.storage.database.opening import open_existing, open_to_change
@@ -36,25 +36,25 @@ _END = (
     "UPDATE sessions SET ended_ns = max(started_ns, coalesce((SELECT max(c.ts_ns) FROM chunks AS c"
     " JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = sessions.id), 0)) WHERE id = ?"
 )
-"""Ends a session that nothing resumes any more: with the last of its bytes."""
+"""Ends a session that will not be resumed, at the time of its last bytes."""
 
-Way = tuple[int, Direction]
+StreamDirection = tuple[int, Direction]
 """A direction of a stream, by the stream's number in the journal."""
 
 
-@telling_faults
-@collecting_seldom()
+@reporting_faults
+@infrequent_gc()
 def recover_journal(parent: Connection, task: Task) -> None:
-    """Record the rest of a journal that nobody writes any more; to be run by `start_connected`.
+    """Record the rest of a journal without a writer; run by `start_connected`.
 
     Sends reports to `parent`; sentences go to stderr. Raises SystemExit with `GAVE_UP` if something of the
     journal remains.
     """
     lower_priority()
     folder = hold(task.journal.parent)
-    tell = teller(None)
+    tell = sentence_reporter(None)
     for database in {*task.databases}:
-        # What the recorder was about to write is rolled back; what cannot be read is reported later.
+        # Opening rolls back the recorder's unfinished write; an unreadable database is reported later.
         with suppress(StorageError):
             open_to_change(database).close()
     try:
@@ -67,10 +67,10 @@ def recover_journal(parent: Connection, task: Task) -> None:
                 if resumed is not None:
                     recording, reader, tables = resumed
                     recording.run(read_rest(reader), tables)
-                    # A recorder may have died between the beginning of one and the end of the other.
-                    _end(task.sessions[:-1], task.started_ns)
+                    # A recorder may have died after beginning one session and before ending the previous.
+                    _end_sessions(task.sessions[:-1], task.started_ns)
                 return
-        # One that is over has all of it: its recorder was killed before it removed the journal.
+        # An ended session is complete: its recorder was killed before it removed the journal.
         if not (task.sessions and is_ended(*task.sessions[-1], task.started_ns)):
             _record_rest(task, folder, parent, tell)
     except (StorageError, JournalError) as error:
@@ -80,55 +80,55 @@ def recover_journal(parent: Connection, task: Task) -> None:
 
 def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[str], None]) -> None:
     """Record everything that the sessions of a task lack as a session of its own."""
-    lacking = _Lacking(task.sessions, task.started_ns)
+    lacking = _MissingItems(task.sessions, task.started_ns)
     forced = parse_decode_as(task.decode_as)
     recorder = RotatingRecorder(
         task.database,
         "relay",
         task.source,
         name=f"{task.name} (rest)",
-        # So that times count from the same moment.
+        # Times count from the same start.
         started_ns=task.started_ns,
         decode_as=forced,
-        anonymizer=anonymizer_if(stand_ins_if(task.is_anonymized), forced),
+        anonymizer=anonymizer_if(pseudonyms_if(task.is_anonymized), forced),
     )
     note = NoteFile(folder, note_of(task))
     if os.path.abspath(os.path.dirname(recorder.path)) == str(task.journal.parent.parent):
-        # A recovery that is killed, too, leaves less for the next one.
+        # If this recovery is killed too, the next one continues from here.
         note.add(recorder.path, recorder.session_id, is_rest=True)
     before = next(recorder.stream_ids) - 1
     reader = JournalReader(task.journal, base=before, skip=None, identity=task.identity)
     resting = msgspec.structs.replace(task, is_rest=True)
     recording = Recording(resting, folder, note, recorder, reader, parent, tell)
     recording.run([*lacking.of(items, before)] for items in read_rest(reader))
-    _end(task.sessions, task.started_ns)
+    _end_sessions(task.sessions, task.started_ns)
 
 
-def _end(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
-    """End those sessions that are open, the first of which began at `started_ns`."""
+def _end_sessions(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
+    """End the sessions that are open, the first of which began at `started_ns`."""
     for place, (database, number) in enumerate(recorded):
         if is_ended(database, number, None if place else started_ns) is False:
             with suppress(StorageError), exclusive_connection(database) as connection, connection:
                 connection.execute(_END, (number,))
 
 
-class _Lacking:
+class _MissingItems:
     """Selects the items that `recorded` sessions lack.
 
-    Offsets decide: they are the same in an anonymized session. Those that did not begin at `started_ns` are
-    sessions of other recordings. Raises StorageError.
+    It compares offsets, which are the same in an anonymized session. Sessions that did not begin at
+    `started_ns` belong to other recordings. Raises StorageError.
     """
 
     def __init__(self, recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
-        self._ends: dict[Way, int] = {}
-        """Number of bytes that are recorded of each direction."""
+        self._ends: dict[StreamDirection, int] = {}
+        """Number of recorded bytes of each direction."""
         self._over: dict[int, bool] = {}
-        """The recorded streams, and whether their end is recorded."""
-        self._begun: set[Way] = set()
+        """The recorded streams; True if their end is recorded."""
+        self._begun: set[StreamDirection] = set()
         for database, number in recorded:
             if not os.path.exists(database):
                 continue
-            # One that cannot be read now may have it: then nothing is recorded.
+            # If it cannot be read now, nothing is recorded, as it may have everything.
             with closing(open_existing(database)) as connection:
                 for session in sessions(connection):
                     if session.id == number and (session.continues or session.started_ns == started_ns):
@@ -156,7 +156,7 @@ class _Lacking:
         for item in items:
             stream = item.stream.id - before
             if not isinstance(item, Chunk | Gap | Altered):
-                # Of a stream that is recorded whole, only its end may be news.
+                # Of a fully recorded stream only the end may be lacking.
                 if not self._over.get(stream, False):
                     yield item
                 continue
@@ -168,7 +168,7 @@ class _Lacking:
             if recorded and way not in self._begun:
                 yield Gap(item.stream, item.direction, item.ts_ns, 0, recorded)
             self._begun.add(way)
-            yield _behind(item, recorded)
+            yield _remainder(item, recorded)
 
 
 def _length(item: Chunk | Gap | Altered) -> int:
@@ -177,8 +177,8 @@ def _length(item: Chunk | Gap | Altered) -> int:
     return item.length or 0
 
 
-def _behind(item: Item, recorded: int) -> Item:
-    """Return the part of an item behind the bytes that are recorded."""
+def _remainder(item: Item, recorded: int) -> Item:
+    """Return the part of an item after the recorded bytes."""
     if isinstance(item, Chunk) and item.offset < recorded:
         skipped = min(recorded - item.offset, len(item.data))
         return msgspec.structs.replace(item, offset=item.offset + skipped, data=item.data[skipped:])

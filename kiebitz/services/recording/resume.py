@@ -1,4 +1,4 @@
-"""A recording whose processes ended before all of its journal was recorded, and that is finished later."""
+"""Completion of recordings whose processes ended before their journal was recorded."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.progress import OnProgress, counting
 from kiebitz.services.recording.note import Note, decode_note
 from kiebitz.services.recording.recovery import recover_journal
-from kiebitz.services.recording.task import Left, Report, Task, sessions_of
-from kiebitz.services.recording.unfinished import LOOK_S, recovering_command, unfinished
-from kiebitz.services.standard_streams import errors_are_seen, tell
+from kiebitz.services.recording.task import Backlog, Report, Task, sessions_of
+from kiebitz.services.recording.unfinished import INSPECTION_S, recovery_command, unfinished
+from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line
 from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.services.supervision.supervisor import start_connected
 from kiebitz.storage.database.schema import StorageError
@@ -24,7 +24,7 @@ _FEW = 1000
 
 
 class Remaining:
-    """Reports the number of messages left to be recorded, if they are many; on a terminal with a bar."""
+    """Reports the number of messages left to record if they are many; on a terminal with a progress bar."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -38,33 +38,35 @@ class Remaining:
         self._stack.close()
 
     def show(self, messages: int) -> None:
-        """Report about how many messages are left."""
+        """Report the approximate number of messages left."""
         if not self._most and messages < _FEW:
             return
         if not self._most:
-            tell(f"kiebitz: about {messages:,} messages are left to be recorded; Ctrl-C puts that off")
+            print_error_line(
+                f"kiebitz: about {messages:,} messages are left to be recorded; Ctrl-C postpones it"
+            )
         self._most = max(self._most, messages, 1)
-        if not errors_are_seen():
+        if not is_stderr_terminal():
             return
         if self._on_progress is None:
             self._on_progress = self._stack.enter_context(counting("recording", "messages"))
         self._on_progress(self._most - messages, self._most)
 
 
-def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = False) -> bool:
-    """Record what is left in a folder; return True if all of it is recorded. Otherwise it stays there.
+def resume_recording(folder: str, database: str | None = None, *, is_anonymized: bool = False) -> bool:
+    """Record what is left in a folder; return True if everything is recorded, otherwise it remains there.
 
-    With a `database` that the recording does not have, what its sessions lack is recorded there; so it is,
-    too, if it `is_anonymized` only from here on. Raises StorageError, and KeyboardInterrupt.
+    With a `database` that is not the recording's, what its sessions lack is recorded there; likewise if it
+    `is_anonymized` only from now on. Raises StorageError, and KeyboardInterrupt.
     """
     try:
-        journal_folder, text = _left(Path(folder).absolute())
+        journal_folder, text = _hold(Path(folder).absolute())
     except FileNotFoundError as error:
-        raise StorageError(f"{folder}: this is a folder, and no recording was left in it") from error
+        raise StorageError(f"{folder}: this folder contains no unfinished recording") from error
     except BlockingIOError as error:
-        raise StorageError(f"{folder}: this recording is going on") from error
+        raise StorageError(f"{folder}: this recording is still running") from error
     except OSError as error:
-        raise StorageError(f"{folder}: it cannot be carried on: {error.strerror}") from error
+        raise StorageError(f"{folder}: it cannot be resumed: {error.strerror}") from error
     journal_folder.keep()
     try:
         task = _task(journal_folder, text, folder, database, is_anonymized)
@@ -75,23 +77,23 @@ def carry_on(folder: str, database: str | None = None, *, is_anonymized: bool = 
     return is_recorded
 
 
-def _left(folder: Path) -> tuple[JournalFolder, bytes | None]:
-    """Hold a folder as `JournalFolder.left` does, also if another command only looks at it right now."""
+def _hold(folder: Path) -> tuple[JournalFolder, bytes | None]:
+    """Hold a folder, retrying once if another command is just inspecting it."""
     try:
         return JournalFolder.left(folder)
     except BlockingIOError:
-        time.sleep(LOOK_S)
+        time.sleep(INSPECTION_S)
         return JournalFolder.left(folder)
 
 
 def recover(database: str) -> None:
     """Recover the unfinished recordings into `database`. Raises StorageError if one of them remains."""
-    for folder in list(unfinished(database, LOOK_S)):
-        tell(f"kiebitz: a recording into {database} was not finished; it is recovered first")
-        if not carry_on(folder):
+    for folder in list(unfinished(database, INSPECTION_S)):
+        print_error_line(f"kiebitz: a recording into {database} is unfinished; it is recovered first")
+        if not resume_recording(folder):
             raise StorageError(
                 f"{folder}: this recording into {database} could not be recovered; "
-                f"{recovering_command(folder)} tries again; remove the folder to give it up, or name another "
+                f"{recovery_command(folder)} tries again; remove the folder to discard it, or name another "
                 "database"
             )
 
@@ -103,7 +105,7 @@ def _record(task: Task) -> bool:
         with Remaining() as remaining, suppress(EOFError, OSError):
             while True:
                 report: Report = connection.recv()
-                if isinstance(report, Left):
+                if isinstance(report, Backlog):
                     remaining.show(report.messages)
         process.join()
     except KeyboardInterrupt:
@@ -121,8 +123,8 @@ def _task(
     note = None if text is None else decode_note(text, folder)
     if note is None and database is None:
         raise StorageError(
-            f"{folder}: its note is gone: say with -w where the recording belongs, and with --anonymize if "
-            "it was to name nobody"
+            f"{folder}: its note is missing: give the database with -w, and --anonymize if "
+            "it must be anonymized"
         )
     if note is None:
         assert database is not None
@@ -130,13 +132,13 @@ def _task(
     try:
         parse_decode_as(note.decode_as)
     except DecodeAsError as error:
-        # A plug-in may be gone.
-        raise StorageError(f"{folder}: it cannot be carried on: {error}") from error
+        # A plug-in may have been uninstalled.
+        raise StorageError(f"{folder}: it cannot be resumed: {error}") from error
     try:
         there = os.stat(journal_folder.journal, follow_symlinks=False)
         identity = there.st_dev, there.st_ino
     except OSError:
-        # Its reader will say so, if it matters.
+        # The reader reports it if it matters.
         identity = 0, 0
     beside = os.path.dirname(os.path.normpath(folder))
     is_elsewhere = database is not None and not any(

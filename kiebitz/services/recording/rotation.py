@@ -1,8 +1,8 @@
-"""When a recording goes on in a new database, and what that is called: option -b, in dumpcap's notation.
+"""Rotation of a recording to new databases, and their names: option -b, in dumpcap's notation.
 
-Beside `-w game.db` come game_00001_20261122074829.db and so on, with the local time at which each is begun.
-A file that is there already is never touched. Nor is a name taken beside which there is something that SQLite
-would take for a part of the database: names can be guessed, and so be prepared by others.
+`-w game.db` yields game_00001_20261122074829.db and so on, with the local start time of each. Existing files
+are never touched. A name is also skipped if a file exists that SQLite would use with such a database: names
+can be guessed and prepared by others.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from kiebitz.storage.database.schema import StorageError, sentence
 from kiebitz.storage.recording.rotation import RotatingRecorder
 
 SETTLE_S = 5.0
-"""So long a new database waits for a moment at which no message is unfinished; then it waits no longer."""
+"""Longest time that a due rotation waits for a moment without an unfinished message."""
 
 RETRY_S = 10.0
-"""When a new database that could not be made is tried again."""
+"""Time before creating a new database is retried."""
 
-_BESIDE = ("", "-journal", "-wal", "-shm")
-"""A database's own name, and those of what SQLite has beside it, by their ends."""
+_SQLITE_SUFFIXES = ("", "-journal", "-wal", "-shm")
+"""Suffixes of a database and of SQLite's files next to it."""
 
-_NAMES = 1000
-"""So many names are tried for one database."""
+_MAX_NAMES = 1000
+"""Maximum number of names tried for one database."""
 
 
-Made = TypeVar("Made")
+Created = TypeVar("Created")
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How long (s) one database is recorded into, and how big it gets (bytes); None for no limit."""
+    """Maximum duration (seconds) and size (bytes) of one database; None for no limit."""
 
     duration_s: float | None
     size: int | None
 
 
 class Rotation:
-    """The databases of one recording, named after `database`; `number` of them there are already."""
+    """The databases of one recording, named after `database`; `number` of them exist already."""
 
     def __init__(self, database: str, limits: Limits, number: int = 0) -> None:
         self._stem, self._suffix = os.path.splitext(database)
@@ -53,8 +53,8 @@ class Rotation:
         self._due_since: float | None = None
         self._postponed_to = 0.0
 
-    def begin(self, make: Callable[[str], Made]) -> Made:
-        """Let `make` make the next database. Raises StorageError, and then leaves nothing of it behind."""
+    def begin(self, make: Callable[[str], Created]) -> Created:
+        """Create the next database with `make`. Raises StorageError, and then leaves no file behind."""
         path = self._next_path()
         try:
             made = make(path)
@@ -68,7 +68,7 @@ class Rotation:
         return made
 
     def is_due(self, recorder: RotatingRecorder) -> bool:
-        """Whether the next database should be begun as soon as that is well; not while this one is empty."""
+        """Return True if the next database should begin soon; never while this one is empty."""
         now = time.monotonic()
         if now < self._postponed_to:
             return False
@@ -85,25 +85,25 @@ class Rotation:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the next database, which is due, has waited long enough."""
+        """True if a due rotation has waited long enough."""
         return self._due_since is not None and time.monotonic() - self._due_since >= SETTLE_S
 
     def postpone(self) -> bool:
-        """Try again later; whether this is the first time that one could not be begun."""
+        """Retry later; return True for the first failure."""
         is_first = not self._postponed_to
         self._postponed_to = time.monotonic() + RETRY_S
         return is_first
 
     def _next_path(self) -> str:
-        """Make an empty file for the next database, by a name that nothing has yet. Raises StorageError."""
+        """Create an empty file for the next database, with an unused name. Raises StorageError."""
         begun = time.strftime("%Y%m%d%H%M%S")
-        for _ in range(_NAMES):
+        for _ in range(_MAX_NAMES):
             self._number += 1
             path = f"{self._stem}_{self._number:05}_{begun}{self._suffix}"
-            if any(os.path.lexists(path + ending) for ending in _BESIDE):
+            if any(os.path.lexists(path + ending) for ending in _SQLITE_SUFFIXES):
                 continue
             try:
-                # What was played is nobody else's business.
+                # Recordings are private: `make` sets the file's mode.
                 make(path)
             except FileExistsError:
                 continue
@@ -111,5 +111,5 @@ class Rotation:
                 raise StorageError(sentence(path, error)) from error
             return path
         raise StorageError(
-            f"{path}: this name and {_NAMES - 1} before it are taken: record in another folder"
+            f"{path}: this name and {_MAX_NAMES - 1} before it are taken: record in another folder"
         )

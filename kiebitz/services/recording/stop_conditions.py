@@ -1,4 +1,4 @@
-"""The end of a recording that this process makes itself."""
+"""The end of a recording made by this process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import signal
 import time
 
 
-class Ending:
+class StopCondition:
     """The end of a recording: after `duration` seconds, or by SIGINT or SIGTERM.
 
-    The first signal leaves `linger_s` seconds for data that is still under way; a second one ends at once.
+    The first signal leaves `linger_s` seconds for data in transit; a second one ends at once.
     """
 
     def __init__(self, duration: float | None = None, linger_s: float = 0.0) -> None:
@@ -22,7 +22,7 @@ class Ending:
 
     @property
     def has_come(self) -> bool:
-        """True if the recording is to end now."""
+        """True if the recording must end now."""
         return time.monotonic() >= self._at
 
     def come(self) -> None:

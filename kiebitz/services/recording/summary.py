@@ -9,12 +9,12 @@ from kiebitz.services.wording import in_words
 if TYPE_CHECKING:
     from kiebitz.storage.recording.recorder import Recorder
 
-_MOST_WAYS = 4
+_MAX_DIRECTIONS = 4
 """Maximum number of stream directions that the closing line names."""
 
 
 def summary(recorder: Recorder) -> str:
-    """Return the counts of a session's rows, and its name in the notation of commands."""
+    """Return the row counts of a session and its name `DB:N`."""
     counts = ", ".join(
         f"{recorder.counts[kind]} {kind if recorder.counts[kind] != 1 else kind.removesuffix('s')}"
         for kind in ("streams", "messages", "games", "alterations")
@@ -25,7 +25,7 @@ def summary(recorder: Recorder) -> str:
 
 
 def _missing(recorder: Recorder) -> str:
-    """Return how many bytes are missing, of which streams and directions; nothing if none are."""
+    """Return the number of missing bytes by stream and direction; empty if there are none."""
     total = recorder.missing.total()
     if not total:
         return ""
@@ -33,8 +33,8 @@ def _missing(recorder: Recorder) -> str:
     ways = sorted(recorder.missing.items())
     parts = [
         f"{length:,} of stream {number('streams', stream)} {direction}"
-        for (stream, direction), length in ways[:_MOST_WAYS]
+        for (stream, direction), length in ways[:_MAX_DIRECTIONS]
     ]
-    if len(ways) > _MOST_WAYS:
+    if len(ways) > _MAX_DIRECTIONS:
         parts.append("and others: kiebitz streams lists them")
     return f", {total:,} bytes missing ({', '.join(parts)})"

@@ -1,4 +1,4 @@
-"""The recorder of a live session: the forwarder writes its journal, and a child process records that."""
+"""The recorder of a live session: the forwarder writes a journal, and a child process records it."""
 
 from __future__ import annotations
 
@@ -21,38 +21,37 @@ from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.task import (
     FULL,
     GAVE_UP,
+    Backlog,
     Begun,
-    GoesOn,
-    Left,
+    Continued,
     OutputFailed,
     Refused,
     Report,
-    Said,
+    Sentence,
     Task,
     ViewFactory,
     sessions_of,
 )
-from kiebitz.services.recording.unfinished import recovering_command, refuse_if_unfinished
+from kiebitz.services.recording.unfinished import recovery_command, refuse_if_unfinished
 from kiebitz.services.recording.worker import record_journal
-from kiebitz.services.standard_streams import tell as tell_on_stderr
-from kiebitz.services.supervision.journal_folder import tidy
+from kiebitz.services.standard_streams import print_error_line as tell_on_stderr
+from kiebitz.services.supervision.journal_folder import remove_leftovers
 from kiebitz.services.supervision.supervisor import Supervisor, start_connected
 from kiebitz.storage.database.schema import StorageError
 
-_CALL_OFF_S = 2.0
-"""Maximum time (seconds) for a recorder to end when its start is interrupted: to load, or to close an empty
-session."""
+_CANCEL_TIMEOUT_S = 2.0
+"""Longest time (seconds) for a recorder to end when its start is interrupted."""
 
 
 class RecorderSupervisor(Supervisor):
     """A journal beside `database`, and from `start` on the process that records it there.
 
-    A restarted process resumes the session. A journal that is not recorded whole can be recovered by another
+    A restarted process resumes the session. An incompletely recorded journal can be recovered by another
     command.
 
     `on_trouble` gets a sentence when the journal cannot be written, and when it can again. All other
-    sentences go to `tell`, or else to stderr. `forwarder` names the program that goes on whatever happens.
-    Everything that is journaled goes into `tap`, too. Raises StorageError.
+    sentences go to `tell`, or else to stderr. `forwarder` names the program that continues in any case.
+    Journaled data is also written to `tap`. Raises StorageError.
     """
 
     final_statuses = (FULL, GAVE_UP)
@@ -70,8 +69,8 @@ class RecorderSupervisor(Supervisor):
         self._reports_sentences = tell is not None
         self._forwarder = forwarder
         self.restarting = (
-            "kiebitz: the recorder has died and is started again; "
-            f"{forwarder} goes on, and what it passes on waits to be recorded"
+            "kiebitz: the recorder has died and is restarted; "
+            f"{forwarder} continues, and its data is kept to be recorded later"
         )
         self.has_output_failed = False
         """True once the process could not write to standard output."""
@@ -97,14 +96,14 @@ class RecorderSupervisor(Supervisor):
         Args:
             source: The relay's modes.
             limits: When to continue in another database, named after the given one.
-            decode_as: Rules of the option -d.
+            decode_as: Values of the option -d.
             view: Makes the display of the findings in the process.
             max_size: Maximum size of all databases and the journal, in bytes; then the recording ends.
             is_anonymized: Record pseudonyms. No other process can resume such a session.
 
         Raises:
             StorageError: The session cannot be opened.
-            Interrupted: A deferred signal has come. Then no session is left without an end.
+            Interrupted: A deferred signal arrived. Then no session is left without an end.
         """
         name = f"relay {time.strftime('%Y-%m-%d %H:%M:%S')}"
         self._task = Task(
@@ -135,7 +134,7 @@ class RecorderSupervisor(Supervisor):
         assert isinstance(report, Begun)
         self.streams_before = report.streams_before
         self._goes_on_in(report)
-        tidy(Path(self._database).absolute())
+        remove_leftovers(Path(self._database).absolute())
 
     @property
     def folder(self) -> Path:
@@ -144,7 +143,7 @@ class RecorderSupervisor(Supervisor):
 
     @property
     def session(self) -> str:
-        """The session being recorded, in the notation of commands: `DB:N`."""
+        """The session being recorded, as `DB:N`."""
         database, number = self._task.sessions[-1]
         return f"{database}:{number}"
 
@@ -153,55 +152,55 @@ class RecorderSupervisor(Supervisor):
         return start_connected(record_journal, self._task, self._reports_sentences)
 
     def _take(self, report: Report) -> None:
-        if isinstance(report, Said):
+        if isinstance(report, Sentence):
             self._tell(report.sentence)
-        elif isinstance(report, Left):
+        elif isinstance(report, Backlog):
             self._remaining.show(report.messages)
         elif isinstance(report, OutputFailed):
             self.has_output_failed = True
         else:
             self._may_restart = not self._task.is_anonymized
-        if isinstance(report, GoesOn):
+        if isinstance(report, Continued):
             self._goes_on_in(report)
 
-    def _goes_on_in(self, report: Begun | GoesOn) -> None:
-        """Note the session that another process would have to resume."""
+    def _goes_on_in(self, report: Begun | Continued) -> None:
+        """Remember the session that another process would resume."""
         sessions = (*self._task.sessions, (report.database, report.session))
         self._task = msgspec.structs.replace(self._task, sessions=sessions)
 
     def _call_off(self) -> None:
-        """Let the process end that is about to open a session, or has just done so and will close it."""
+        """Let the process that opens a session end, closing that session if it exists."""
         assert self._process is not None
         self.journal.close()
         self._send_end()
-        self._process.join(_CALL_OFF_S)
+        self._process.join(_CANCEL_TIMEOUT_S)
 
     def _tell_given_up(self, status: int | None) -> None:
         if status == FULL:
-            # The process has reported it, and the rest of the journal would not fit in either.
+            # The process has reported it, and the rest of the journal would not fit either.
             self._is_over = True
             self._folder.discard_journal()
             return
         if not self._is_ending:
             self._tell(
-                f"kiebitz: the recorder has died; {self._forwarder} goes on, but nothing more is recorded. "
-                "Stop it and start again to record."
+                f"kiebitz: the recorder has died; {self._forwarder} continues, but nothing more is recorded. "
+                "Restart it to record again."
             )
         if status != GAVE_UP:
-            # Else the process has reported what is not recorded.
+            # Otherwise the process has reported what is not recorded.
             self._tell(f"kiebitz: the recorder has died; {self._kept()}")
 
     def _tell_kept(self) -> None:
         if not self._has_given_up:
-            self._tell(f"kiebitz: ended at once: {self._kept()}")
+            self._tell(f"kiebitz: interrupted: {self._kept()}")
 
     def _kept(self) -> str:
         folder = str(Path(self._database).parent / self._folder.folder.name)
-        names = ", names and all, as it was sent," if self._task.is_anonymized else ""
-        return f"what is not recorded yet is kept{names} in {folder}; {recovering_command(folder)} records it"
+        names = " with the real names" if self._task.is_anonymized else ""
+        return f"unrecorded data is kept{names} in {folder}; {recovery_command(folder)} records it"
 
     def _read_note(self) -> None:
-        """Read which sessions there are: a report of the last one may be lost.
+        """Read the sessions from the note, as a report of the last one may be lost.
 
         Raises OSError, StorageError.
         """

@@ -14,18 +14,18 @@ import msgspec
 from kiebitz.dissectors.model import Findings, TableInfo
 from kiebitz.services.recording.note import Note, Part
 from kiebitz.services.recording.rotation import Limits
-from kiebitz.services.standard_streams import tell
+from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.recording.recorder import Recorder
 
 GAVE_UP = 3
-"""Exit status where another process would fare no better."""
+"""Exit status: another process would fail in the same way."""
 
 FULL = 4
-"""Exit status where all is recorded that there may be."""
+"""Exit status: the maximum size is recorded."""
 
 
 class View(Protocol):
-    """A display of a recording while it goes on."""
+    """A display of an ongoing recording."""
 
     def show(self, found: Findings) -> None:
         """Show new findings."""
@@ -36,16 +36,15 @@ ViewFactory = Callable[[Recorder, Iterable[TableInfo]], View]
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A journal to record, into which database, and what is shown of it.
+    """A journal to record, the database to record it in, and the display.
 
-    `identity` is that of the journal's folder: nothing else is read, should another be in its place by then.
-    With `limits` the recording goes into several databases, named after `database`. `sessions` are those
-    that it has by now, each with the path of its database; the last one is resumed, unless there is none.
-    `view` makes what shows the findings, None shows nothing.
-    The databases and the journal together take `max_size` (bytes); None leaves it to the disk.
+    `identity` is that of the journal's folder: no other folder in its place is read. With `limits` the
+    recording goes into several databases, named after `database`. `sessions` are the existing ones, each with
+    its database's path; the last one is resumed. `view` makes the display, None shows nothing. The databases
+    and the journal together take at most `max_size` bytes; None for no limit.
 
-    The first session began at `started_ns`. `is_left` is True if the journal has no writer any more,
-    and `is_rest` if its sessions cannot be resumed: what they lack is recorded as another one.
+    The first session began at `started_ns`. `is_left` is True if the journal has no writer any more, and
+    `is_rest` if its sessions cannot be resumed: what they lack is recorded as another one.
     """
 
     journal: Path
@@ -70,18 +69,15 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """A session is open in a new database, or in the one that was given.
-
-    Its first stream is the one behind `streams_before`.
-    """
+    """A new session was opened; its first stream is the one after `streams_before`."""
 
     session: int
     database: str
     streams_before: int
 
 
-class GoesOn(msgspec.Struct, frozen=True):
-    """The session goes on in another database."""
+class Continued(msgspec.Struct, frozen=True):
+    """The session continues in another database."""
 
     session: int
     database: str
@@ -94,51 +90,51 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """Some of the backlog at the start of the process is recorded."""
+    """A part of the initial backlog is recorded."""
 
 
-class Left(msgspec.Struct, frozen=True):
-    """The relay is over, and about so many messages are left to be recorded."""
+class Backlog(msgspec.Struct, frozen=True):
+    """The approximate number of messages left to record after the relay has ended."""
 
     messages: int
 
 
-class Said(msgspec.Struct, frozen=True):
+class Sentence(msgspec.Struct, frozen=True):
     """A sentence for the user of the relay."""
 
     sentence: str
 
 
 class OutputFailed(msgspec.Struct, frozen=True):
-    """Standard output could not be written: not all that happened was shown."""
+    """A failed write to standard output: the display is incomplete."""
 
 
-Report = Begun | GoesOn | Refused | Committed | Left | Said | OutputFailed
+Report = Begun | Continued | Refused | Committed | Backlog | Sentence | OutputFailed
 """A report of the process. The first one of a new session is `Begun` or `Refused`."""
 
 
 def report(relay: Connection, what: Report) -> None:
-    """Send a report, if the relay is still there."""
+    """Send a report if the relay still exists."""
     with suppress(OSError):
         relay.send(what)
 
 
-def teller(relay: Connection | None) -> Callable[[str], None]:
+def sentence_reporter(relay: Connection | None) -> Callable[[str], None]:
     """Return the function that reports sentences to the relay; without one, they go to stderr."""
 
     def pass_on(sentence: str) -> None:
         if relay is None:
             # The recording does not end because its terminal is gone.
             with suppress(OSError):
-                tell(sentence)
+                print_error_line(sentence)
         else:
-            report(relay, Said(sentence))
+            report(relay, Sentence(sentence))
 
     return pass_on
 
 
 def note_of(task: Task) -> Note:
-    """Return the note of a recording with the sessions that it has by now."""
+    """Return the note of a recording with its current sessions."""
     return Note(
         os.path.basename(task.database),
         task.source,

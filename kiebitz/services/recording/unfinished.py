@@ -1,4 +1,4 @@
-"""Unfinished recordings beside a database: journals whose relay and recorder were killed, or put off."""
+"""Unfinished recordings beside a database: journals whose relay and recorder were killed or interrupted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from kiebitz.services.supervision.journal_folder import all_folders, is_held, read_note
 from kiebitz.storage.database.schema import MEMORY, StorageError
 
-LOOK_S = 0.05
-"""Longest time (seconds) for which another command that only looks holds a folder."""
+INSPECTION_S = 0.05
+"""Longest time (seconds) for which a command that only inspects a folder holds it."""
 
 
 def refuse_if_unfinished(database: str) -> None:
@@ -20,9 +20,9 @@ def refuse_if_unfinished(database: str) -> None:
 
     Only the last session of a database can be resumed, so no other one may begin before.
     """
-    for folder in unfinished(database, LOOK_S):
+    for folder in unfinished(database, INSPECTION_S):
         raise StorageError(
-            f"{database}: a recording into it was not finished; {recovering_command(folder)} recovers it; or "
+            f"{database}: a recording into it is unfinished; {recovery_command(folder)} recovers it; or "
             "name another database"
         )
 
@@ -34,7 +34,7 @@ def unfinished(database: str, patience_s: float) -> Iterator[str]:
     path = Path(database)
     with closing(all_folders(path.absolute().parent)) as found:
         for folder, descriptor in found:
-            # Hardly ever there is any.
+            # Imported late, as there is hardly ever one.
             from kiebitz.services.recording.note import decode_note
 
             try:
@@ -51,6 +51,6 @@ def unfinished(database: str, patience_s: float) -> Iterator[str]:
             yield str(path.parent / folder.name)
 
 
-def recovering_command(folder: str) -> str:
+def recovery_command(folder: str) -> str:
     """Return the command that records what is left in a folder."""
     return f"kiebitz import {shlex.quote(folder)}"

@@ -1,7 +1,7 @@
-"""The recorder's process of a relay: reads the journal, inspects, writes and shows what happens.
+"""The recorder process of a relay: reads the journal, inspects, writes and shows findings.
 
-If the process dies, the relay starts another one, which resumes the same session. If both are killed, another
-command recovers what is left.
+If it dies, the relay starts another one, which resumes the same session. If both are killed, another command
+recovers what is left.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.proxy.journal.follower import follow, lower_priority
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.system.clock import now_ns
-from kiebitz.services.anonymizing import anonymizer_if, stand_ins_if
+from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.faults import telling_faults
-from kiebitz.services.gc_tuning import collecting_seldom
+from kiebitz.services.faults import reporting_faults
+from kiebitz.services.gc_tuning import infrequent_gc
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
 from kiebitz.services.recording.rotation import Rotation
-from kiebitz.services.recording.task import GAVE_UP, Begun, Refused, Task, note_of, teller
+from kiebitz.services.recording.task import GAVE_UP, Begun, Refused, Task, note_of, sentence_reporter
 from kiebitz.services.supervision.journal_folder import hold
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
@@ -33,20 +33,20 @@ from kiebitz.storage.recording.resuming import ResumedRecorder
 from kiebitz.storage.recording.rotation import RotatingRecorder
 
 
-@telling_faults
-@collecting_seldom()
+@reporting_faults
+@infrequent_gc()
 def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
-    """Record a journal while it is written, to its end; to be run by `start_connected`.
+    """Record a journal while it is written, to its end; run by `start_connected`.
 
-    Sends reports to `relay`; sentences only if it `tells_relay`, else they go to stderr. Something can be
-    read from `relay` when the relay is over: what it sends, or the end.
+    Sends reports to `relay`, which becomes readable when the relay has ended. Sentences go there if it
+    `tells_relay`, otherwise to stderr.
     """
     lower_priority()
-    # Until this process is over, as the relay may be over before it.
+    # Held until this process ends, as the relay may end before it.
     folder = hold(task.journal.parent)
-    tell = teller(relay if tells_relay else None)
+    tell = sentence_reporter(relay if tells_relay else None)
     if task.sessions:
-        _carry_on(task, folder, relay, tell)
+        _resume(task, folder, relay, tell)
     else:
         _begin(task, folder, relay, tell)
 
@@ -54,7 +54,7 @@ def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
 def _begin(task: Task, folder: int, relay: Connection, tell: Callable[[str], None]) -> None:
     """Record a journal as a new session."""
     forced = parse_decode_as(task.decode_as)
-    anonymizer = anonymizer_if(stand_ins_if(task.is_anonymized), forced)
+    anonymizer = anonymizer_if(pseudonyms_if(task.is_anonymized), forced)
     task = msgspec.structs.replace(task, started_ns=now_ns())
 
     def begin(database: str) -> RotatingRecorder:
@@ -69,13 +69,13 @@ def _begin(task: Task, folder: int, relay: Connection, tell: Callable[[str], Non
         )
 
     if relay.poll():
-        # The relay was ended before it began, or is gone.
+        # The relay has already ended.
         return
     rotation = Rotation(task.database, task.limits) if task.limits is not None else None
     note = NoteFile(folder, note_of(task))
     try:
         recorder = begin(task.database) if rotation is None else rotation.begin(begin)
-        # The relay forwards nothing before this can be recovered.
+        # The relay forwards nothing until this can be recovered.
         note.add(recorder.path, recorder.session_id)
     except StorageError as error:
         relay.send(Refused(str(error)))
@@ -88,8 +88,8 @@ def _begin(task: Task, folder: int, relay: Connection, tell: Callable[[str], Non
     Recording(task, folder, note, recorder, reader, relay, tell, rotation).run(follow(reader))
 
 
-def _carry_on(task: Task, folder: int, relay: Connection, tell: Callable[[str], None]) -> None:
-    """Take up a session where the process before this one left it."""
+def _resume(task: Task, folder: int, relay: Connection, tell: Callable[[str], None]) -> None:
+    """Resume the session of the previous process."""
     try:
         resumed = resume(task, folder, relay, tell)
     except (StorageError, JournalError) as error:
@@ -103,7 +103,7 @@ def _carry_on(task: Task, folder: int, relay: Connection, tell: Callable[[str], 
 def resume(
     task: Task, folder: int, relay: Connection, tell: Callable[[str], None]
 ) -> tuple[Recording, JournalReader, list[TableInfo]] | None:
-    """Return what resumes the last session of a task, and its tables; None if that session is over.
+    """Return the resumed last session of a task, with its tables; None if it has ended.
 
     Raises StorageError if it cannot be resumed, JournalError if the journal cannot be read.
     """
@@ -115,7 +115,7 @@ def resume(
         if len(task.sessions) == 1 and recorder.started_ns != task.started_ns:
             raise StorageError(f"{path}: its session {number} is not the one that was recorded")
         if recorder.is_over:
-            # The process before this one died when all was done.
+            # The previous process died after finishing.
             recorder.release()
             return None
         base = next(recorder.stream_ids) - 1
@@ -131,7 +131,7 @@ def resume(
 
 
 def _begun_sessions(all_of_task: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """Return the sessions without the last one, if the recorder died while it made that one's database."""
+    """Return the sessions, without the last one if the recorder died while creating its database."""
     *before, last = all_of_task
     if before and is_ended(*last) is None and is_ended(*before[-1]) is False:
         return tuple(before)
@@ -139,7 +139,7 @@ def _begun_sessions(all_of_task: tuple[tuple[str, int], ...]) -> tuple[tuple[str
 
 
 def is_ended(database: str, number: int, started_ns: int | None = None) -> bool | None:
-    """True if a session is over, False if not, None if the database has no such session.
+    """Return True if a session has ended, False if not, None if the database has no such session.
 
     With `started_ns` it must have begun then.
     """

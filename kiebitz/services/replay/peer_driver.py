@@ -22,7 +22,7 @@ from kiebitz.dissectors.replay.script import StreamRole
 from kiebitz.proxy.peers import tcp as peers_tcp
 from kiebitz.proxy.peers import udp as peers_udp
 from kiebitz.proxy.peers.connections import Connected, DataReceived, PeerEvent, Peers
-from kiebitz.services.server_addresses import Place
+from kiebitz.services.server_addresses import Address
 
 STREAM_DELAY_S = 0.003
 """Seconds between messages on different streams, so that they arrive in the order in which they are sent.
@@ -65,7 +65,7 @@ class PeerDriver:
         self,
         peer: DrivenPeer,
         peers: Peers,
-        addresses: Mapping[StreamRole, Place],
+        addresses: Mapping[StreamRole, Address],
         speed: float,
         timeout_s: float,
         on_divergence: Callable[[Divergence], None],

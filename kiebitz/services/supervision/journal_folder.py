@@ -1,8 +1,8 @@
-"""The folder beside a database that contains a journal and its note; processes that use it hold a lock on it.
+"""The folder beside a database that contains a journal and its note, locked by the processes that use it.
 
-The note describes the recording, so that another process can finish it when all of its own were killed. A
-folder is only removed when its journal is recorded, or empty. The database may lie in a folder for all, such
-as /tmp: what others have put there is neither followed, waited for nor removed.
+The note describes the recording, so that another process can finish it if all of its own were killed. A
+folder is only removed when its journal is recorded or empty. The database may be in a shared folder such as
+/tmp: entries of other users are neither followed, waited for nor removed.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from pathlib import Path
 from kiebitz.proxy.journal.writer import HEAD, is_journal_file, is_segment
 
 _INFIX = "-spool-"
-"""The part of a folder's name behind that of its database."""
+"""Part of a folder's name after that of its database."""
 
 _JOURNAL = "journal"
-"""The one folder in it."""
+"""Name of the subfolder with the journal."""
 
 _NOTE = "note.json"
 """The note beside the journal: `kiebitz.services.recording.note`, or that of a tap."""
 
 _NEW_NOTE = "note.new"
-"""The next note while it is being written."""
+"""Name of the next note while it is written."""
 
-HANDS = "hands"
-"""The control socket of a relay that holds messages (`kiebitz.services.alteration.control_server`)."""
+CONTROL_SOCKET = "hands"
+"""Name of a relay's control socket (`kiebitz.services.alteration.control_server`)."""
 
 _MAX_NOTE_BYTES = 1 << 20
 
 _ATTEMPTS = 10
-"""Maximum number of folders to make, as another program may remove one before it is held."""
+"""Maximum number of attempts, as another program may remove a folder before it is locked."""
 
-_TIDY_S = 1.0
-"""Maximum time (seconds) for which a starting relay removes what others have left; the next one continues."""
+_TIDY_TIMEOUT_S = 1.0
+"""Longest time (seconds) for a starting relay to remove others' leftovers; the next one continues."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags with which nothing else than a folder is opened, at once."""
+"""Flags to open folders only, without following links or blocking."""
 
 
 class JournalFolder:
-    """A new `folder` beside `database`, held until `discard`; `journal` is the place for one in it.
+    """A new `folder` beside `database`, locked until `discard`; `journal` is the path for a journal in it.
 
-    Raises OSError if there can be none.
+    Raises OSError.
     """
 
     _is_kept = False
@@ -62,7 +62,7 @@ class JournalFolder:
                 self._held = hold(self.folder)
                 break
             except FileNotFoundError:
-                # Another relay has tidied up in that very moment.
+                # Another relay has removed it before it was locked.
                 continue
             except BaseException:
                 self.folder.rmdir()
@@ -73,10 +73,10 @@ class JournalFolder:
 
     @classmethod
     def left(cls, path: Path) -> tuple[JournalFolder, bytes | None]:
-        """Hold a folder whose processes are gone; return it with its note, None if it has a journal only.
+        """Lock a folder whose processes have ended; return it with its note, None if it only has a journal.
 
-        Raises OSError: PermissionError if the folder is not ours alone, BlockingIOError if a process holds
-        it, FileNotFoundError if it contains neither a note nor a record.
+        Raises OSError: PermissionError if the folder is not private to this user, BlockingIOError if a
+        process holds it, FileNotFoundError if it contains neither a note nor a record.
         """
         descriptor = os.open(path, _FOLDER)
         try:
@@ -86,7 +86,7 @@ class JournalFolder:
             note = read_note(descriptor)
             if note is None and not _has_records(descriptor):
                 raise FileNotFoundError(errno.ENOENT, "there is no journal in it")
-            # As its recorder will hold it, too.
+            # A shared lock, as its recorder takes one too.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BaseException:
             os.close(descriptor)
@@ -96,7 +96,7 @@ class JournalFolder:
         return spool, note
 
     def keep(self) -> Path:
-        """Leave the folder on `discard`; return its path."""
+        """Keep the folder on `discard`; return its path."""
         self._is_kept = True
         return self.folder
 
@@ -105,7 +105,7 @@ class JournalFolder:
         write_note(self._held, note)
 
     def discard_journal(self) -> None:
-        """Remove the journal: its reader is gone, and so is its writer's file."""
+        """Remove the journal, which has neither reader nor writer any more."""
         remove_recorded(self._held, None)
 
     def read_note(self) -> bytes | None:
@@ -113,11 +113,11 @@ class JournalFolder:
         return read_note(self._held)
 
     def discard_recorded(self) -> None:
-        """Remove the folder with the journal, all of which is recorded."""
+        """Remove the folder and its completely recorded journal."""
         remove_recorded(self._held, self.folder)
 
     def discard(self) -> None:
-        """Remove the folder with the journal, unless it is kept."""
+        """Remove the folder and its journal unless it is kept, and unlock it."""
         if not self._is_kept:
             with suppress(OSError):
                 _remove(self.folder, self._held)
@@ -125,7 +125,7 @@ class JournalFolder:
 
 
 def hold(folder: Path) -> int:
-    """Show others that a folder is in use, until the descriptor is closed or the process is over.
+    """Lock a folder as in use until the descriptor is closed or the process ends.
 
     Raises OSError; FileNotFoundError also if another program is about to remove it.
     """
@@ -144,7 +144,7 @@ def hold(folder: Path) -> int:
 
 
 def write_note(folder: int, note: bytes) -> None:
-    """Replace the note in an open folder, at once or not at all. Raises OSError."""
+    """Replace the note in an open folder atomically. Raises OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with open(os.open(_NEW_NOTE, flags, 0o600, dir_fd=folder), "wb") as file:
         file.write(note)
@@ -165,7 +165,7 @@ def read_note(folder: int) -> bytes | None:
 
 
 def is_held(folder: int) -> bool:
-    """True if a process uses an open folder. If not, this descriptor excludes others until it is closed."""
+    """Return True if a process uses an open folder; otherwise this descriptor locks it until closed."""
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -174,9 +174,9 @@ def is_held(folder: int) -> bool:
 
 
 def remove_recorded(spool: int, folder: Path | None) -> None:
-    """Remove a journal that is recorded, and its note, from an open folder; what cannot be removed stays.
+    """Remove a recorded journal and its note from an open folder, ignoring errors.
 
-    The folder itself is removed only if its path is given, as no other process uses it.
+    The folder itself is removed only if its path is given; then no other process may use it.
     """
     with suppress(OSError):
         if folder is not None:
@@ -186,18 +186,18 @@ def remove_recorded(spool: int, folder: Path | None) -> None:
             _remove_notes(spool)
 
 
-def folders(database: Path) -> Generator[tuple[Path, int], None, None]:
-    """Yield the folders for `database` that are ours alone, each open as a descriptor until the next."""
+def private_folders(database: Path) -> Generator[tuple[Path, int], None, None]:
+    """Yield the private folders for `database`, each open as a descriptor until the next."""
     yield from _folders(database.parent, re.escape(_prefix(database)))
 
 
 def all_folders(parent: Path) -> Generator[tuple[Path, int], None, None]:
-    """Yield the folders for any database in `parent`, likewise."""
+    """Yield the private folders for any database in `parent`, each open as a descriptor until the next."""
     yield from _folders(parent, rf"\..*{_INFIX}")
 
 
 def _folders(parent: Path, pattern: str) -> Generator[tuple[Path, int], None, None]:
-    end = time.monotonic() + _TIDY_S
+    end = time.monotonic() + _TIDY_TIMEOUT_S
     begins_well = re.compile(pattern, re.S).match
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
@@ -216,11 +216,11 @@ def _folders(parent: Path, pattern: str) -> Generator[tuple[Path, int], None, No
                 os.close(descriptor)
 
 
-def tidy(database: Path) -> None:
+def remove_leftovers(database: Path) -> None:
     """Remove the folders beside `database` that killed processes have left without any record."""
-    end = time.monotonic() + _TIDY_S
-    for folder, descriptor in folders(database):
-        # Another relay may be removing it, too; one that is in use is held.
+    end = time.monotonic() + _TIDY_TIMEOUT_S
+    for folder, descriptor in private_folders(database):
+        # Another relay may remove it too; a folder in use is locked.
         with suppress(OSError):
             if not is_held(descriptor) and read_note(descriptor) is None and not _has_records(descriptor):
                 _remove(folder, descriptor, end)
@@ -235,7 +235,7 @@ def _is_ours_alone(folder: os.stat_result) -> bool:
 
 
 def _has_records(spool: int) -> bool:
-    """True if the journal in an open folder has any record. Raises OSError."""
+    """Return True if the journal in an open folder has any record. Raises OSError."""
     try:
         journal = os.open(_JOURNAL, _FOLDER, dir_fd=spool)
     except FileNotFoundError:
@@ -251,20 +251,20 @@ def _has_records(spool: int) -> bool:
 
 
 def _remove(folder: Path, descriptor: int, end: float | None = None) -> None:
-    """Remove a folder that is open, with the journal in it, until `end` comes; whatever else is in it stays.
+    """Remove an open folder with its journal, until the time `end`.
 
-    Only files of a journal, and folders that are empty, are removed, so that there is nothing to gain by
-    putting another folder in its place. Raises OSError if something of it is left.
+    Only a journal's files and empty folders are removed, so that replacing the folder by another one gains an
+    attacker nothing. Raises OSError if something is left.
     """
     _remove_journal(descriptor, end)
     _remove_notes(descriptor)
     with suppress(FileNotFoundError):
-        os.unlink(HANDS, dir_fd=descriptor)
+        os.unlink(CONTROL_SOCKET, dir_fd=descriptor)
     os.rmdir(folder)
 
 
 def _remove_notes(spool: int) -> None:
-    """Remove the note, after the journal, which cannot be recorded without it."""
+    """Remove the note; only after the journal, which cannot be recorded without it."""
     for name in (_NEW_NOTE, _NOTE):
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=spool)

@@ -20,10 +20,10 @@ from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.disk_space import has_journal_space
 
-_LOOK_EVERY_S = 0.1
-"""Interval between two looks at the child, in seconds."""
+_CHECK_INTERVAL_S = 0.1
+"""Interval (seconds) of checks on the child."""
 
-_ENDED_TWICE_S = 1.0
+_DOUBLE_SIGNAL_S = 1.0
 """Two signals within this time (seconds) count as one: some programs, such as timeout(1), send two."""
 
 P = ParamSpec("P")
@@ -44,16 +44,16 @@ def start_connected(
 class Supervisor(ABC):
     """A journal beside a database, and the child process that reads it from `start` on.
 
-    If the child dies, it is restarted, and what is journaled meanwhile waits. A child that dies before it has
-    made progress would fail again and again: then the journal is abandoned. A journal that was not read to
-    its end stays on disk. As a context, it ends with `discard`. Raises StorageError.
+    If the child dies, it is restarted, and the journal keeps what arrives meanwhile. A child that dies before
+    it has made progress would fail again: then the journal is abandoned. A journal that was not read to its
+    end remains on disk. As a context, it ends with `discard`. Raises StorageError.
     """
 
     restarting: str
     """Sentence that reports a restart."""
 
     final_statuses: ClassVar[tuple[int, ...]]
-    """Exit statuses after which another child would fare no better."""
+    """Exit statuses after which another child would fail in the same way."""
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class Supervisor(ABC):
         self._has_given_up = False
         self._is_ending = False
         self._is_over = False
-        """True once the journal is of no more use."""
+        """True once the journal is not needed any more."""
         self._progress: AbstractContextManager[object] = nullcontext()
-        """Shows the progress of `finish`."""
+        """Progress display of `finish`."""
         try:
             self._folder = JournalFolder(beside)
         except OSError as error:
@@ -94,16 +94,16 @@ class Supervisor(ABC):
         self.discard()
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look after the child on this loop from now on."""
+        """Check the child regularly on this loop."""
 
         def look() -> None:
             self.look()
-            self._timer = loop.call_later(_LOOK_EVERY_S, look)
+            self._timer = loop.call_later(_CHECK_INTERVAL_S, look)
 
-        self._timer = loop.call_later(_LOOK_EVERY_S, look)
+        self._timer = loop.call_later(_CHECK_INTERVAL_S, look)
 
     def leave(self) -> None:
-        """Stop looking after the child on the loop."""
+        """Stop checking the child."""
         self._timer.cancel()
 
     def look(self) -> None:
@@ -116,16 +116,15 @@ class Supervisor(ABC):
             self._restart(self._exit_status())
 
     def finish(self) -> bool:
-        """Wait until the child has read the whole journal, which is closed; return True if it has.
+        """Wait until the child has read the closed journal; return True if it has read everything.
 
-        Ctrl-C raises KeyboardInterrupt; it is ignored in the first second. `discard` then ends the child at
-        once.
+        Ctrl-C raises KeyboardInterrupt, but is ignored in the first second. `discard` then kills the child.
         """
         self._is_ending = True
         if self._has_given_up:
             return False
         with self._progress:
-            self._receive_for(_ENDED_TWICE_S)
+            self._receive_for(_DOUBLE_SIGNAL_S)
             while not self._has_given_up:
                 self._send_end()
                 if (status := self._exit_status()) == 0:
@@ -135,9 +134,9 @@ class Supervisor(ABC):
         return False
 
     def discard(self) -> None:
-        """Kill the child if it was not finished; remove the journal if it is of no more use."""
+        """Kill the child if it has not finished; remove the journal if it is not needed any more."""
         if self._process is not None and self._process.exitcode is None:
-            # Else it would wait for the end of this process, and this process for its.
+            # It would wait for this process's end, and this process for its.
             self._process.kill()
             self._process.join()
         if not self._is_over and self.journal.streams:
@@ -159,13 +158,13 @@ class Supervisor(ABC):
 
     @abstractmethod
     def _tell_kept(self) -> None:
-        """Report that the journal stays on disk."""
+        """Report that the journal remains on disk."""
 
     def _start(self) -> None:
         self._process, self._connection = self._start_child()
 
     def _send_end(self) -> None:
-        """Tell the child that nothing more comes, and that it is waited for."""
+        """Tell the child that the journal is complete."""
         with suppress(OSError):
             self._connection.send(None)
 
@@ -190,7 +189,7 @@ class Supervisor(ABC):
             signal.signal(signal.SIGINT, before)
 
     def _exit_status(self) -> int | None:
-        """Receive the child's reports to their end, and wait for its own."""
+        """Receive the child's remaining reports and wait for its exit."""
         assert self._process is not None
         while self._receive():
             pass

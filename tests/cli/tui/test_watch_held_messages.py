@@ -19,7 +19,7 @@ Script = Callable[[Sight, Relay], Awaitable[None]]
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hands_client, "_AGAIN_S", 0.02)
+    monkeypatch.setattr(hands_client, "_RETRY_S", 0.02)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_what_the_relay_refuses_is_said_where_one_writes(database: str) -> None:
         await sight.press("e", *"3")
         relay.do(lambda: relay.engine.act("let-go", 1, ""))
         await sight.press("backspace", "backspace", "backspace", "backspace", *"2", "comma", *"1", "enter")
-        await shows(sight, "message 1 does not wait any more")
+        await shows(sight, "message 1 is no longer held")
         await sight.press("escape")
         await shows(sight, "nothing waits")
 

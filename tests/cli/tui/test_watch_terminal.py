@@ -339,7 +339,7 @@ def test_a_relay_that_is_killed_leaves_no_picture_on_the_terminal(lesson: Class,
 def test_a_rotation_is_followed(lesson: Class, tmp_path: Path) -> None:
     with relayed(lesson, tmp_path / "game.db", "-b", "duration:2", rows=30) as relay:
         until(lambda: len(list(tmp_path.glob("game_*.db"))) > 0, "the next database")
-        relay.until(lambda screen: "the recording goes on in" in " ".join(screen.split()))
+        relay.until(lambda screen: "the recording continues in" in " ".join(screen.split()))
         lesson.register("bob")
         relay.until("bob is registered")
         relay.type(b"q")

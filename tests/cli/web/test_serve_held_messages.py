@@ -111,9 +111,9 @@ def test_what_can_be_done(deed: dict[str, Any], done: tuple[Any, ...], server: S
 
 
 REFUSED: list[tuple[Any, int, str]] = [
-    ({"do": "let-go", "number": 9}, 409, "message 9 does not wait any more"),
-    ({"do": "let-go"}, 409, "let-go goes with the number of a message"),
-    ({"do": "change", "number": 9, "values": {}}, 409, "message 9 does not wait any more"),
+    ({"do": "let-go", "number": 9}, 409, "message 9 is no longer held"),
+    ({"do": "let-go"}, 409, "let-go needs the number of a message"),
+    ({"do": "change", "number": 9, "values": {}}, 409, "message 9 is no longer held"),
     ({"do": "change", "number": 1, "values": {"dice": "4,2"}}, 409, "nothing is another"),
     ({"do": "change", "number": 1, "values": {"dice": "9,9"}}, 409, "dice=9,9 does not fit"),
     ({"do": "answer", "number": 1, "text": "REJETED"}, 409, "did you mean REJECTED?"),
@@ -252,7 +252,7 @@ def test_in_a_recorded_session_there_is_nothing_of_it(server: Serving, relay: Re
     shows(server, [1])
     assert numbers(server, session=2) is None
     answer = post(server, {"do": "let-go", "number": 1}, session=2)
-    assert (answer.status, answer.sentence) == (409, "nothing is held any more: the relay has ended")
+    assert (answer.status, answer.sentence) == (409, "no messages are held: the relay has ended")
 
 
 def test_with_the_relay_it_ends(server: Serving, database: str) -> None:

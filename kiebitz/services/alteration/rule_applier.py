@@ -1,4 +1,4 @@
-"""Rules applied to one message after the other: which copies of it go on, and what was done to them."""
+"""Application of rules to messages: which copies of a message are forwarded, and what was altered."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.model import OPPOSITE, Action, Direction, Message
 from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.proxy.relay.endpoints import Notice
-from kiebitz.services.alteration.delivery_queue import Copy, Passage, Slot, Way
+from kiebitz.services.alteration.delivery_queue import Copy, DirectionQueue, RelayedStream, Slot
 from kiebitz.services.alteration.hook_protocol import Outcome
 from kiebitz.services.alteration.impairment import Impairment
-from kiebitz.services.alteration.raw_values import forced
+from kiebitz.services.alteration.raw_values import force_values
 from kiebitz.services.alteration.rules import Change, Delay, Double, Drop, Hold, Impair, Insert, Rule, Script
 from kiebitz.services.alteration.selectors import chance
 
-MOST_COPIES = 64
-"""So many messages come of one at the most."""
+MAX_COPIES = 64
+"""Maximum number of copies that rules make of one message."""
 
 _PAUSE_NS = 10_000_000
-"""Between two pieces into which a message is cut, so that they arrive one by one."""
+"""Pause between the pieces of a cut message, so that they arrive separately."""
 
-_CUT_INTO = 3
+_CUT_PIECES = 3
 
-Asks = Callable[[Hold | Script, Passage, Slot, Copy], bool]
-"""Has somebody say what is to become of a copy, as a rule has it; False if nobody will."""
+RequestDecision = Callable[[Hold | Script, RelayedStream, Slot, Copy], bool]
+"""Request a decision about a copy from a viewer or a hook; return False if none will come."""
 
 
-class Applying:
-    """Applies `rules` in their order. Sessions begin at `started_ns`.
+class RuleApplier:
+    """Applies `rules` in order; times in filters count from `started_ns`.
 
-    `names` has what clients call themselves, by stream; `state` gives the state of a stream's table.
+    `names` are the clients' names by stream; `state` returns the state of a stream's table.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Applying:
         rules: Sequence[Rule],
         started_ns: int,
         names: Mapping[int, str],
-        state: Callable[[Passage], Mapping[str, Any] | None],
-        asks: Asks,
+        state: Callable[[RelayedStream], Mapping[str, Any] | None],
+        asks: RequestDecision,
         on_notice: Notice,
     ) -> None:
         self._rules = rules
@@ -63,67 +63,65 @@ class Applying:
         self._asks_for_state = [_asks_for_state(rule) for rule in rules]
         self._given_up: set[int] = set()
         self._added: list[Copy] = []
-        """Copies that no later rule has looked at yet; the last comes first."""
+        """Copies that no later rule has processed yet, the next one last."""
         self._made: dict[tuple[int, str, Direction], tuple[Direction, bytes]] = {}
-        """The messages that rules put in, by the rule, the protocol and the way of what they come behind."""
+        """Encoded messages to insert, by rule, protocol and direction of the message that they follow."""
         self.reads = any(not isinstance(rule, Impair) for rule in rules)
-        """Whether any rule asks what a message says."""
+        """True if any rule needs decoded messages."""
         self.asks_for_state = any(self._asks_for_state)
 
-    def begin(self, passage: Passage, slot: Slot, copy: Copy) -> None:
-        """Take the first copy of what was sent through all rules."""
+    def begin(self, relayed: RelayedStream, slot: Slot, copy: Copy) -> None:
+        """Apply all rules to the original copy of received data."""
         slot.copies.append(copy)
-        self.go_on(passage, slot, copy)
+        self.resume(relayed, slot, copy)
 
-    def go_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
-        """Take a copy on from the rule that is its next; and then those that come of it, so that rules count
-        them in the order in which they are passed on."""
-        self._go_on(passage, slot, copy)
+    def resume(self, relayed: RelayedStream, slot: Slot, copy: Copy) -> None:
+        """Apply the remaining rules to a copy, then to the copies made of it: in the order sent."""
+        self._resume(relayed, slot, copy)
         while self._added:
-            self._go_on(passage, slot, self._added.pop())
+            self._resume(relayed, slot, self._added.pop())
 
-    def _go_on(self, passage: Passage, slot: Slot, copy: Copy) -> None:
+    def _resume(self, relayed: RelayedStream, slot: Slot, copy: Copy) -> None:
         while copy.rule < len(self._rules) and not copy.is_dropped and not copy.resets:
             number = copy.rule
             copy.rule += 1
             rule = self._rules[number]
             if isinstance(rule, Impair):
-                self._impair(rule.text, rule.impairment, passage, slot, copy, number)
+                self._impair(rule.text, rule.impairment, relayed, slot, copy, number)
             elif copy.message is not None and number not in self._given_up:
-                if not self._is_meant(number, rule, passage, copy):
+                if not self._matches(number, rule, relayed, copy):
                     continue
                 if isinstance(rule, Hold | Script):
-                    if self._asks(rule, passage, slot, copy):
+                    if self._asks(rule, relayed, slot, copy):
                         slot.waits += 1
                         return
                 else:
-                    self._act(rule, passage, slot, copy, number)
+                    self._act(rule, relayed, slot, copy, number)
 
-    def _is_meant(self, number: int, rule: Rule, passage: Passage, copy: Copy) -> bool:
-        """Whether a rule is about this message, now."""
+    def _matches(self, number: int, rule: Rule, relayed: RelayedStream, copy: Copy) -> bool:
         if isinstance(rule, Impair | Script):
             return True
         message, meets = copy.message, self._predicates[number]
         assert message is not None
         if meets is not None:
             assert rule.wanted is not None
-            state = self._state(passage) if self._asks_for_state[number] else None
+            state = self._state(relayed) if self._asks_for_state[number] else None
             row = Row(self._started_ns, (message,), names=self._names, state=state)
             try:
                 if not meets(row):
                     return False
             except FilterError as error:
                 self._given_up.add(number)
-                self._on_notice(f"rule-{number}", f"{rule.text}: {error}; it is not followed any more.")
+                self._on_notice(f"rule-{number}", f"{rule.text}: {error}; the rule is disabled.")
                 return False
-        way = passage.ways[copy.direction]
-        count = way.counts[number] = way.counts.get(number, 0) + 1
-        return rule.pick.takes(count, way.place)
+        queue = relayed.queues[copy.direction]
+        count = queue.counts[number] = queue.counts.get(number, 0) + 1
+        return rule.pick.takes(count, queue.place)
 
     def _act(
         self,
         rule: Drop | Change | Double | Delay | Insert,
-        passage: Passage,
+        relayed: RelayedStream,
         slot: Slot,
         copy: Copy,
         number: int,
@@ -131,43 +129,43 @@ class Applying:
         if isinstance(rule, Drop):
             self.drop(slot, copy, rule.text)
         elif isinstance(rule, Double):
-            self._add(passage, slot, copy, copy.direction, copy.data, copy.message, "double", rule.text)
+            self._add(relayed, slot, copy, copy.direction, copy.data, copy.message, "double", rule.text)
         elif isinstance(rule, Delay):
-            way = passage.ways[copy.direction]
-            spread = chance(rule.pick.seed, way.counts[number], way.place, "delay")
+            queue = relayed.queues[copy.direction]
+            spread = chance(rule.pick.seed, queue.counts[number], queue.place, "delay")
             copy.due_ns += rule.duration.at(spread)
-            copy.may_be_passed |= rule.may_pass
-            copy.deeds.append((rule.action, rule.text))
+            copy.may_be_overtaken |= rule.may_pass
+            copy.alterations.append((rule.action, rule.text))
         else:
             try:
                 if isinstance(rule, Change):
-                    self._change(rule, passage, copy)
+                    self._change(rule, relayed, copy)
                 else:
-                    self._insert(rule, passage, slot, copy, number)
+                    self._insert(rule, relayed, slot, copy, number)
             except AssignmentError as error:
                 self._on_notice(
-                    f"rule-{number}", f"{rule.text}: {error}. The message is passed on as it was."
+                    f"rule-{number}", f"{rule.text}: {error}. The message is forwarded unchanged."
                 )
 
     def drop(self, slot: Slot, copy: Copy, rule: str) -> None:
-        """A copy is not passed on: one that was sent leaves a mark, one that we made leaves nothing."""
+        """Drop a copy; only the original leaves a mark."""
         copy.is_dropped = True
         if copy.is_original:
-            copy.deeds.append(("drop", rule))
+            copy.alterations.append(("drop", rule))
         else:
             slot.copies.remove(copy)
 
-    def replace(self, passage: Passage, copy: Copy, data: bytes, rule: str) -> None:
-        """Other bytes are passed on in place of a copy's."""
+    def replace(self, relayed: RelayedStream, copy: Copy, data: bytes, rule: str) -> None:
+        """Replace the bytes of a copy."""
         if data != copy.data:
             copy.data = data
-            copy.message = read(passage, copy.direction, data, copy.due_ns)
-            copy.deeds.append(("change", rule))
+            copy.message = decode_message(relayed, copy.direction, data, copy.due_ns)
+            copy.alterations.append(("change", rule))
 
-    def give_way(
-        self, passage: Passage, slot: Slot, copy: Copy, outcomes: Sequence[Outcome], rule: str
+    def apply_outcomes(
+        self, relayed: RelayedStream, slot: Slot, copy: Copy, outcomes: Sequence[Outcome], rule: str
     ) -> None:
-        """Pass on what a hook gave back in place of a copy: itself, changed or not, and others beside it."""
+        """Replace a copy by the messages that a hook returned, which may include the original."""
         kept = next((one for one in outcomes if one.is_same), None) or next(
             (one for one in outcomes if one.direction == copy.direction), None
         )
@@ -176,26 +174,28 @@ class Applying:
         for one in outcomes:
             if one is kept:
                 at = slot.copies.index(copy) + 1
-                self.replace(passage, copy, one.data, rule)
+                self.replace(relayed, copy, one.data, rule)
                 changed = copy
             else:
-                message = read(passage, one.direction, one.data, copy.due_ns)
-                deeds: list[tuple[Action, str]] = [("insert", rule)]
-                changed = Copy(one.direction, one.data, message, copy.due_ns, copy.rule, deeds=deeds)
+                message = decode_message(relayed, one.direction, one.data, copy.due_ns)
+                alterations: list[tuple[Action, str]] = [("insert", rule)]
+                changed = Copy(
+                    one.direction, one.data, message, copy.due_ns, copy.rule, alterations=alterations
+                )
                 slot.copies.insert(at, changed)
                 added.append(changed)
                 at += 1
             if one.delay_ns:
                 changed.due_ns += one.delay_ns
-                changed.deeds.append(("delay", rule))
+                changed.alterations.append(("delay", rule))
         if kept is None:
             self.drop(slot, copy, rule)
         for other in added:
-            self.go_on(passage, slot, other)
+            self.resume(relayed, slot, other)
 
     def _add(
         self,
-        passage: Passage,
+        relayed: RelayedStream,
         slot: Slot,
         behind: Copy,
         direction: Direction,
@@ -204,24 +204,24 @@ class Applying:
         action: Action,
         rule: str,
     ) -> None:
-        if len(slot.copies) >= MOST_COPIES:
+        if len(slot.copies) >= MAX_COPIES:
             return
-        added = Copy(direction, data, message, behind.due_ns, behind.rule, deeds=[(action, rule)])
+        added = Copy(direction, data, message, behind.due_ns, behind.rule, alterations=[(action, rule)])
         slot.copies.insert(slot.copies.index(behind) + 1, added)
         self._added.append(added)
 
-    def _change(self, rule: Change, passage: Passage, copy: Copy) -> None:
-        dissector = speaks(passage)
+    def _change(self, rule: Change, relayed: RelayedStream, copy: Copy) -> None:
+        dissector = known_dissector(relayed)
         try:
             data = edit_message(dissector, copy.data, copy.direction, rule.assignments)
         except AssignmentError:
             if not rule.is_forced:
                 raise
-            data = forced(dissector, copy.data, copy.direction, rule.assignments)
-        self.replace(passage, copy, data, rule.text)
+            data = force_values(dissector, copy.data, copy.direction, rule.assignments)
+        self.replace(relayed, copy, data, rule.text)
 
-    def _insert(self, rule: Insert, passage: Passage, slot: Slot, copy: Copy, number: int) -> None:
-        dissector = speaks(passage)
+    def _insert(self, rule: Insert, relayed: RelayedStream, slot: Slot, copy: Copy, number: int) -> None:
+        dissector = known_dissector(relayed)
         directions = (copy.direction, OPPOSITE[copy.direction])
         known_as = number, dissector.protocol, copy.direction
         try:
@@ -231,51 +231,51 @@ class Applying:
         except AssignmentError:
             if not rule.is_forced:
                 raise
-            latest = passage.server.latest
-            known = next((way for way in directions if (way, rule.name) in latest), None)
+            latest = relayed.server.latest
+            known = next((one for one in directions if (one, rule.name) in latest), None)
             if known is None:
                 raise
             direction = known
-            data = forced(dissector, latest[known, rule.name], known, rule.assignments)
-        message = read(passage, direction, data, copy.due_ns)
-        self._add(passage, slot, copy, direction, data, message, "insert", rule.text)
+            data = force_values(dissector, latest[known, rule.name], known, rule.assignments)
+        message = decode_message(relayed, direction, data, copy.due_ns)
+        self._add(relayed, slot, copy, direction, data, message, "insert", rule.text)
 
     def _impair(
-        self, rule: str, how: Impairment, passage: Passage, slot: Slot, copy: Copy, number: int
+        self, rule: str, how: Impairment, relayed: RelayedStream, slot: Slot, copy: Copy, number: int
     ) -> None:
-        way = passage.ways[copy.direction]
-        count = way.counts[number] = way.counts.get(number, 0) + 1
+        queue = relayed.queues[copy.direction]
+        count = queue.counts[number] = queue.counts.get(number, 0) + 1
 
         def happens(share: float, purpose: str) -> bool:
-            return share > 0 and chance(how.seed, count, way.place, purpose) < share
+            return share > 0 and chance(how.seed, count, queue.place, purpose) < share
 
         if how.delay is not None:
-            copy.due_ns += how.delay.at(chance(how.seed, count, way.place, "delay"))
-            copy.deeds.append(("delay", rule))
+            copy.due_ns += how.delay.at(chance(how.seed, count, queue.place, "delay"))
+            copy.alterations.append(("delay", rule))
         if how.rate is not None:
             copy.takes_ns += round(len(copy.data) * 8e9 / how.rate)
-            copy.deeds.append(("delay", rule))
-        if passage.stream.transport == "udp":
+            copy.alterations.append(("delay", rule))
+        if relayed.stream.transport == "udp":
             if happens(how.loss, "loss"):
                 self.drop(slot, copy, rule)
                 return
             if happens(how.double, "double"):
-                self._add(passage, slot, copy, copy.direction, copy.data, copy.message, "double", rule)
+                self._add(relayed, slot, copy, copy.direction, copy.data, copy.message, "double", rule)
             if happens(how.reorder, "reorder"):
-                copy.may_be_passed = copy.comes_behind = True
-                copy.deeds.append(("reorder", rule))
+                copy.may_be_overtaken = copy.is_reordered = True
+                copy.alterations.append(("reorder", rule))
         elif happens(how.reset, "reset"):
             copy.resets = True
-            copy.deeds.append(("reset", rule))
+            copy.alterations.append(("reset", rule))
         elif happens(how.cut, "cut") and len(copy.data) > 1:
             self._cut(rule, slot, copy)
 
     def _cut(self, rule: str, slot: Slot, copy: Copy) -> None:
-        """Pass a copy on in pieces, with a pause between them. No later rule looks at pieces."""
-        size = -(-len(copy.data) // _CUT_INTO)
+        """Split a copy into pieces with pauses between them; later rules do not see pieces."""
+        size = -(-len(copy.data) // _CUT_PIECES)
         pieces = [copy.data[start : start + size] for start in range(0, len(copy.data), size)]
         copy.data, copy.message, copy.rule = pieces[0], None, len(self._rules)
-        copy.deeds.append(("cut", rule))
+        copy.alterations.append(("cut", rule))
         at = slot.copies.index(copy) + 1
         slot.copies[at:at] = [
             Copy(
@@ -285,7 +285,7 @@ class Applying:
                 copy.due_ns,
                 len(self._rules),
                 takes_ns=_PAUSE_NS,
-                deeds=[("cut", rule)],
+                alterations=[("cut", rule)],
             )
             for piece in pieces[1:]
         ]
@@ -295,29 +295,29 @@ def _asks_for_state(rule: Rule) -> bool:
     return not isinstance(rule, Impair | Script) and rule.wanted is not None and rule.wanted.asks_for_state
 
 
-def speaks(passage: Passage) -> Dissector:
-    """The protocol of a stream on which a message was read."""
-    dissector = passage.server.dissector
+def known_dissector(relayed: RelayedStream) -> Dissector:
+    """Return the protocol of a stream on which a message was decoded."""
+    dissector = relayed.server.dissector
     assert dissector is not None
     return dissector
 
 
-def read(passage: Passage, direction: Direction, data: bytes, ts_ns: int) -> Message | None:
-    """The message that a frame is, as filters are asked about it; None where no protocol is known."""
-    dissector = passage.server.dissector
+def decode_message(relayed: RelayedStream, direction: Direction, data: bytes, ts_ns: int) -> Message | None:
+    """Return a frame as a message for filters, None if the protocol is unknown."""
+    dissector = relayed.server.dissector
     if dissector is None:
         return None
-    decoded = remembered.decode_cached(passage.server.memo[direction], dissector, data, direction)
+    decoded = remembered.decode_cached(relayed.server.memo[direction], dissector, data, direction)
     row = decoded.row
-    way: Way = passage.ways[direction]
+    queue: DirectionQueue = relayed.queues[direction]
     return Message(
         0,
-        passage.stream,
+        relayed.stream,
         direction,
         ts_ns,
         row.name if row is not None else UNREADABLE,
         decoded.fields,
         decoded.fields_json,
-        way.passed,
+        queue.passed,
         len(data),
     )

@@ -1,7 +1,7 @@
-"""An inspection in a process of its own, so that an import uses a second core.
+"""Inspection in a second process, so that an import uses a second core.
 
-This process reads the capture and writes the database, the other one makes rows of items: each about half of
-the work. Items go there in batches, and their rows come back some batches later.
+This process reads the capture and writes the database, the other one turns items into rows: each about half
+of the work. Items are sent in batches, and their rows return some batches later.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import End, Findings, Ids, Item, Stream
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.journal.follower import start_fork
-from kiebitz.services.faults import telling_faults
-from kiebitz.services.gc_tuning import collecting_seldom
-from kiebitz.services.importing.ipc_encoding import packed_items, packed_rows, unpacked_items, unpacked_rows
+from kiebitz.services.faults import reporting_faults
+from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.importing.ipc_encoding import decode_items, decode_rows, encode_items, encode_rows
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.rows import Columns, Rows, empty_rows
 
 _AHEAD = 4
-"""Batches that may be on their way, there or back; so much is in memory."""
+"""Maximum number of batches in transit, which bounds the memory used."""
 
 _Ports = dict[tuple[str, int], str | None]
-"""Server (transport, port) to the name of the protocol that it is said to speak; None for no game."""
+"""Protocol names by server (transport, port), as given with -d; None for no game."""
 
 
 class _Batch(NamedTuple):
-    """Items that were sent: the rows of their chunks, and, once it is there, what was found in them."""
+    """A batch of items that was sent: the rows of its chunks, and the future reply with the others."""
 
     chunks: Columns
     answer: Future[bytes]
 
 
-class InspectionElsewhere:
+class ProcessInspection:
     """An inspection in another process. Raises StorageError if that dies.
 
-    Made before a database is opened, so that the other process, a copy of this one, has neither its file nor
-    the lock on it.
+    Create it before opening a database: the other process is a fork and must have neither its file nor its
+    lock.
     """
 
     def __init__(self) -> None:
-        # Loaded once for both.
+        # Loaded before the fork, for both.
         installed()
         self._connection, theirs = multiprocessing.Pipe()
         self._process = start_fork(_inspect, theirs, self._connection)
         theirs.close()
-        # Items wait for the other process, and its rows for this one, while this one goes on.
+        # Threads send items and receive rows while this one continues.
         self._speaker = ThreadPoolExecutor(1, "items")
         self._listener = ThreadPoolExecutor(1, "rows")
         self._batches: deque[_Batch] = deque()
@@ -59,8 +59,8 @@ class InspectionElsewhere:
         self._is_finished = False
         self.feed = self._items.append
 
-    def begin(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> InspectionElsewhere:
-        """Inspect a session, as an `Inspect` does."""
+    def begin(self, session_id: int, ids: Ids, decode_as: DecodeAs) -> ProcessInspection:
+        """Begin to inspect a session; this method is an `Inspect`."""
         ports: _Ports = {
             server: dissector.protocol if dissector is not None else None
             for server, dissector in decode_as.items()
@@ -68,14 +68,14 @@ class InspectionElsewhere:
         try:
             self._connection.send((session_id, ids, ports))
         except OSError as error:
-            raise _death() from error
+            raise _process_died() from error
         return self
 
     def gather(self, rows: Rows) -> Findings:
-        """Send what was fed, and append to `rows` what has come back.
+        """Send the items fed, and append the returned rows to `rows`.
 
-        Waits until only a few batches are on their way, and at the end for the next one. The rows of chunks
-        that are in `rows` wait, too: whatever is written has all that was found in it.
+        Waits while too many batches are in transit, and at the end for the next one. Rows of chunks wait too,
+        so that rows are written together with the findings in them.
         """
         batches = self._batches
         if not self._is_finished:
@@ -90,25 +90,25 @@ class InspectionElsewhere:
             try:
                 answer = batch.answer.result()
             except (EOFError, OSError) as error:
-                raise _death() from error
+                raise _process_died() from error
             rows["chunks"].extend(batch.chunks.columns)
-            for table, columns in unpacked_rows(answer).items():
+            for table, columns in decode_rows(answer).items():
                 rows[table].extend(columns)
         return Findings()
 
     @property
     def is_busy(self) -> bool:
-        """Whether the other process has yet to answer."""
+        """True if replies are pending."""
         return bool(self._batches)
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Send the last items and the end."""
         self._send(self._items)
         self._send(None)
         self._is_finished = True
 
     def close(self) -> None:
-        """End the process, which has nothing more to do or is not waited for."""
+        """Kill the process, whether or not it has finished."""
         self._process.kill()
         self._process.join()
         self._speaker.shutdown()
@@ -117,28 +117,28 @@ class InspectionElsewhere:
 
     def _send(self, items: list[Item] | None) -> None:
         # If it cannot be sent, nothing is answered, either.
-        self._speaker.submit(self._connection.send_bytes, b"" if items is None else packed_items(items))
+        self._speaker.submit(self._connection.send_bytes, b"" if items is None else encode_items(items))
         self._batches.append(
             _Batch(empty_rows()["chunks"], self._listener.submit(self._connection.recv_bytes))
         )
 
 
-def _death() -> StorageError:
-    return StorageError("the process that inspects has died; what was written until then is kept")
+def _process_died() -> StorageError:
+    return StorageError("the inspecting process has died; what was written before is kept")
 
 
-@telling_faults
-@collecting_seldom()
+@reporting_faults
+@infrequent_gc()
 def _inspect(connection: Connection, theirs: Connection) -> None:
-    """Answer each batch of items with rows, and None with the last ones; to be run by `start_fork`.
+    """Reply to each batch of items with rows, and to None with the last ones; run by `start_fork`.
 
-    Before the first batch comes which session it is.
+    The first record describes the session.
     """
-    # In a copy their end is open, too, and would keep the pipe open when they are gone.
+    # A fork inherits the other end, which would keep the pipe open after the parent's exit.
     theirs.close()
     dissectors = installed().dissectors
     streams: dict[int, Stream] = {}
-    # Whoever imports may be killed.
+    # The importing process may be killed.
     with suppress(EOFError, OSError):
         session_id, ids, ports = connection.recv()
         decode_as = {
@@ -151,10 +151,10 @@ def _inspect(connection: Connection, theirs: Connection) -> None:
             if not batch:
                 inspection.finish()
             else:
-                for item in unpacked_items(batch, streams):
+                for item in decode_items(batch, streams):
                     inspection.feed(item)
                     if isinstance(item, End):
                         del streams[item.stream.id]
             rows = empty_rows()
             inspection.gather(rows)
-            connection.send_bytes(packed_rows(rows))
+            connection.send_bytes(encode_rows(rows))
