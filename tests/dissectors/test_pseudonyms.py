@@ -98,8 +98,8 @@ def test_addresses_have_stand_ins_of_their_length(addresses: list[str]) -> None:
         assert (len(bare), str(ip_address(bare))) == (len(one), bare)
 
 
-def test_however_many_addresses_come_each_has_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "_LONGEST_IPV4", len("0.1.1.1"))
+def test_the_oldest_pseudonyms_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_MAX_IPV4_LENGTH", len("0.1.1.1"))
     monkeypatch.setattr(addresses, "_MAX_ADDRESSES", 100)
     found = addresses.AddressPseudonyms()
     made_up = [".".join(str(number)) for number in range(1000, 4000)]

@@ -17,6 +17,7 @@ from kiebitz_noughts.table import NoughtsTable
 from noughts_cases import SOUND
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.grammar.delimited_codec import DelimitedCodec, Parts
 from kiebitz.dissectors.grammar.framing import ByteFramer, Frame
 from kiebitz.dissectors.grammar.grammar import Decoded, Flaw, MessageType
@@ -130,4 +131,4 @@ def test_without_hypothesis_it_says_so() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-    assert "this needs hypothesis: pip install 'kiebitz[test]'" in done.stderr
+    assert f"kiebitz.dissectors.testing needs hypothesis: {install_command('test')}" in done.stderr

@@ -124,7 +124,7 @@ class ControlClient:
         Raises OSError, TimeoutError, ValueError, DecodeError.
         """
         place, begun_s = self._place(), time.monotonic()
-        found = await asyncio.to_thread(_connected, place[0]) if place is not None else None
+        found = await _connect(place[0]) if place is not None else None
         self._looked_s = time.monotonic() - begun_s
         if place is None or found is None:
             return
@@ -177,6 +177,21 @@ def _is_of(hello: _Said, place: Place) -> bool:
     with suppress(OSError):
         return os.path.samefile(hello.database, place[0])
     return False
+
+
+async def _connect(database: str) -> socket.socket | None:
+    """Call `_connected` in a thread; if this is cancelled meanwhile, close the socket that it returns."""
+    searching = asyncio.get_running_loop().run_in_executor(None, _connected, database)
+    try:
+        return await asyncio.shield(searching)
+    except asyncio.CancelledError:
+        searching.add_done_callback(_discard)
+        raise
+
+
+def _discard(searching: asyncio.Future[socket.socket | None]) -> None:
+    if not searching.cancelled() and searching.exception() is None and (found := searching.result()):
+        found.close()
 
 
 def _connected(database: str) -> socket.socket | None:
