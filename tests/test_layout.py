@@ -80,7 +80,6 @@ PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"
 
 
 def _cycle(graph: dict[str, set[str]]) -> list[str]:
-    """Return nodes of which each leads to the next, and the last to the first; none if there is no cycle."""
     done: set[str] = set()
 
     def visit(node: str, path: list[str]) -> list[str]:

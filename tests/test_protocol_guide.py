@@ -34,7 +34,6 @@ def dice() -> Dissector:
 
 
 def _as_lines(text: str) -> str:
-    """The text with each line as far left as it goes: what stands in a class is shown without it."""
     return "".join(f"\n{line.strip()}" for line in text.splitlines()) + "\n"
 
 

@@ -1,5 +1,3 @@
-"""What `conftest.py` sees to, tried on tests that misbehave: each ends, and none leaves a process behind."""
-
 from __future__ import annotations
 
 import os
@@ -54,7 +52,6 @@ MISBEHAVING = {
 
 
 def run(folder: Path, program: str, *options: str, **more: object) -> tuple[int, str]:
-    """Run a test of its own; the exit status of pytest, and what it said."""
     (folder / "test_made.py").write_text(f"{BEGINNING}left = []\n{program}\n")
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", *options]
     done = subprocess.run(

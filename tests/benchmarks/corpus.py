@@ -53,7 +53,7 @@ GROUPED = "SELECT name, direction, count(*), sum(length) FROM messages GROUP BY 
 
 
 def later(capture: bytes, seconds: int) -> bytes:
-    """A pcap file of the same packets, so much later."""
+    """Return a pcap file of the same packets, so much later."""
     made = bytearray(capture)
     place = 24
     while place < len(made):
@@ -199,7 +199,7 @@ def asked(report: Report, messages: int) -> None:
 
 
 def made(folder: Path, messages: int) -> tuple[Path, Path, int]:
-    """A database and a corpus with as many messages: copies of one capture, in the second as files."""
+    """Return a database and a corpus with as many messages: copies of one capture, in the second as files."""
     database, corpus = folder / "many.db", folder / "corpus"
     run([*KIEBITZ, "import", str(LONG), "-w", str(database)])
     run([*KIEBITZ, "corpus", "add", str(corpus), str(LONG)])

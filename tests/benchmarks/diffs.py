@@ -80,7 +80,7 @@ PAIRS = (
 def session(
     folder: Path, name: str, recording: Recording, messages: int, first: int, pair: Pair | None
 ) -> Path:
-    """A database with a long session, and beside it the text of its messages."""
+    """Return a database with a long session, and beside it the text of its messages."""
 
     def renew(packets: bytearray, places: Sequence[int], number: int) -> bytes:
         renewed = recording.renew(packets, places, first + number)

@@ -249,12 +249,12 @@ def promises(report: Report, subject: Subject, measured: Measured, messages: int
 
 
 def median_cpu(costs: Sequence[Cost]) -> float:
-    """A program's CPU seconds."""
+    """Return a program's CPU seconds."""
     return statistics.median(cost.cpu for cost in costs)
 
 
 def comparison(title: str, measured: Measured, messages: int, packets: int) -> Table:
-    """The medians, and how many times a peer's CPU time is ours."""
+    """Return the medians, and how many times a peer's CPU time is ours."""
     result = new_table(title, "messages/CPU s|packets/CPU s|CPU s|wall s|peak MiB|kiebitz is × as fast")
     ours = median_cpu(measured[KIEBITZ_NAME])
     for name, mine in measured.items():

@@ -51,7 +51,6 @@ OTHERS = ("mitmdump", "mitmdump, script")
 
 
 def _recorded_altered(connection: sqlite3.Connection) -> Passed:
-    """What had been sent: of what was altered, the original."""
     passed = recorded(connection)
     del passed["c2s", f"REGISTER;{NAME}".encode()]
     sent = connection.execute("SELECT original, count(*) FROM alterations GROUP BY original")
@@ -119,7 +118,6 @@ def _table(title: str, found: Sequence[dict[str, Measured[Load]]]) -> Table:
 
 
 def _promise(report: Report, title: str, found: Sequence[dict[str, Measured[Load]]]) -> None:
-    """What is altered passes many times as quickly as by way of mitmdump's script."""
     if OTHERS[1] not in found[0]:
         return
     ratios = [one[ALL].load.rate / one[OTHERS[1]].load.rate for one in found]

@@ -84,7 +84,6 @@ def serve(port: int) -> None:
 
 
 def _received(sock: socket.socket) -> bytes:
-    """What came; nothing where the client has gone."""
     try:
         return sock.recv(65_536)
     except ConnectionResetError:
@@ -114,7 +113,7 @@ def listening(port: int) -> socket.socket:
 
 
 def connected(port: int) -> socket.socket:
-    """A connection to a relay, which may be starting."""
+    """Return a connection to a relay, which may be starting."""
     end = time.monotonic() + START_SECONDS
     while True:
         try:
@@ -209,7 +208,7 @@ TCP = Kind("tcp", socat, "SELECT count(*) FROM streams WHERE closed_ns IS NOT NU
 
 
 def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
-    """The medians, and the ratios to a direct connection's rate."""
+    """Return the medians, and the ratios to a direct connection's rate."""
     result = new_table(
         f"TCP relay, one client sends {BULK_BYTES >> 20} MiB", "MB/s|× direct|recorder behind s"
     )

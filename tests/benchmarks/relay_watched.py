@@ -136,7 +136,6 @@ def compared(report: Report, rounds: int) -> None:
 
 
 def _ratios(found: Sequence[dict[str, Measured[Load]]], name: str) -> list[float]:
-    """How many times the median time without onlookers, in each round."""
     return [one[name].load.p50 / one[OURS].load.p50 for one in found]
 
 

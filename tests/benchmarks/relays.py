@@ -186,7 +186,7 @@ def summed_up(
 
 @contextmanager
 def process(target: Any, *args: object) -> Iterator[None]:
-    """A function in a process of its own, which SIGTERM ends."""
+    """Yield a function in a process of its own, which SIGTERM ends."""
     running = SPAWN.Process(target=target, args=args)
     running.start()
     try:
@@ -198,7 +198,7 @@ def process(target: Any, *args: object) -> Iterator[None]:
 
 @contextmanager
 def command(*words: str) -> Iterator[None]:
-    """A program, with all processes that it starts: socat has one for each client."""
+    """Yield a program, with all processes that it starts: socat has one for each client."""
     # socat tells on standard error of each client that has gone.
     quiet = subprocess.DEVNULL
     running = subprocess.Popen(words, stdout=quiet, stderr=quiet, start_new_session=True)
@@ -211,7 +211,7 @@ def command(*words: str) -> Iterator[None]:
 
 @contextmanager
 def other_relay(name: str, kind: Kind, server: int, *options: str) -> Iterator[int]:
-    """A way to the server that is not ours; the answer is its port. mitmdump takes `options`."""
+    """Yield a way to the server that is not ours; the answer is its port. mitmdump takes `options`."""
     if name == "direct":
         yield server
         return
@@ -311,7 +311,7 @@ class OurRelay:
 
 
 def _recorder_of(pid: int) -> int:
-    """The child of a relay that records: the other one only tidies up after it."""
+    """Return the child of a relay that records: the other one only tidies up after it."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return next(
         int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
@@ -325,7 +325,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _peak_mib(pid: int) -> float:
-    """The most memory that a running process has had (proc(5), VmHWM)."""
+    """Return the most memory that a running process has had (proc(5), VmHWM)."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
@@ -340,7 +340,7 @@ def measure(name: str, kind: Kind, server: int, put: Callable[[int], SentT]) -> 
 
 
 def median_of(rounds: Sequence[dict[str, Measured[Load]]], name: str, of: str) -> float:
-    """The median of one figure of the loads on `name`, such as "p50"."""
+    """Return the median of one figure of the loads on `name`, such as "p50"."""
     return float(statistics.median(getattr(one[name].load, of) for one in rounds))
 
 
@@ -413,7 +413,9 @@ def promises(report: Report, title: str, rounds: list[dict[str, Load]]) -> None:
 
 
 def speed(title: str, rounds: list[dict[str, Load]]) -> Table:
-    """The medians, and the ratios that are promised: rate to mitmdump's, added median latency to socat's."""
+    """Return the medians, and the ratios that are promised: rate to mitmdump's, added median latency to
+    socat's.
+    """
     result = new_table(title, "round trips/s|p50 µs|p99 µs|lost|× mitmdump's rate|× socat's added p50")
     for name in rounds[0]:
         mine = [loads[name] for loads in rounds]
@@ -447,5 +449,5 @@ def recording(title: str, rounds: list[Measured[Load]]) -> Table:
 
 
 def present() -> list[str]:
-    """Those of the relays that are installed."""
+    """Return those of the relays that are installed."""
     return [name for name in PEERS if installed(name)]

@@ -106,7 +106,6 @@ _COLOUR = re.compile(rb"(?<=<card>)[RBGA]|(?<=<trumf>)[rbga]|(?<=<trumf>.:)[rbga
 def _move_clients(
     packets: bytearray, places: Sequence[int], number: int, server_ports: Sequence[int]
 ) -> None:
-    """Let the clients of TCP connections come from other ports."""
     for place in places:
         for port_at in (place + _SOURCE_PORT, place + _SOURCE_PORT + _PORT.size):
             (port,) = _PORT.unpack_from(packets, port_at)
@@ -156,7 +155,6 @@ def cut(capture: Path, packets: int) -> int:
 
 
 def _places(body: bytes) -> list[int]:
-    """Where the header of each packet is."""
     found: list[int] = []
     place = 0
     while place < len(body):

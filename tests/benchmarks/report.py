@@ -97,7 +97,7 @@ def _markdown(part: Part) -> str:
 
 
 def machine() -> str:
-    """A paragraph: on what, with what and when this was measured."""
+    """Return a paragraph: on what, with what and when this was measured."""
     cpus = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     tools = [
@@ -117,7 +117,7 @@ def machine() -> str:
 
 
 def _first_line(*command: str, place: int = 0) -> str:
-    """The first line that a program writes, or another one."""
+    """Return the first line that a program writes, or another one."""
     if shutil.which(command[0]) is None:
         return f"no {Path(command[0]).name}"
     written = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\n")

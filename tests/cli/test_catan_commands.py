@@ -1,5 +1,3 @@
-"""Catan by the real commands: the board at a moment, its picture in a file, and what a listing says."""
-
 from __future__ import annotations
 
 import re

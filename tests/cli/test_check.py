@@ -1,5 +1,3 @@
-"""check: where the carets stand, what is counted, and the exit status."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,12 +13,11 @@ from kiebitz.services.evidence.excerpt import ROOM, datagram_excerpt
 
 
 def excerpt(data: bytes, offset: int, length: int) -> list[str]:
-    """The lines that show a datagram, which does not begin at 0 of its stream."""
+    """Return the lines that show a datagram, which does not begin at 0 of its stream."""
     return [line.text for line in datagram_excerpt(1000, data, 1000 + offset, length)]
 
 
 def _marked(lines: list[str]) -> str:
-    """What stands over the carets of the first two lines."""
     text, carets = lines[:2]
     start = len(carets) - len(carets.lstrip())
     return "".join(c for at, c in _cells(text) if start <= at < len(carets))

@@ -27,11 +27,9 @@ from kiebitz.storage.read.recorded_bytes import Bytes, Stretch
 from kiebitz.storage.recording.recorder import Recorder
 
 Part = bytes | int | None
-"""What is sent; or how many bytes of it are not in the capture, None if nobody knows how many."""
 
 
 def record(path: Path, parts: Sequence[Part], size: int | None = None, direction: Direction = "s2c") -> str:
-    """Record one side of a Schafkopf connection, in chunks of so many bytes; give the database's name."""
     stream = Stream(1, "tcp", "127.0.0.1:40000", "127.0.0.1:35555", START_NS)
     items: list[Item] = []
     offset = 0
@@ -54,7 +52,7 @@ def record(path: Path, parts: Sequence[Part], size: int | None = None, direction
 
 
 def excerpt_of(block: str) -> list[str]:
-    """The excerpt of a block, and where parsing resumed."""
+    """Return the excerpt of a block, and where parsing resumed."""
     return [line for line in block.splitlines()[2:] if " = " not in line or "resumed" in line]
 
 

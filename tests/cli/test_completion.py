@@ -1,5 +1,3 @@
-"""What the shells are offered, in a real bash and by what is told to each: quick, quiet, and harmless."""
-
 from __future__ import annotations
 
 import os
@@ -29,15 +27,12 @@ NAMES = [
     *("a;touch pwned", "a,b", "a:b=c", "a&b|c<d>e(f)", "{a,b}", "[x]", "$HOME"),
 ]
 NO_WORDS = ["-x", "a\x1b[2J", "a\nb", "\u202eb", "a\x9b2J", "a\0b", "\u2028b", ""]
-"""What is not offered: an option, an empty name, and names that would have to be escaped."""
 
 NOTE = "$(touch pwned) `touch pwned` %F{red} a:b\x1b[2J\x9b2J\n\u202e"
-"""What a game and a session are called beside their number."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a database of two sessions, and one in which players have odd names."""
     made = tmp_path_factory.mktemp("completed")
     assert kiebitz("import", ODD, TINY, "-w", str(made / "game.db")).status == 0
     assert kiebitz("import", TINY, "-w", str(made / "odd.db")).status == 0

@@ -1,5 +1,3 @@
-"""The configuration file: each mistake in it is told at its place, and what it says holds, from outside."""
-
 from __future__ import annotations
 
 import os
@@ -27,14 +25,13 @@ NAMES = '[names]\n"127.0.0.1" = "table 3"\n"127.0.0.1:9000" = "the server"\n'
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the configuration is."""
     path = tmp_path / "config.toml"
     monkeypatch.setenv("KIEBITZ_CONFIG", str(path))
     return path
 
 
 def alone(*arguments: str, cwd: Path, **environment: str) -> Done:
-    """The command in a process of its own, in a folder, with this environment."""
+    """Return the command in a process of its own, in a folder, with this environment."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "kiebitz", *arguments],
         cwd=cwd,

@@ -1,5 +1,3 @@
-"""What `kiebitz diff` shows of two sessions, of two states, and of what cannot be compared."""
-
 from __future__ import annotations
 
 import re
@@ -16,12 +14,11 @@ from strength import a_few
 
 
 def lines(done: Done) -> list[str]:
-    """What was written, line by line, without what is in front of it and behind it."""
     return [" ".join(line.split()) for line in done.out.splitlines()]
 
 
 def block(done: Done, title: str) -> list[str]:
-    """The lines under a title, up to the next empty one."""
+    """Return the lines under a title, up to the next empty one."""
     written = lines(done)
     begin = next(number for number, line in enumerate(written) if line.startswith(title))
     end = next((number for number in range(begin, len(written)) if not written[number]), len(written))
@@ -245,7 +242,6 @@ def test_json_has_every_event_with_its_words(tmp_path: Path) -> None:
 
 
 def empty_session(folder: Path) -> str:
-    """A session in which nobody says anything that is a game's."""
     return record(folder / "empty.db", Conversation().says(b"\xff\xfe nothing of a game").items)
 
 

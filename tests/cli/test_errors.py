@@ -1,5 +1,3 @@
-"""Errors that are told to a user have one base, which tells them from faults of Kiebitz."""
-
 from __future__ import annotations
 
 import ast

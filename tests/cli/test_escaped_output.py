@@ -1,5 +1,3 @@
-"""All that is shown goes one way, on which it is escaped; ruff refuses the others."""
-
 from __future__ import annotations
 
 import io

@@ -74,7 +74,7 @@ def test_tshark_shows_the_comments(odd_pcapng: Path) -> None:
 
 
 def _comments(path: Path) -> list[list[str]]:
-    """The comments of each packet that has any."""
+    """Return the comments of each packet that has any."""
     rows = _tshark(path, "-e", "frame.comment", "-E", "aggregator=\x1f")
     return [row[0].split("\x1f") for row in rows if row[0]]
 
@@ -483,7 +483,7 @@ def test_checksum(data: bytes, checksum: int) -> None:
 
 
 def _sum_of_words(data: bytes) -> int:
-    """The checksum by the letter of RFC 1071."""
+    """Return the checksum by the letter of RFC 1071."""
     total = 0
     for (word,) in struct.iter_unpack("!H", data + b"\0" * (len(data) % 2)):
         total += word

@@ -1,5 +1,3 @@
-"""When things go wrong: a sentence on stderr, the right exit status, no traceback, and a sound database."""
-
 from __future__ import annotations
 
 import os
@@ -123,7 +121,6 @@ def test_the_disk_is_full_on_import(tmp_path: Path) -> None:
 
 
 def assert_whole_but_for_gaps(database: Path, sent: list[bytes], from_then_on: int) -> None:
-    """Each byte of both directions is there or in a gap of known length, all since a datagram is there."""
     said = b"".join(sent)
     safe = len(b"".join(sent[:from_then_on]))
     with closing(sqlite3.connect(database)) as connection:

@@ -30,7 +30,6 @@ NASTY = "a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f"
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two imported sessions."""
     path = str(tmp_path_factory.mktemp("listings") / "game.db")
     assert kiebitz("import", TINY, ODD, "-w", path).status == 0
     return path
@@ -38,7 +37,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def nasty(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A player whose name drives terminals, and a message with line breaks."""
     talk = Conversation()
     talk.says(f"REGISTER;{NASTY}".encode()).hears(b"REGISTERED").says(b"ROLL;tok\n").says(b"\xff\xfe")
     return record(tmp_path_factory.mktemp("nasty") / "nasty.db", talk.ends().items)
@@ -252,7 +250,6 @@ def test_a_reader_that_has_enough_is_no_failure(database: str) -> None:
 
 @contextmanager
 def recorder_at(path: Path) -> Iterator[None]:
-    """As if a recorder had the database open: it holds the lock that recorders hold."""
     descriptor = lock(str(path))
     assert descriptor is not None
     try:

@@ -19,14 +19,13 @@ WIDTHS = [60, 80, 100, 160]
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Three imported sessions."""
     path = str(tmp_path_factory.mktemp("terminal") / "game.db")
     assert kiebitz("import", TINY, ODD, CATAN, "-w", path).status == 0
     return path
 
 
 def shown(columns: int, *arguments: str) -> tuple[list[str], list[list[str]]]:
-    """The titles of a listing on a terminal, and its rows, in words."""
+    """Return the titles of a listing on a terminal, and its rows, in words."""
     with OnTerminal(*arguments, columns=columns) as command:
         assert command.ended() == 0
     lines = [line for line in command.lines if not line.startswith("kiebitz: ")]
@@ -41,7 +40,6 @@ def port(address: str) -> str:
 
 
 def whole(row: dict[str, Any], key: str, said: list[str]) -> bool:
-    """Whether a value of a row is there, as it is or written shorter."""
     value = row[key]
     if value is None:
         return True

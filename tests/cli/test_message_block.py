@@ -1,5 +1,3 @@
-"""One message in full, as lines for a terminal: goldens, any width, and anything that a peer may send."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,7 +21,7 @@ GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
 
 def shown(told: MessageInFull, columns: int) -> str:
-    """The lines as text, after a look at what holds of all of them."""
+    """Return the lines as text, after a look at what holds of all of them."""
     lines = message_lines(told, columns)
     for line in lines:
         assert line.cell_len <= columns, line.plain
@@ -196,7 +194,6 @@ clause: 3 Průběh jednotlivých her: Hra -- informace o zahrané kartě
 121  0d 0a 0d 0a              ....      empty line
 """,
 }
-"""By capture, message and columns."""
 
 
 @pytest.mark.parametrize(("name", "message", "columns"), BLOCKS)
@@ -259,7 +256,6 @@ def test_flaws_anywhere_are_each_told_once(data: st.DataObject) -> None:
 
 
 def hexadecimal(block: str, columns: int) -> list[str]:
-    """What stands in hexadecimal in a block, row by row."""
     found = []
     for line in block.split("\n\n", 1)[1].split("\n\nevent")[0].splitlines():
         offset, _, row = line.lstrip().partition("  ")

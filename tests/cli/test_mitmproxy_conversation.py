@@ -1,5 +1,3 @@
-"""One conversation read piece by piece: each message is found where it ends, however the bytes are cut."""
-
 from __future__ import annotations
 
 from itertools import pairwise

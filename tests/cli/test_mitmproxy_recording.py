@@ -1,5 +1,3 @@
-"""The addon that records, in a real mitmdump: what passes is in the database, and mitmdump always goes on."""
-
 from __future__ import annotations
 
 import os
@@ -34,7 +32,7 @@ class Mitmdump:
         self.log = ""
 
     def hears(self, text: str) -> str:
-        """The next line of the log that has this text in it."""
+        """Return the next line of the log that has this text in it."""
         assert self.process.stdout is not None
         patience = threading.Timer(PATIENCE_S, self.process.kill)
         patience.start()
@@ -104,7 +102,6 @@ def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signa
 
 
 def exchange(port: int, listener: socket.socket, data: bytes) -> bytes:
-    """What a client gets who says something, and has it said back."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
         client.sendall(data)
         with accept(listener) as there:

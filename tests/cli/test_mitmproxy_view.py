@@ -39,7 +39,6 @@ API: Any = contentviews
 
 @pytest.fixture(autouse=True)
 def games() -> Iterator[ShowGames]:
-    """The view is there, as in a mitmproxy that has loaded the script."""
     addon = ShowGames()
     addon.load(None)
     yield addon
@@ -47,7 +46,7 @@ def games() -> Iterator[ShowGames]:
 
 
 def shown(of: Any, message: Any, view: str = "auto") -> tuple[str, str]:
-    """The title or the name of the view that mitmproxy takes, and what it shows of a message."""
+    """Return the title or the name of the view that mitmproxy takes, and what it shows of a message."""
     kinds = {tcp.TCPMessage: "tcp_message", udp.UDPMessage: "udp_message"}
     about = {"flow": of, kinds.get(type(message), "http_message"): message}
     if hasattr(API, "Contentview"):
@@ -60,12 +59,12 @@ def shown(of: Any, message: Any, view: str = "auto") -> tuple[str, str]:
 
 
 def is_ours(title: str) -> bool:
-    """Whether Kiebitz shows it. Before mitmproxy 12 a view may give a title each time."""
+    """Return whether Kiebitz shows it. Before mitmproxy 12 a view may give a title each time."""
     return title == "Kiebitz" or title in {dissector.grammar.title for dissector in BUILT_IN}
 
 
 def flow_of(transport: Transport, said: Iterable[tuple[Direction, bytes]]) -> Flow:
-    """A live flow with these messages, 10 ms between them."""
+    """Return a live flow with these messages, 10 ms between them."""
     of: Any = tflow.ttcpflow(messages=[]) if transport == "tcp" else tflow.tudpflow(messages=[])
     for direction, data in said:
         says(of, direction, data)
@@ -258,7 +257,7 @@ def test_any_bytes(
 
 @contextmanager
 def mitmdump(folder: Path, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """A mitmdump that keeps its own files in a folder; it ends with the block."""
+    """Yield a mitmdump that keeps its own files in a folder; it ends with the block."""
     process = subprocess.Popen(
         [MITMDUMP, "--set", f"confdir={folder}", *arguments],
         stdout=subprocess.PIPE,

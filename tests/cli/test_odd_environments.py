@@ -1,5 +1,3 @@
-"""Whatever variables of the environment hold: a command works, or reports in a sentence what is wrong."""
-
 from __future__ import annotations
 
 import os

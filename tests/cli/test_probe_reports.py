@@ -1,5 +1,3 @@
-"""What people see of `kiebitz probe`: the picture while cases run, the sums, the list, the report."""
-
 from __future__ import annotations
 
 import io
@@ -47,7 +45,7 @@ MUST = StatedExpectation("must", ("refuses", "closes"), "4.2 Errors", "An error 
 
 
 def result(case: str, verdict: str, why: str = "it ignores it", **other: Any) -> Result:
-    """A result, in which what does not matter is made up."""
+    """Return a result, in which what does not matter is made up."""
     message = case.split("/")[1] if case.count("/") > 1 else None
     made: dict[str, Any] = {
         "role": "server",
@@ -71,7 +69,7 @@ def result(case: str, verdict: str, why: str = "it ignores it", **other: Any) ->
 
 
 def told(capture: str, numbers: Sequence[int]) -> tuple[ReportedMessage, ...]:
-    """Messages of a recorded session."""
+    """Return messages of a recorded session."""
     found = []
     with library.open(str(CAPTURES / capture)) as session:
         in_full = InFull(session.timeline)
@@ -143,7 +141,7 @@ def test_a_picture_fits_its_terminal(columns: int, rows: int) -> None:
 
 
 def drawn(watching: ProgressView, columns: int, rows: int) -> list[str]:
-    """The lines of a picture."""
+    """Return the lines of a picture."""
     file = io.StringIO()
     Console(file=file, width=columns, height=rows).print(watching)
     return file.getvalue().splitlines()
@@ -269,7 +267,7 @@ def test_on_a_terminal_cases_are_listed_by_message(columns: int) -> None:
 
 
 def listed(protocol: str) -> list[str]:
-    """The names of all cases."""
+    """Return the names of all cases."""
     done = kiebitz("probe", "server", "-d", protocol, "--list", "--json")
     return [each["case"] for each in done.json]
 
@@ -287,7 +285,7 @@ def test_in_a_pipe_each_case_is_one_line() -> None:
 def page(
     path: Path, results: Sequence[Result], title: str = "Noughts: the server", left: str | None = None
 ) -> str:
-    """A report, as its text."""
+    """Return a report, as its text."""
     with path.open("wb") as file:
         write_page(title, results, left, file)
     return path.read_text()

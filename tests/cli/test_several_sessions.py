@@ -13,7 +13,6 @@ LISTINGS = ("streams", "games", "messages", "events", "check")
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with two sessions."""
     path = str(tmp_path_factory.mktemp("several") / "game.db")
     assert kiebitz("import", TINY, BADCARD, "-w", path).status == 0
     return path

@@ -46,11 +46,9 @@ WIDTHS = (60, 80, 160)
 QUICK = [("maexchen", 160), ("schafkopf", 160), ("catan", 160), ("okey", 60), ("cgml", 80)]
 
 PROGRESS = re.compile(r"(?:.*\x1b\[(?:2K|\?25[lh]|1A))+", re.DOTALL)
-"""What rich writes for a progress bar, which is gone in the end."""
 
 
 def seen(monkeypatch: pytest.MonkeyPatch, arguments: list[str], columns: int, **environment: str) -> str:
-    """What a command writes on a terminal of so many columns, run where the captures are."""
     monkeypatch.chdir(ROOT)
     for name, value in {
         "TERM": "xterm-256color",
@@ -122,7 +120,7 @@ LINES = st.lists(st.text(" ab│3", max_size=8).map(str.rstrip), max_size=12)
 
 
 def two(a: list[str], b: list[str], columns: int) -> list[str]:
-    """Both pictures as they are shown."""
+    """Return both pictures as they are shown."""
     drawn = [
         Drawn([Text(f"{name}:")], Text("", no_wrap=True, overflow="crop") + LINE_BREAK.join(map(Text, lines)))
         for name, lines in (("A", a), ("B", b))

@@ -223,8 +223,6 @@ def test_a_relay_whose_view_cannot_be_written_ends_with_1(tmp_path: Path) -> Non
 
 
 def options() -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each option that names a file to write, with the command that has it."""
-
     def below(names: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], str]]:
         if isinstance(command, click.Group):
             with click.Context(command) as context:

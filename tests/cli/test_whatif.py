@@ -502,7 +502,6 @@ def test_without_an_alteration_nothing_differs(capture: str) -> None:
 
 
 def said(rows: Iterable[Message]) -> list[tuple[object, ...]]:
-    """What was said, conversation by conversation."""
     found = [(one.stream.id, one.direction, one.name, one.fields) for one in rows]
     return sorted(found, key=lambda one: one[:2])
 

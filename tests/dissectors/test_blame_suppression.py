@@ -1,5 +1,3 @@
-"""Until when nobody is blamed, once Kiebitz has altered a message; and whom it still blames then."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -51,7 +49,6 @@ def test_until_when_it_may_show(on: list[Span], later: list[Span], clean: int | 
 
 
 def _talk(altered: Action | None) -> list[Item]:
-    """A server that says what is no message; perhaps Kiebitz has written that."""
     talk = Conversation()
     for said in (b"REGISTERED", b"PLAYER LOST;bob;MIA", b"SCORE;bob:x", b"ROUND CANCELED;WHY"):
         talk.hears(said)

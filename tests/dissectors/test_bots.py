@@ -27,7 +27,6 @@ from kiebitz.dissectors.probing.spelling_style import SpellingStyle
 from kiebitz.dissectors.registry import dissector_of
 
 ENOUGH_S = 200.0
-"""Of the bench's own time: a game of Catan has a hundred turns, with offers that others think about."""
 
 _FORK = "only a fork's server knows it"
 _LATE = "the last dialect has it, which the programs at the bench do not speak"
@@ -39,7 +38,6 @@ NEVER_SAID = {
     "catan": {},
     "cgml": {"load": "servers of bots say it, players do not"},
 }
-"""What a simple player never says, and why."""
 
 NEVER_TOLD = {
     "maexchen": {
@@ -65,7 +63,6 @@ class Never(Exception):
 
 @pytest.fixture
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever makes no sense to a player or a host is raised: in a game without faults all makes sense."""
     monkeypatch.setattr(player_module, "_CONTEXT_ERRORS", (Never,))
 
 
@@ -78,7 +75,6 @@ def dissector(protocol: str) -> Dissector:
 def joined(
     protocol: str, seed: int, games: int = 0, aim: TargetMessage | None = None
 ) -> tuple[Bench, list[Seated]]:
-    """Simple players at a server that is none of ours."""
     seats = SEATS[protocol]
     bench = Bench(server_of(protocol, "", GAMES[protocol], seed, seats))
     players = [
@@ -91,7 +87,6 @@ def joined(
 
 
 def hosted(protocol: str, seed: int, in_company: bool) -> tuple[Bench, Hosting]:
-    """Players that are none of ours at a simple host; only one of them, if the others are ours, too."""
     bench, hosting = hosting_of(protocol, seed, in_company)
     for name in NAMES[:1] if in_company else NAMES[: SEATS[protocol]]:
         bench.connect(player_of(protocol, name, seed=seed))
@@ -101,7 +96,7 @@ def hosted(protocol: str, seed: int, in_company: bool) -> tuple[Bench, Hosting]:
 def hosting_of(
     protocol: str, seed: int, in_company: bool, aim: TargetMessage | None = None
 ) -> tuple[Bench, Hosting]:
-    """A simple host, alone or in company."""
+    """Return a simple host, alone or in company."""
     about, seats = dissector(protocol), SEATS[protocol]
     assert about.conformance.simulated_server is not None
     assert about.conformance.bot is not None
@@ -114,7 +109,6 @@ def hosting_of(
 
 
 def are_there(sides: Sequence[Seated | Hosting]) -> bool:
-    """Whether one of them has got to where it was to get."""
     return any(side.place is not None for side in sides)
 
 
@@ -159,7 +153,7 @@ def test_a_player_that_has_had_enough_leaves(protocol: str) -> None:
 
 
 def named(direction: Direction, never: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
-    """The names of messages, by protocol, but for those that never come up."""
+    """Return the names of messages, by protocol, but for those that never come up."""
     return [
         (protocol, name)
         for protocol in SEATS

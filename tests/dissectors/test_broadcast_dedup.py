@@ -1,5 +1,3 @@
-"""The log of copies: what one stream was told is found again on the others, whatever one copy's key is."""
-
 from __future__ import annotations
 
 import pytest
@@ -11,8 +9,6 @@ MS = 1_000_000
 
 
 class Listening:
-    """Streams that hear lines, one a millisecond; each line is news, or a copy of one that was."""
-
     def __init__(self, overtaken_ns: int) -> None:
         self.log: BroadcastLog[Event] = BroadcastLog(doubled=False, overtaken_ns=overtaken_ns)
         self.now = 0

@@ -1,5 +1,3 @@
-"""What a frame is made of: which production took which bytes, in every protocol and in plug-ins."""
-
 from __future__ import annotations
 
 import json
@@ -139,7 +137,7 @@ class Taken(NamedTuple):
 
 
 def taken(dissector: Dissector, frame: bytes, direction: Direction) -> list[Taken]:
-    """The pieces of a frame that have no others inside."""
+    """Return the pieces of a frame that have no others inside."""
     pieces = check_anatomy(dissector, frame, direction)
     following = [*pieces[1:], None]
     return [
@@ -259,8 +257,6 @@ def test_a_piece_says_its_production() -> None:
 
 
 class Silent(Codec):
-    """A codec that says nothing of what its frames are made of."""
-
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         row = GRAMMAR.rows_named("c2s", "JOIN")[0]
         return unreadable() if frame == b"?" else Decoded(row, {}, "{}", True)

@@ -63,12 +63,10 @@ def seen_rounds(connection: sqlite3.Connection) -> list[Round]:
 
 
 def public(rounds: list[Round]) -> list[Round]:
-    """What everybody hears of the rounds."""
     return [one | {"actions": [a for a in one["actions"] if a["t"] in BROADCAST]} for one in rounds]
 
 
 def in_common(truth: list[Round], seen: list[Round]) -> int:
-    """How many rounds of the truth were seen just so, in order."""
     first, second = ([json.dumps(one, sort_keys=True) for one in rounds] for rounds in (truth, seen))
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     return sum(block.size for block in matcher.get_matching_blocks())
@@ -81,7 +79,7 @@ def server_errors(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def conversation(traffic: list[RawPacket], number: int) -> list[RawPacket]:
-    """The packets of the client that is the `number`th by how much it talks."""
+    """Return the packets of the client that is the `number`th by how much it talks."""
     decoder = PacketDecoder()
     by_client: dict[str, list[RawPacket]] = {}
     for packet in traffic:
@@ -165,7 +163,6 @@ HARD_TIMES: list[tuple[Callable[[list[RawPacket]], list[RawPacket]], float]] = [
     (_with_losses, 0.95),
     (_out_of_order, 0.95),
 ]
-"""What happens to the traffic, and the share of rounds that must still be told just so."""
 
 
 @pytest.mark.parametrize(("hardship", "share"), HARD_TIMES, ids=lambda value: getattr(value, "__name__", ""))

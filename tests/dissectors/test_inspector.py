@@ -36,7 +36,6 @@ each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissec
 
 
 def inspect(items: Iterable[Item]) -> Findings:
-    """What comes of items."""
     inspector = Inspector(BUILT_IN, Ids())
     for item in items:
         inspector.feed(item)

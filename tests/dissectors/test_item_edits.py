@@ -26,8 +26,6 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Talk(msgspec.Struct, frozen=True):
-    """All that was said on a stream, and the items that it came in."""
-
     said: list[Said]
     items: list[Item]
 
@@ -41,7 +39,6 @@ def _told(items: Iterable[Item]) -> list[tuple[object, ...]]:
 
 
 def _bytes(items: Iterable[Item], direction: Direction) -> bytes:
-    """What goes one way; each chunk must stand where the one before it ends."""
     sent = bytearray()
     for item in items:
         if isinstance(item, Chunk) and item.stream.id == 1 and item.direction == direction:
@@ -52,7 +49,7 @@ def _bytes(items: Iterable[Item], direction: Direction) -> bytes:
 
 @st.composite
 def talks(draw: st.DrawFn, transport: Transport, both_ways: bool) -> Talk:
-    """A stream on which each message is left, dropped, or changed, and may be followed by others."""
+    """Return a stream on which each message is left, dropped, or changed, and may be followed by others."""
     stream = Stream(1, transport, "127.0.0.1:4", "127.0.0.1:9", 0)
     least = 0 if transport == "udp" else 1
     sent: dict[Direction, int] = {"c2s": 0, "s2c": 0}
@@ -84,7 +81,6 @@ def talks(draw: st.DrawFn, transport: Transport, both_ways: bool) -> Talk:
 
 
 def _recut(items: Sequence[Item], data: st.DataObject) -> list[Item]:
-    """The same bytes of a stream, in other pieces: what follows each other one way, joined and cut anew."""
     pieces: list[Item] = []
     for item in items:
         last = pieces[-1] if pieces else None

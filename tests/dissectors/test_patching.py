@@ -295,7 +295,7 @@ JSON = st.recursive(
 
 @st.composite
 def others(draw: st.DrawFn, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with something else somewhere in them, or something more, or less."""
+    """Return the fields with something else somewhere in them, or something more, or less."""
     new = deepcopy(fields)
     place: Any = new
     while True:

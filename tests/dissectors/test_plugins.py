@@ -1,5 +1,3 @@
-"""Plug-ins that cannot be used are left out and told of; what was recorded with one outlives it."""
-
 from __future__ import annotations
 
 import os
@@ -49,7 +47,6 @@ def lay_out(folder: Path, package: str, module: str, code: str, protocol: str) -
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose packages count as installed."""
     monkeypatch.syspath_prepend(tmp_path)
     for module in ("offered", "other"):
         monkeypatch.delitem(sys.modules, module, raising=False)
@@ -147,7 +144,6 @@ def test_a_database_of_other_protocols_is_read_without_plugins(folder: Path, tmp
 
 @pytest.fixture
 def broken(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process that has a broken plug-in."""
     lay_out(tmp_path, "broken-game", "offered", "import not_there", "a")
     return {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
 
@@ -188,7 +184,6 @@ def test_of_the_two_processes_of_a_relay_one_tells(
 
 @pytest.fixture(scope="module")
 def orphan(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with a protocol that is not installed."""
     path = tmp_path_factory.mktemp("orphan") / "x.db"
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").hears(b"SCORE;alice:1").says(b"")
     record(path, talk.ends().items)

@@ -1,5 +1,3 @@
-"""What can be asked of a program: each case is what its name says, in every protocol and in plug-ins."""
-
 from __future__ import annotations
 
 import re
@@ -73,7 +71,7 @@ def sound_samples(dissector: Dissector, role: TargetRole) -> Iterator[tuple[byte
 
 
 def recorded(dissector: Dissector, role: TargetRole) -> Iterator[tuple[bytes, Decoded]]:
-    """The messages of the small capture of a protocol."""
+    """Yield the messages of the small capture of a protocol."""
     for said in messages_of(GAMES[dissector.protocol]):
         if said.direction == INPUT_DIRECTION[role]:
             decoded = dissector.codec.decode(said.frame, said.direction)
@@ -155,11 +153,9 @@ _ODD = {
     *("empty", "too-long", "control", "markup", "outside-ascii"),
     *("far-away", "apart", "huge", "other-version"),
 }
-"""What a type of field may allow: then it says something else than before."""
 
 
 def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) -> None:
-    """A frame that is sent in place of another is flawed as the case's kind says, and nowhere else."""
     (sent,) = case.actions(Situation(frame))
     assert isinstance(sent, Send)
     direction = INPUT_DIRECTION[case.role]
@@ -201,7 +197,6 @@ def check_kind(dissector: Dissector, case: Case, frame: bytes, before: Decoded) 
 
 
 def check_place(dissector: Dissector, case: Case, frame: bytes, before: Decoded, sent: bytes) -> None:
-    """Nothing is changed before a field's place, and nothing behind it."""
     row, name = before.row, case.field
     assert row is not None
     assert name is not None
@@ -266,7 +261,6 @@ _LACKING = (
     "cgml/dial.info/card/empty",
     "cgml/disconnect/disconnect/empty",
 )
-"""What the samples have nothing of: umlauts, small letters, an optional element, a text that is not empty."""
 
 
 @each_protocol

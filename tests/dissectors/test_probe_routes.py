@@ -166,11 +166,9 @@ NEVER_REACHED = {
     "okey": {"LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"},
     "cgml": {"load"},
 }
-"""What simple players do not come to say at these servers in the time they have."""
 
 
 LAST = ("disconnect", "LOGO", "+EMPT", "+PWIN", "+STAT", "+STRT", "+CATS")
-"""After these nothing need come: games end, and acknowledgements are answered by nobody."""
 
 
 @pytest.mark.parametrize("protocol", a_few(NEVER_REACHED, ["maexchen", "schafkopf"]))

@@ -1,5 +1,3 @@
-"""Verdicts on programs under test: what was seen, and what the specification says of it."""
-
 from __future__ import annotations
 
 import pytest

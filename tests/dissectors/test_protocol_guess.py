@@ -1,5 +1,3 @@
-"""Which protocol a server speaks is guessed from one message, and the guess is taken back if it was wrong."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -34,7 +32,7 @@ SCHAFKOPF = b"!DRAN\n2\n!END\n"
 
 
 def talk(said: Iterable[Said], transport: Transport = "udp", number: int = 1) -> Iterator[Item]:
-    """A conversation with a server on port 8000, a millisecond between two messages."""
+    """Yield a conversation with a server on port 8000, a millisecond between two messages."""
     stream = Stream(number, transport, f"127.0.0.1:{number}", "127.0.0.1:8000", 0)
     offsets: Counter[Direction] = Counter()
     for now, (direction, data) in enumerate(said):
@@ -43,7 +41,6 @@ def talk(said: Iterable[Said], transport: Transport = "udp", number: int = 1) ->
 
 
 def other_program(count: int, joins: int = 500) -> Iterator[Said]:
-    """Another program, which says JOIN now and then."""
     for number in range(count):
         yield ("c2s", b"JOIN;%d" % number) if number % joins == 0 else ("s2c", b"MOVE;%d;7" % number)
 

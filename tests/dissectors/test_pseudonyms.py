@@ -1,5 +1,3 @@
-"""Stand-ins: no word of a person's is left in a message, and the message is the same."""
-
 from __future__ import annotations
 
 import re
@@ -37,7 +35,6 @@ OTHER_FLAWS = (
     b"&#xD800;",
     b"\xff\x81\xfe",
 )
-"""In the cases with these the flaw is in what is replaced."""
 
 
 def stand_ins() -> Pseudonyms:
@@ -171,7 +168,6 @@ SAID: list[tuple[Dissector, Direction, bytes, bytes]] = [
         b'<!-- (alice) --><pause type="start"><message>(Alice) &amp; (Bob)</message></pause>\r\n\r\n',
     ),
 ]
-"""What is replaced stands in parentheses."""
 
 
 @pytest.mark.parametrize(
@@ -200,7 +196,6 @@ def given_again(items: Iterable[Item], anonymizer: Anonymizer) -> list[Item]:
 
 
 def whole(items: Iterable[Item]) -> dict[tuple[int, Direction], dict[int, int]]:
-    """By stream and direction, each byte by its offset."""
     found: dict[tuple[int, Direction], dict[int, int]] = {}
     for item in items:
         if isinstance(item, Chunk):

@@ -1,5 +1,3 @@
-"""Names are bound one to one: what is told under live names says the same, and two names never become one."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,5 +1,3 @@
-"""A part is played to the end whatever the live peer's tokens are, and says where the peer parts from it."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -61,7 +59,6 @@ ROUND: list[Said] = [
 
 
 def script(said: list[Said], ends: bool = False) -> Script:
-    """What is said as a script, a millisecond between two messages."""
     roles: dict[int, StreamRole] = {}
     steps: list[ScriptStep] = []
     for number, (role, direction, text) in enumerate(said, 1):
@@ -78,8 +75,6 @@ def script(said: list[Said], ends: bool = False) -> Script:
 
 
 class Stage:
-    """Plays a part to peers that say what they are told to, and keeps what it does."""
-
     def __init__(self, said: list[Said], plays: Direction, policy: DivergencePolicy = "stop") -> None:
         self.part = ReplayPeer(script(said), plays, DISSECTORS, policy)
         self.said: list[tuple[int, str]] = []
@@ -112,7 +107,6 @@ class Stage:
 
 
 def replies(said: list[Said], direction: Direction, rename: dict[str, str]) -> Iterator[tuple[int, str]]:
-    """What the live peer says, with its own names."""
     for role, way, text in said:
         if way == direction:
             yield role.number, ";".join(rename.get(word, word) for word in text.split(";"))

@@ -28,7 +28,6 @@ BROKEN_IN = {
     "okey": ("test_okey_flaws.py", "test_okey_table.py"),
     "schafkopf": ("test_schafkopf_table.py",),
 }
-"""By protocol the tests that break its rules."""
 
 _OTHERS_HAND = (
     "a MODEL must show a card of a third one, whose hand is known only where its own MODELs were heard"
@@ -37,7 +36,6 @@ _OTHERS_HAND = (
 UNBROKEN = {
     "schafkopf": {"not-in-hand/shown": _OTHERS_HAND, "not-in-hand/laid": _OTHERS_HAND},
 }
-"""By protocol and key the rules that no test breaks but by chance, and why."""
 
 EVERY_RULE = [
     pytest.param(dissector.protocol, rule, id=f"{dissector.protocol} {rule.key}")

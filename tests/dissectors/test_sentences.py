@@ -33,7 +33,6 @@ TRIO = {"1": "Ann", "2": "Bob", "3": "Cy"}
 HIDDEN = [None] * 10
 
 NAMED = {"TRIO": TRIO, "HIDDEN": HIDDEN, "X": X, "Y": Y}
-"""What data of a table may call by its name."""
 
 
 def rows(table: str) -> list[tuple[str, str, dict[str, Any], str]]:
@@ -251,7 +250,6 @@ CODES = {
     "maexchen": r"\b[A-Z]+_[A-Z_]+\b|\bMIA\b",
     "catan": r"'x'|\"x\"",
 }
-"""By protocol what only stands on the wire."""
 
 NO_WORDS = r"\b(?:[Hh]e|[Hh]is|[Hh]im|None|True|False)\b|\{|\bplayer \{"
 FREE = {"text", "message", "why", "what"}

@@ -1,5 +1,3 @@
-"""A TCP server that dies and is started anew on its port: the table begins anew, and nobody is to blame."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -32,7 +30,6 @@ SMALL = (
     "cgml-tiny.pcap.gz",
 )
 PLACES = times(6, quick=2)
-"""In so many places of a capture its server dies."""
 
 
 def until_death(items: list[Item], reason: str) -> list[Item]:
@@ -46,7 +43,9 @@ def until_death(items: list[Item], reason: str) -> list[Item]:
 
 
 def from_anew(items: Iterable[Item], after: list[Item], pause_ns: int) -> Iterator[Item]:
-    """The same conversations once more: as connections of their own, a pause after others have ended."""
+    """Yield the same conversations once more: as connections of their own, a pause after others have
+    ended.
+    """
     streams: dict[int, Stream] = {}
     shift: int | None = None
     for item in items:

@@ -1,5 +1,3 @@
-"""What was probably meant: said in one place, and read there from a flaw's text."""
-
 from __future__ import annotations
 
 import pytest

@@ -51,23 +51,17 @@ class ForgetfulFramer(SegmentFramer):
 
 
 class SecretiveTable(NoughtsTable):
-    """Changes the state and tells nobody."""
-
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         super().message(message, row, valid, frame)
         self.context.state["latest"] = row.name
 
 
 class WideCodec(DelimitedCodec):
-    """Has flaws that are longer than the frame."""
-
     def unknown(self, parts: Parts, direction: Direction) -> Flaw:
         return self.error("unknown-message", "nobody knows it", (0, parts.size + 10), "something else")
 
 
 class RaisingCodec(DelimitedCodec):
-    """Cannot stand that a player goes."""
-
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         assert b"BYE" not in frame
         return super().decode(frame, direction)
@@ -82,7 +76,6 @@ class ShoutingCodec(DelimitedCodec):
 
 @pytest.fixture(autouse=True)
 def _without_shrinking() -> Iterator[None]:
-    """That a check fails is all that matters here, not how small the example is."""
     settings.register_profile("unshrunk", parent=settings.get_profile("kiebitz"), phases=[Phase.generate])
     settings.load_profile("unshrunk")
     yield

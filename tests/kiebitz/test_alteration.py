@@ -27,8 +27,6 @@ TURN = b"YOUR TURN;11aa-token"
 
 
 class Table:
-    """An engine with streams to one server, and what it has given and said."""
-
     def __init__(
         self, *what: Rule, transport: Transport = "udp", streams: int = 1, drops_held: bool = False
     ) -> None:
@@ -54,12 +52,10 @@ class Table:
 
 
 def passed(deliveries: Iterable[Delivery]) -> list[bytes]:
-    """What is passed on."""
     return [one.data for one in deliveries if one.data is not None]
 
 
 def marks(deliveries: Iterable[Delivery]) -> list[str]:
-    """What was done."""
     return [one.mark.action for one in deliveries if one.mark is not None]
 
 

@@ -90,8 +90,6 @@ class WithTls(Line):
 
 
 class InNetwork(Line):
-    """A client on one machine who turns to a server on another itself; a relay stands between them."""
-
     net: ClassVar[Network]
     ports: ClassVar[Iterator[int]]
     mode = None

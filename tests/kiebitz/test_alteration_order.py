@@ -38,7 +38,7 @@ class Scene(NamedTuple):
     """It plays up to the first `yield`, then the relay ends; from there on it looks at the rest."""
 
     def rules(self, line: Line) -> list[str]:
-        """Its options for its line."""
+        """Return its options for its line."""
         where = f'and {line.transport} and server == "{line.server}"'
         return [word.replace("&", where) for word in shlex.split(self.options)]
 
@@ -57,13 +57,10 @@ def scene(protocol: str, *options: str) -> Callable[[Callable[[Line], Generator[
 
 
 def login(length: int) -> bytes:
-    """A message of Okey of so many bytes."""
     return b"LOGI " + b"a" * (length - 7) + b"\r\n"
 
 
 def said_meanwhile(line: Line, *pieces: bytes) -> threading.Thread:
-    """A client that says this while somebody listens."""
-
     def say_all() -> None:
         for piece in pieces:
             line.say("c2s", piece)
@@ -74,7 +71,6 @@ def said_meanwhile(line: Line, *pieces: bytes) -> threading.Thread:
 
 
 def deeds(database: Path, line: Line) -> list[tuple[str, bytes | None, bytes]]:
-    """What was done: the action, what had been sent, what was passed on."""
     return [(deed.action, deed.original, deed.passed_on) for deed in alterations(database, line)]
 
 

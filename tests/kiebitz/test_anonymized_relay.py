@@ -1,5 +1,3 @@
-"""relay --anonymize: what is passed on stays, and what is recorded names nobody."""
-
 from __future__ import annotations
 
 import json

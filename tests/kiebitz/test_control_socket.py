@@ -33,8 +33,6 @@ _AGAIN_S = 0.02
 
 
 class Wire:
-    """One who speaks the protocol by hand, line by line."""
-
     def __init__(self, relay: Relay, buffer: int | None = None) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         if buffer is not None:
@@ -57,7 +55,7 @@ class Wire:
         self._socket.close()
 
     def hears(self, kind: str) -> dict[str, Any]:
-        """The next line of a kind; those of others are passed over."""
+        """Return the next line of a kind; those of others are passed over."""
         while line := self._file.readline():
             said: dict[str, Any] = json.loads(line)
             if said["type"] == kind:
@@ -68,13 +66,11 @@ class Wire:
         self._socket.sendall(line)
 
     def asks(self, **request: Any) -> str | None:
-        """Why something was not done."""
         self.sends(json.dumps(request).encode() + b"\n")
         refusal: str | None = self.hears("reply")["refusal"]
         return refusal
 
     def is_dropped(self) -> bool:
-        """Whether the relay has hung up, after all it has said."""
         try:
             while self._socket.recv(1 << 16):
                 pass
@@ -110,7 +106,6 @@ def following(database: Path | str, session: int = 1) -> Iterator[Follower]:
 
 
 def numbers(client: Follower) -> list[int] | None:
-    """What waits, by number; None where nothing can be held."""
     return None if client.held is None else [message.number for message in client.held.messages]
 
 

@@ -1,5 +1,3 @@
-"""A corpus says of many captures what the commands say of each, whoever reads it."""
-
 from __future__ import annotations
 
 import gzip
@@ -47,7 +45,6 @@ FILTERS = {
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of a capture of each protocol."""
     folder = tmp_path_factory.mktemp("corpus") / "games"
     outcomes = add_here(folder, [CAPTURES / name for name in GAMES.values()])
     assert all(outcome.is_new for outcome in outcomes)
@@ -59,7 +56,6 @@ def ask(*arguments: str) -> Done:
 
 
 def of_each(command: str, *options: str) -> dict[str, list[dict[str, Any]]]:
-    """What a command says of each capture."""
     return {name: kiebitz(command, str(CAPTURES / name), *options, "--json").json for name in GAMES.values()}
 
 
@@ -216,7 +212,6 @@ def test_control_c_ends_a_query(corpus: Path) -> None:
 
 
 def _cpu_s(process: int) -> float:
-    """What a process has taken of the processor (seconds); it takes one or two to load."""
     times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
     return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 

@@ -32,7 +32,6 @@ LARGER = str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap")
 
 
 PATIENT_S = 180.0
-"""So long a command is waited for: each process takes some seconds to load Dask, on a busy machine many."""
 
 
 @contextmanager
@@ -47,7 +46,6 @@ def adding(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """The status of a command, and what it said."""
     _, err = process.communicate(timeout=PATIENT_S)
     assert b"Traceback" not in err
     return process.returncode, err.decode()
@@ -58,7 +56,6 @@ def is_writing(folder: Path) -> bool:
 
 
 def content(folder: Path) -> list[Any]:
-    """All that is in a corpus, but for where the captures were."""
     found = []
     for table in ("sessions", "streams", "games", "events", "messages", "diagnostics"):
         but = " exclude (source)" if table == "sessions" else ""

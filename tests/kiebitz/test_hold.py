@@ -1,5 +1,3 @@
-"""`kiebitz relay --hold`, the real command: a message waits until somebody decides, wherever they look."""
-
 from __future__ import annotations
 
 import os
@@ -71,7 +69,6 @@ class Talk:
         self.client.send(data)
 
     def hears(self) -> bytes:
-        """What the server gets next."""
         data, peer = self.server.recvfrom(65_536)
         self._peer = peer or self._peer
         return data
@@ -84,7 +81,6 @@ class Talk:
             self.server.sendto(data, self._peer)
 
     def hears_nothing(self) -> None:
-        """Nothing comes to the server for a while."""
         self.server.settimeout(0.2)
         with pytest.raises(TimeoutError):
             self.server.recvfrom(65_536)
@@ -93,7 +89,6 @@ class Talk:
 
 @contextmanager
 def following(talk: Talk) -> Iterator[Follower]:
-    """Whoever watches the session."""
     with Follower(lambda: (str(talk.database), 1)) as client:
         until(lambda: client.held is not None, "the relay can hold", QUICK_S)
         yield client
@@ -210,7 +205,6 @@ def test_a_relay_that_is_killed(tmp_path: Path) -> None:
 
 
 def alice_is_recorded(talk: Talk) -> None:
-    """She registers, so that there is something to look at."""
     talk.says(b"REGISTER;alice")
     assert talk.hears() == b"REGISTER;alice"
     talk.answers(b"REGISTERED")

@@ -1,5 +1,3 @@
-"""Games through a bad network that `--impair` makes: what is told is true, nobody is blamed, seeds repeat."""
-
 from __future__ import annotations
 
 import json
@@ -33,7 +31,7 @@ class Table(Line):
 
 
 def seed_for(share: float) -> int:
-    """A seed by which the first datagram of each player, who registers once, is not lost."""
+    """Return a seed by which the first datagram of each player, who registers once, is not lost."""
     return next(
         seed
         for seed in range(1_000)
@@ -42,7 +40,7 @@ def seed_for(share: float) -> int:
 
 
 def play(database: Path, how: str, rounds: int) -> tuple[Server, list[Player], Table]:
-    """A game of these players, through a network that is as bad as that."""
+    """Return a game of these players, through a network that is as bad as that."""
     server = Server(expected=len(NAMES), rounds=rounds, answer_window_s=0.2)
     table = Table(server)
     players = [Player(name, ("127.0.0.1", table.port), bluffs=name == "carl") for name in NAMES]
@@ -61,7 +59,6 @@ def play(database: Path, how: str, rounds: int) -> tuple[Server, list[Player], T
 
 
 def rounds_of(server: Server) -> dict[str, tuple[list[str], str]]:
-    """How each round that was played ended, by what the server told."""
     ended: dict[str, tuple[list[str], str]] = {}
     for said in server.log.sent.values():
         number = ""
@@ -111,7 +108,6 @@ def test_what_is_told_of_a_lossy_game_is_true(tmp_path: Path, share: int, rounds
 
 
 def altered(database: Path, *options: str) -> list[list[Alteration]]:
-    """What is done in a run to sixty messages over UDP, and to as many in each direction over TCP."""
     lines = [Line("maexchen"), Line("okey")]
     datagrams, stream = lines
     with relaying(lines, database, *options):

@@ -33,7 +33,7 @@ SIGNALS = pytest.mark.parametrize(
 def starting(
     database: Path, *before: str, host: str = "127.0.0.1", ignored: bool = False
 ) -> Iterator[subprocess.Popen[str]]:
-    """A relay; like a background job of a plain sh, it ignores SIGINT if that is `ignored`."""
+    """Yield a relay; like a background job of a plain sh, it ignores SIGINT if that is `ignored`."""
 
     def as_sh_does() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.SIG_DFL)
@@ -53,7 +53,6 @@ def starting(
 
 
 def assert_ends(process: subprocess.Popen[str], number: signal.Signals, folder: Path) -> None:
-    """It ends by the signal, as if nothing had been begun."""
     sent = time.monotonic()
     process.send_signal(number)
     _, said = process.communicate(timeout=20)
@@ -69,13 +68,11 @@ def assert_nothing_left(process: subprocess.Popen[str], folder: Path) -> None:
 
 
 def assert_nothing_half(folder: Path) -> None:
-    """There is no session, or one that was ended."""
     if (folder / "game.db").exists():
         assert rows(folder / "game.db", "SELECT ended_ns IS NULL FROM sessions") in ([], [(0,)])
 
 
 def members(session: int) -> list[str]:
-    """The processes of a session of processes, but for those that nobody has asked about yet (zombies)."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

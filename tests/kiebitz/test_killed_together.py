@@ -68,7 +68,6 @@ def test_a_kill_of_both_loses_what_was_not_flushed_at_most(
 
 
 def has_begun(database: Path) -> bool:
-    """True if there is a session in the database, which is being made."""
     with suppress(sqlite3.OperationalError):
         return database.exists() and bool(rows(database, "SELECT id FROM sessions"))
     return False

@@ -1,5 +1,3 @@
-"""One side of a recorded session, played to a live peer with the real command over real sockets."""
-
 from __future__ import annotations
 
 import json
@@ -22,13 +20,12 @@ from kiebitz.dissectors.model import Transport
 
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 PACED = {"maexchen-two-servers-restart.pcapng": ("--speed", "2")}
-"""Without its pauses a server that is started anew is one whose clients register again."""
 QUICK = ["maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap"]
 TINY = str(CAPTURES / "maexchen-head-tiny.pcap")
 
 
 def kiebitz(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    """The command, run to its end, which is to be this one."""
+    """Return the command, run to its end, which is to be this one."""
     done = subprocess.run([*KIEBITZ, *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == status, (arguments, done.stdout[-2000:], done.stderr[-2000:])
     return done
@@ -75,7 +72,6 @@ def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three rounds of three players at the tests' own server, through a relay."""
     database = tmp_path_factory.mktemp("played") / "played.db"
     server = Server(expected=3, rounds=3)
     port = free_port("udp")
@@ -173,7 +169,7 @@ class Client:
         self._socket.send(text.encode())
 
     def hear(self, beginning: str) -> str:
-        """The next datagram, which is to begin like this."""
+        """Return the next datagram, which is to begin like this."""
         text = self._socket.recv(65_535).decode()
         assert text.startswith(beginning)
         return text
@@ -184,7 +180,6 @@ class Client:
 
 @pytest.fixture
 def one_player(tmp_path: Path) -> Path:
-    """A game of one player: he registers, joins, rolls and announces."""
     database = tmp_path / "one.db"
     server = Server(expected=1, rounds=1)
     port = free_port("udp")

@@ -1,5 +1,3 @@
-"""`kiebitz probe`: right programs pass, planted faults are found by the right cases, nobody is bothered."""
-
 from __future__ import annotations
 
 import contextlib
@@ -214,7 +212,7 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
 
 
 def living(group: int) -> list[str]:
-    """The processes of a group that are more than waiting to be forgotten."""
+    """Return the processes of a group that are more than waiting to be forgotten."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

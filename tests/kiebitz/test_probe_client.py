@@ -1,5 +1,3 @@
-"""`kiebitz probe client`: each connection of the client under test is a case, whoever starts it."""
-
 from __future__ import annotations
 
 import shlex
@@ -21,7 +19,7 @@ TRANSPORTS = {"maexchen": "udp", "schafkopf": "tcp", "catan": "tcp", "okey": "tc
 
 
 def player(protocol: str, port: int, fault: str = "", games: int = 0) -> list[str]:
-    """A player of the tests' own; CGML's is sent from one port to the next."""
+    """Return a player of the tests' own; CGML's is sent from one port to the next."""
     return peer_command(f"{protocol}-player", "--port", str(port), "--games", str(games), fault=fault)
 
 
@@ -70,7 +68,6 @@ WRONG = [
     ("maexchen", "is-silent-after-the-roll", "ROLLED/whole", "it ignores it, and must go on as usual"),
     ("schafkopf", "dies-on-bad-utf8", "rubbish", "it has ended: exit status 1"),
 ]
-"""A protocol, a fault of its player, the case that finds it, and what is told."""
 
 
 @pytest.mark.parametrize(("protocol", "fault", "case", "why"), a_few(WRONG, WRONG[:1]))

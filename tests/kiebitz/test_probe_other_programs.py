@@ -21,12 +21,11 @@ from strength import a_few
 from kiebitz.dissectors.model import Transport
 
 FOR_EVER = 100_000
-"""So many rounds are never over in a test."""
 
 
 @contextmanager
 def server(rounds: int = FOR_EVER) -> Iterator[Server]:
-    """A server that waits for two players."""
+    """Yield a server that waits for two players."""
     running = Server(2, rounds, answer_window_s=0.3)
     running.start()
     try:
@@ -55,7 +54,6 @@ def verdicts(done: Done) -> dict[str, str]:
 # The server.
 
 TRUE_OF_THE_SERVER = {"ANNOUNCE/dice/doubled": "NON-STRICT"}
-"""It reads the first of two announcements in one message, and goes on. All else that it must do it does."""
 
 
 ASKED = ("game */said JOIN/whole ROLL/lost rubbish", "ANNOUNCE/dice */rule JOIN SEE/token")
@@ -128,7 +126,7 @@ def test_a_server_that_ends_in_a_case_is_told(
 
 @contextmanager
 def players(port: int, seconds: float = 1.5) -> Iterator[list[Player]]:
-    """A player comes, again and again, and each goes after a while; they know nothing of a probe."""
+    """Yield a player comes, again and again, and each goes after a while; they know nothing of a probe."""
     come: list[Player] = []
     is_over = threading.Event()
 

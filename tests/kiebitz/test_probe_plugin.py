@@ -30,7 +30,6 @@ PLUGINS: dict[str, Dissector] = {"noughts": NOUGHTS, "knobeln": KNOBELN}
 
 @pytest.fixture
 def plugged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder in which the plug-ins count as installed, with a recorded game of each."""
     for protocol in PLUGINS:
         about = tmp_path / f"kiebitz_{protocol}-1.0.dist-info"
         about.mkdir()
@@ -50,7 +49,6 @@ def server_of(protocol: str) -> Server:
 
 
 def played(protocol: str) -> Bench:
-    """Two games of noughts and crosses, of which the second is drawn; or two who roll."""
     bench = Bench(server_of(protocol))
     for name in ("Anna", "Bert"):
         if protocol == "knobeln":
@@ -64,7 +62,7 @@ def played(protocol: str) -> Bench:
 
 
 def recorded(folder: Path, protocol: str) -> Path:
-    """The capture of that."""
+    """Return the capture of that."""
     bench, path = played(protocol), folder / f"{protocol}.pcapng"
     recorder = Recorder(MEMORY, "replay", protocol, decode_as=bench.decode_as(PLUGINS[protocol]))
     recorder.record(bench.items())
@@ -78,7 +76,7 @@ def recorded(folder: Path, protocol: str) -> Path:
 def probed(
     folder: Path, role: TargetRole, protocol: str, *only: str, fault: str = "", games: int = 2
 ) -> dict[str, Any]:
-    """The results of cases at a program, by the cases' names without their protocol."""
+    """Return the results of cases at a program, by the cases' names without their protocol."""
     port = free_port(PLUGINS[protocol].transport)
     peer = f"{protocol}-{'server' if role == 'server' else 'player'}"
     own = ["--games", str(games)] if role == "client" else []
@@ -164,7 +162,6 @@ FINDS: dict[tuple[TargetRole, str, str], tuple[str, ...]] = {
     ("server", "knobeln", "dies-on-an-unknown-word"): ("unknown-message", "rubbish"),
     ("server", "knobeln", "rolls-a-word"): ("WURF/said",),
 }
-"""By role, protocol and fault the cases of those that are failed: these, and no others."""
 
 OUTSIDE_THE_GRAMMAR = {
     "lets-the-loser-win": 'the server says WON with name "Anna" for "Bert"',

@@ -1,5 +1,3 @@
-"""The recorder is killed while a relay goes on: another carries on its session, and nothing is missing."""
-
 from __future__ import annotations
 
 import json
@@ -38,7 +36,6 @@ from udp_relays import eventually
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 
 TO_CATCH_UP = times(6000, quick=3000)
-"""Of so many round trips a second recorder is not done before it can be killed, too."""
 
 MADE = ("streams", "tables", "games", "messages", "diagnostics", "events", "snapshots")
 
@@ -48,7 +45,6 @@ def all_rows(database: Path) -> dict[str, list[Any]]:
 
 
 def assert_as_if_undisturbed(database: Path) -> None:
-    """What two recorders have made of the bytes is what one makes of them."""
     made = all_rows(database)
     assert made["messages"]
     assert kiebitz("redissect", str(database)).status == 0
@@ -185,7 +181,6 @@ POISONED.codec = Poisoned(KNOBELN.grammar, "Grundlagen")
 
 @pytest.fixture
 def poisoned(tmp_path: Path) -> dict[str, str]:
-    """The environment of a Kiebitz with a plug-in that dies of some datagrams."""
     folder = tmp_path / "plug-in"
     about = folder / "kiebitz_poison-1.0.dist-info"
     about.mkdir(parents=True)
@@ -253,7 +248,6 @@ def test_another_kiebitz_has_taken_the_database(tmp_path: Path) -> None:
 
 
 def kill_in_round(number: int, database: Path, relay: int) -> int:
-    """Kill the recorder when somebody has rolled in that round; how many events there were then."""
     rolled = f"SELECT count(*) FROM events WHERE kind = 'rolled' AND game_id = {number}"
     eventually(lambda: rows(database, rolled)[0][0] > 0)
     os.kill(child_of(relay), signal.SIGKILL)

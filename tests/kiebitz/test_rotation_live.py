@@ -1,5 +1,3 @@
-"""The real relay goes on in new databases while games are played: each is whole, together they have all."""
-
 from __future__ import annotations
 
 import os
@@ -27,7 +25,6 @@ from kiebitz.dissectors.model import DIRECTIONS, Chunk
 
 
 def databases(folder: Path) -> list[Path]:
-    """In the order in which they were begun; there is nothing else in the folder."""
     paths = sorted(folder.iterdir())
     for path in paths:
         assert re.fullmatch(r"game_\d{5}_20\d{12}\.db", path.name), path
@@ -41,7 +38,6 @@ def play_maexchen(port: int, server: Server) -> list[Player]:
 
 
 def assert_recorded(paths: list[Path], players: list[Player]) -> None:
-    """Each datagram is in one of the databases."""
     for player in players:
         for direction, said in (("c2s", player.log.sent), ("s2c", player.log.received)):
             (datagrams,) = said.values()

@@ -159,7 +159,6 @@ def test_players_behind_several_taps_are_at_one_table(tmp_path: Path) -> None:
 
 
 def rows_open(database: Path) -> int:
-    """How many streams have not ended."""
     with closing(sqlite3.connect(database)) as connection:
         return int(connection.execute("SELECT count(*) FROM streams WHERE closed_ns IS NULL").fetchone()[0])
 

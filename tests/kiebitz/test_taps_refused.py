@@ -1,5 +1,3 @@
-"""NATS servers that reject a tap, cannot be trusted or are none: one sentence, and the relay goes on."""
-
 from __future__ import annotations
 
 import asyncio
@@ -25,7 +23,6 @@ from kiebitz.proxy.taps.wire_format import TapError
 
 SECRET = "s3cret-of-alice"
 NKEY = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"
-"""A public key of which nobody has the seed."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +31,6 @@ def _is_installed() -> None:
 
 
 def refusal(place: NatsUrl, credentials: Path | None = None) -> str:
-    """Why a server cannot be used."""
-
     async def reach() -> None:
         link = NatsConnection(place, credentials)
         try:
@@ -139,7 +134,6 @@ CERTIFICATES: dict[str, tuple[Callable[[Authority, Authority], Path], str]] = {
 
 @pytest.fixture
 def authorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Authority]:
-    """One that is trusted, and another one."""
     folders = [tmp_path / "ours", tmp_path / "others"]
     for folder in folders:
         folder.mkdir()
@@ -200,7 +194,6 @@ asyncio.run(main())
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[int]:
-    """A server that says the same to whoever connects, and stays; gives its port."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", _ANSWERING], stdin=pipe, stdout=pipe) as process:
         assert process.stdin is not None

@@ -41,8 +41,6 @@ def at(port: int, is_tls: bool = False) -> NatsUrl:
 
 
 def refusal(place: NatsUrl, credentials: Path | None = None) -> str | None:
-    """Why a server cannot be used; None if it can."""
-
     async def reach() -> None:
         link = NatsConnection(place, credentials)
         try:

@@ -65,7 +65,6 @@ class Left:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Left:
-    """One that is only copied."""
     folder = tmp_path_factory.mktemp("killed") / "game"
     folder.mkdir()
     load, killed_at = kill_under_load("udp", folder, 0.4, stopped_s=0.4)
@@ -74,7 +73,6 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Left:
 
 @pytest.fixture(scope="module")
 def all_messages(killed: Left, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """The number of messages in the database once it is recovered."""
     left = killed.copy(tmp_path_factory.mktemp("whole") / "game")
     assert kiebitz("import", str(left.spool)).status == 0
     count = len(rows(left.database, "SELECT id FROM chunks"))
@@ -83,7 +81,6 @@ def all_messages(killed: Left, tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 def rows_now(left: Left, folder: Path) -> list[object]:
-    """What was committed; a copy is asked, as SQLite tidies up behind whoever opens a database."""
     return rows(left.copy(folder / "game").database, "SELECT id FROM chunks")
 
 
@@ -165,7 +162,6 @@ OF_RELAY = (
     "SELECT s.client, c.direction, c.offset FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id"
     " WHERE c.data IS NOT NULL AND s.session_id IN (SELECT id FROM sessions WHERE kind = 'relay')"
 )
-"""Where each recorded message is that was relayed."""
 
 
 def another_session(left: Left) -> str:
@@ -192,7 +188,6 @@ def replaced(left: Left) -> str:
 
 
 def anothers_session(left: Left) -> str:
-    """Of the same number, with the same streams, and older."""
     with closing(sqlite3.connect(left.database)) as connection, connection:
         connection.execute("UPDATE sessions SET started_ns = started_ns - 1, kind = 'import'")
     return "is not the one that was recorded"

@@ -61,7 +61,6 @@ def ordered(packets: Packets) -> Packets:
 
 
 def is_first_way(packet: RawPacket) -> bool:
-    """By the ports, which are at the same place in UDP and TCP."""
     return packet[2][34:36] < packet[2][36:38]
 
 
@@ -70,7 +69,6 @@ def one_way_after_the_other(packets: Packets, first: bool = True) -> Packets:
 
 
 def in_blocks(packets: Packets) -> Packets:
-    """In blocks of seven packets of each direction, as a program writes the buffers of two interfaces."""
     full: list[tuple[int, RawPacket]] = []
     for way in (True, False):
         block = [packet for packet in packets if is_first_way(packet) is way]
@@ -79,7 +77,7 @@ def in_blocks(packets: Packets) -> Packets:
 
 
 def later(packets: Packets, by_ns: int, jitter_ns: int = 1) -> Packets:
-    """The packets with times by another clock, and up to `jitter_ns` after that."""
+    """Return the packets with times by another clock, and up to `jitter_ns` after that."""
     chance = random.Random(by_ns)
     return [
         (ts_ns + by_ns + chance.randrange(jitter_ns), linktype, data, wirelen)
@@ -116,7 +114,7 @@ GAMES = {
 
 
 def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], int]:
-    """The messages and streams of a file, and how many of its packets are out of order."""
+    """Return the messages and streams of a file, and how many of its packets are out of order."""
     path = folder / "captured.pcap"
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
@@ -165,7 +163,6 @@ def test_the_queue_is_bounded() -> None:
 
 
 def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
-    """Two sides that speak in turns; each acknowledges all that it has received."""
     segments = handshake()
     at = {"c": 0, "s": 0}
     for number in range(lines):
@@ -181,7 +178,7 @@ def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
 
 
 def items_of(segments: list[Sent], in_order: bool = False) -> list[Item]:
-    """The items of segments from a file, up to the end of its connections."""
+    """Return the items of segments from a file, up to the end of its connections."""
     tcp = SegmentReorderer(TcpFlows(itertools.count(1), by_word, frozenset({9000})), RESET_TIMEOUT_NS)
     items: list[Item] = []
     if not in_order:
@@ -194,7 +191,6 @@ def items_of(segments: list[Sent], in_order: bool = False) -> list[Item]:
 
 
 def said(items: list[Item]) -> dict[str, bytes]:
-    """All bytes of each direction, of all streams together."""
     whole = {"c2s": b"", "s2c": b""}
     for item in items:
         if isinstance(item, Chunk):
@@ -213,7 +209,9 @@ def test_any_permutation_of_a_file(lines: int, chance: random.Random) -> None:
 
 
 def with_resets(segments: list[Sent], resets: list[tuple[int, str, str]]) -> list[Sent]:
-    """The segments, with a RST of a side behind some of them, of the number that its receiver expects."""
+    """Return the segments, with a RST of a side behind some of them, of the number that its receiver
+    expects.
+    """
     mixed: list[Sent] = []
     follows = {"c": (0, 0), "s": (0, 0)}
     for place, (ts_ns, segment) in enumerate(segments):
@@ -326,7 +324,7 @@ def test_bytes_of_a_rst_are_given_as_by_tshark(segments: list[Sent], expected: l
 
 
 def datagram(ts_ns: int, to_server: bool, identification: int, payload: bytes, fragment: int) -> RawPacket:
-    """A UDP datagram between 10.0.0.1 and 10.0.0.9 in raw IPv4; `fragment` has DF."""
+    """Return a UDP datagram between 10.0.0.1 and 10.0.0.9 in raw IPv4; `fragment` has DF."""
     ends = [(b"\x0a\0\0\x01", 50_000), (b"\x0a\0\0\x09", 9000)]
     (source, source_port), (destination, port) = ends if to_server else ends[::-1]
     total = 28 + len(payload)

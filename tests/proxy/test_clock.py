@@ -139,7 +139,6 @@ def test_the_clock_jumps_and_a_second_recorder_begins_behind_it(tmp_path: Path, 
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """A capture, and the same with all that was captured after its first half an hour earlier."""
     folder = tmp_path_factory.mktemp("clock")
     with open_capture(TINY) as capture:
         packets = list(capture)

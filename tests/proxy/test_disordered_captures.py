@@ -1,5 +1,3 @@
-"""Recorded games captured in another order, late or twice: the same bytes and games, and nobody accused."""
-
 from __future__ import annotations
 
 import random
@@ -66,7 +64,6 @@ def items_of(packets: Packets) -> list[Item]:
 
 
 def said(items: list[Item]) -> Counter[tuple[str, str, bytes]]:
-    """All that was said on each connection, by its client and direction."""
     whole: dict[tuple[int, str, str], bytes] = {}
     for item in items:
         if isinstance(item, Chunk):
@@ -76,18 +73,15 @@ def said(items: list[Item]) -> Counter[tuple[str, str, bytes]]:
 
 
 def accused(found: Findings) -> Counter[tuple[str, str]]:
-    """How often who is to blame for something, by severity; notes blame nobody."""
     return Counter((flaw.severity, flaw.blame) for flaw in found.diagnostics if flaw.severity != "note")
 
 
 def outcomes(found: Findings) -> list[str]:
-    """What came of all games."""
     latest = {game.id: (game.protocol, game.result) for game in found.games}
     return sorted(map(repr, latest.values()))
 
 
 def hands(found: Findings) -> Any:
-    """What each player holds at the end of each game, as far as that is known."""
     held: dict[tuple[int, int], dict[tuple[str, ...], Any]] = {}
     for event in found.events:
         for path, value in event.changes:

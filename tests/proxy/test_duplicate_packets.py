@@ -1,5 +1,3 @@
-"""Packets captured twice: one event, one note, and nobody accused; what was really sent twice is judged."""
-
 from __future__ import annotations
 
 import random
@@ -37,7 +35,6 @@ def packets_of(name: str) -> Packets:
 
 
 def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], list[Any], int]:
-    """What comes of packets: messages, events, what is wrong but for copies, and how many notes of copies."""
     path = folder / "captured.pcap"
     write_packets(path, packets)
     recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
@@ -59,12 +56,10 @@ def as_it_is(packet: bytes) -> bytes:
 
 
 def other_link_header(packet: bytes) -> bytes:
-    """From another port of a switch: other hardware addresses, a VLAN tag, and one router further."""
     return b"\x02" * 12 + b"\x81\x00\x00\x05" + packet[12:22] + bytes([packet[22] - 1]) + packet[23:]
 
 
 def without_identification(packets: Packets) -> Packets:
-    """As senders that leave it at zero send them."""
     return [
         (ts_ns, linktype, data[:18] + b"\0\0" + data[20:], wirelen)
         for ts_ns, linktype, data, wirelen in packets
@@ -74,7 +69,7 @@ def without_identification(packets: Packets) -> Packets:
 def with_copies(
     packets: Packets, share: float, change: Callable[[bytes], bytes], later_ns: int = 200_000
 ) -> Packets:
-    """A share of the packets a second time, a moment later, as `change` has it."""
+    """Return a share of the packets a second time, a moment later, as `change` has it."""
     chance = random.Random(5)
     copies: list[RawPacket] = []
     for ts_ns, linktype, data, _ in packets:
@@ -85,7 +80,6 @@ def with_copies(
 
 
 def accused(flaws: list[Any]) -> Counter[tuple[str, str, str]]:
-    """How often what is wrong, how badly, and by whom, wherever it stands."""
     return Counter((code, severity, blame) for code, severity, blame, *_ in flaws)
 
 

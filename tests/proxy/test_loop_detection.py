@@ -128,7 +128,6 @@ def test_a_name_is_asked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @contextmanager
 def two_relays(folder: Path, transport: Transport, new_loop: NewLoop) -> Iterator[tuple[Running, Running]]:
-    """Two that know nothing of each other, and each of which is the other's server."""
     one, other = free_port(transport), free_port(transport)
     for name in ("one", "other"):
         (folder / name).mkdir()

@@ -41,7 +41,6 @@ def journaled(tmp_path: Path) -> Journaled:
 
 
 def tcp_flow(server: tuple[str, int] | None = ("198.51.100.7", 9000)) -> TCPFlow:
-    """A flow between documented addresses in which nothing was said."""
     flow = ttcpflow(messages=False)
     flow.client_conn.peername = ("2001:db8::1", 40_000)
     flow.server_conn.peername = server

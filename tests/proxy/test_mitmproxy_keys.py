@@ -19,13 +19,11 @@ from processes_and_rows import KIEBITZ, free_port, kill_all
 from strength import a_few
 
 MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-"""Where mitmproxy is loaded in this process, some of them use what is deprecated."""
 
 PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12", "wireguard.conf")
 
 
 def relay(folder: Path, mode: str, *settings: str, more: tuple[str, ...] = ()) -> tuple[int, str]:
-    """Start a relay, end it once it listens; its exit status, and what it said."""
     command = [*KIEBITZ, "relay", "-m", mode, "-w", str(folder / "game.db"), "-q", *more]
     for setting in settings:
         command += ["--set", setting]
@@ -49,7 +47,6 @@ def relay(folder: Path, mode: str, *settings: str, more: tuple[str, ...] = ()) -
 
 
 def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> str:
-    """What a relay says that refuses to start, in this process."""
     monkeypatch.setenv("HOME", str(folder))
     done = kiebitz("relay", "-m", mode, "-w", str(folder / "game.db"), "-q")
     assert done.status == 1
@@ -71,7 +68,6 @@ def keys(path: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that a relay has made for its keys."""
     home = tmp_path_factory.mktemp("home")
     assert relay(home, wireguard())[0] == 0
     return home / ".mitmproxy"

@@ -24,7 +24,9 @@ from udp_relays import eventually
 
 
 def options(folder: Path, mode: str, *settings: str) -> list[str]:
-    """A relay in a mode of mitmproxy's, which has its keys in `folder` and records in game.db there."""
+    """Return a relay in a mode of mitmproxy's, which has its keys in `folder` and records in game.db
+    there.
+    """
     command = ["relay", "-m", mode, "-w", str(folder / "game.db"), "-q"]
     for setting in (f"confdir={folder / 'keys'}", *settings):
         command += ["--set", setting]
@@ -45,7 +47,7 @@ class Relay:
         self.database = database
 
     def says(self, words: str) -> str:
-        """The next line on stderr that has these words."""
+        """Return the next line on stderr that has these words."""
         assert self.process.stderr is not None
         while words not in (line := self.process.stderr.readline()):
             assert line, f"it ended before it said '{words}'"
@@ -70,7 +72,6 @@ class Shared:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    """A relay for all who need no other, with servers of their own or of its."""
     folder = tmp_path_factory.mktemp("shared")
     port, tls_port = free_port("tcp"), free_port("tcp")
     with (
@@ -88,7 +89,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 
 
 def streams_to(relay: Relay | Shared, server: tuple[str, int], count: int = 1) -> list[int]:
-    """So many streams to a server, once all of them have ended."""
     of_it = f"FROM streams WHERE server = '{server[0]}:{server[1]}'"
     ended = f"SELECT count(*) {of_it} AND close_reason IS NOT NULL"
     eventually(lambda: rows(relay.database, ended) == [(count,)])
@@ -96,7 +96,6 @@ def streams_to(relay: Relay | Shared, server: tuple[str, int], count: int = 1) -
 
 
 def recorded(database: Path, stream: int, direction: str) -> bytes:
-    """All bytes of one direction; that no offset is wrong is checked, too."""
     data = b""
     of_it = f"stream_id = {stream} AND direction = '{direction}'"
     for offset, piece in rows(database, f"SELECT offset, data FROM chunks WHERE {of_it} ORDER BY id"):
@@ -106,7 +105,6 @@ def recorded(database: Path, stream: int, direction: str) -> bytes:
 
 
 def exchange(client: socket.socket, server: socket.socket, data: bytes) -> None:
-    """Say it one way, and backwards the other way."""
     client.sendall(data)
     assert receive(server, len(data)) == data
     server.sendall(data[::-1])
@@ -205,7 +203,6 @@ LOOK_ALIKES = [
     b"\x00\x1d\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01c\x07example\x00\x00\x01\x00\x01",
     b"\x16\x03\x01\x00\x05\x01\x00\x00\x01",
 ]
-"""What HTTP, a question for a name server and TLS begin with."""
 
 
 def test_what_looks_like_something_else_is_bytes(shared: Shared) -> None:
@@ -323,7 +320,6 @@ BAD_CALLS = [
 
 
 MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-"""Where mitmproxy is loaded in this process, some of them use what is deprecated."""
 
 
 @MITMPROXYS_LIBRARIES
@@ -370,7 +366,7 @@ def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:
 
 
 def resident_kib(process: int) -> int:
-    """The memory that a process has now (proc(5))."""
+    """Return the memory that a process has now (proc(5))."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
 

@@ -1,5 +1,3 @@
-"""Live connections tell all that is said and heard, and what the peer does, in order and in bounds."""
-
 from __future__ import annotations
 
 import asyncio
@@ -27,8 +25,6 @@ PATIENCE_S = 30.0
 
 
 class Recorded:
-    """Peers that keep what they tell a recorder."""
-
     def __init__(self, plays: Direction) -> None:
         self.items: list[Item] = []
         self.peers = Peers(plays, count(1), self.items.append)

@@ -31,7 +31,7 @@ from kiebitz.proxy.relay.modes import Reverse
 
 @contextmanager
 def deaf() -> Iterator[socket.socket]:
-    """A server whose queue is full: what comes then is not even refused."""
+    """Yield a server whose queue is full: what comes then is not even refused."""
     with socket.socket(V4, socket.SOCK_STREAM) as listener, ExitStack() as stack:
         listener.bind((HOSTS[V4], 0))
         listener.listen(0)
@@ -43,7 +43,6 @@ def deaf() -> Iterator[socket.socket]:
 
 
 def until_end(sock: socket.socket) -> bytes:
-    """What comes before the other end says that nothing more will."""
     return b"".join(iter(lambda: sock.recv(65_536), b""))
 
 
@@ -58,7 +57,6 @@ def assert_reset(sock: socket.socket) -> None:
 
 
 def journaled(relay: Running, direction: str, client: str | None = None) -> bytes:
-    """All bytes of one direction; that no offset is wrong is checked, too."""
     data = b""
     for item in relay.items:
         if isinstance(item, Chunk) and item.direction == direction and client in (None, item.stream.client):
@@ -76,12 +74,11 @@ def faults(relay: Running) -> list[Fault]:
 
 
 def on_disk(relay: Running) -> str:
-    """The journal as it is now."""
+    """Return the journal as it is now."""
     return (relay.directory / "00000001.journal").read_bytes().decode("latin-1")
 
 
 def send(sock: socket.socket, data: bytes, seed: int) -> threading.Thread:
-    """Send in pieces of all sizes, beside what the test does meanwhile."""
     sizes = random.Random(seed)
 
     def run() -> None:

@@ -1,5 +1,3 @@
-"""Live capture on the loopback interface, and what is said where capturing is not possible."""
-
 from __future__ import annotations
 
 import contextlib

@@ -34,7 +34,7 @@ TABLES = ("streams", "chunks", "messages", "diagnostics", "tables", "games", "ev
 
 
 def split(data: bytes) -> list[bytes]:
-    """The head of a little-endian pcap file and each of its packets."""
+    """Return the head of a little-endian pcap file and each of its packets."""
     parts = [data[:HEAD]]
     at = HEAD
     while at < len(data):
@@ -49,7 +49,7 @@ TINY_PARTS = split(Path(TINY).read_bytes())
 
 @contextmanager
 def sniffing(database: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The command, with a pipe into it; whatever the test does, it ends."""
+    """Yield the command, with a pipe into it; whatever the test does, it ends."""
     process = subprocess.Popen(
         [*KIEBITZ, "sniff", "-i", "-", "-w", str(database), *options],
         stdin=subprocess.PIPE,
@@ -77,7 +77,6 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
 
 
 def stored(database: Path) -> int:
-    """How many chunks are committed in a database that is being written."""
     try:
         with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
             return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
@@ -227,7 +226,6 @@ def test_a_pipe_through_which_nothing_comes(tmp_path: Path, options: list[str]) 
 
 
 def unread(process: subprocess.Popen[bytes]) -> int:
-    """How many bytes wait in the pipe."""
     import fcntl
     import termios
 
@@ -363,7 +361,7 @@ def test_a_hole_is_given_up_while_nothing_comes(tmp_path: Path) -> None:
 
 @contextmanager
 def piped() -> Iterator[tuple[CapturePipe, int]]:
-    """A CapturePipe, and where to write into it."""
+    """Yield a CapturePipe, and where to write into it."""
     reading, writing = os.pipe()
     with open(reading, "rb") as source, CapturePipe(source) as pipe:
         try:

@@ -117,7 +117,7 @@ SOUND: list[Any] = [
 
 
 def changed(*way: Any) -> bytes:
-    """The sound batch with what is at a path replaced by the last value."""
+    """Return the sound batch with what is at a path replaced by the last value."""
     *path, last, value = way
     batch = msgspec.msgpack.decode(msgspec.msgpack.encode(SOUND))
     place = batch
@@ -170,15 +170,12 @@ def test_loopback_is_another_one_on_each_machine() -> None:
 
 
 class Desk:
-    """A merger, and what is told to it in a test; times are ms since noon by the server's clock."""
-
     def __init__(self, **known: Any) -> None:
         self.told: list[str] = []
         self.merger = Merger(count(1), {}, [], lambda _, sentence: self.told.append(sentence))
         self.sequence = 0
 
     def take(self, batch: Batch, at_ms: float, ahead_ms: float = 0, tap: str | None = None) -> None:
-        """A batch comes; its tap's clock is ahead by so much."""
         self.sequence += 1
         stored_ns = NOON_NS + round(at_ms * 1e6)
         sent = msgspec.structs.replace(batch, sent_ns=stored_ns + round(ahead_ms * 1e6))
@@ -186,7 +183,6 @@ class Desk:
         self.merger.feed(ReceivedMessage(position, tap or batch.tap, encode(sent), stored_ns, 0))
 
     def ready(self, at_ms: float) -> list[str]:
-        """What is given out by then, as text."""
         return shown(self.merger.ready(NOON_NS + round(at_ms * 1e6)))
 
 
@@ -195,7 +191,7 @@ def shown(items: Iterable[Item]) -> list[str]:
 
 
 def said(tap: str, first: int, *words: tuple[float, str], until_ms: float = 0, offset: int = 0) -> Batch:
-    """A batch of words of one client, each at a time."""
+    """Return a batch of words of one client, each at a time."""
     stream = Stream(1, "udp", "10.0.0.1:1", "10.0.0.9:9", NOON_NS)
     items: list[Item] = []
     for at_ms, word in words:

@@ -50,7 +50,6 @@ def items_of(
     ports: Iterable[int] = (),
     streams: int = 100,
 ) -> list[Item]:
-    """What comes of segments, up to an end at END_MS."""
     sorter = conversations(orient, ports, streams)
     items: list[Item] = []
     for ts_ns, segment in segments:

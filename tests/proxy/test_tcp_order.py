@@ -27,7 +27,6 @@ def order(streams: int = 100) -> SegmentReorderer:
 
 
 def items_of(segments: Iterable[Sent], streams: int = 100) -> list[Item]:
-    """What comes of segments, up to an end at END_MS."""
     sorter = order(streams)
     items: list[Item] = []
     for ts_ns, segment in segments:
@@ -238,7 +237,6 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def spoken(lines: int) -> list[Sent]:
-    """Two sides that say something by turns, then close; each acknowledges all that it has heard."""
     segments = handshake()
     at = {"c": 0, "s": 0}
     for number in range(lines):

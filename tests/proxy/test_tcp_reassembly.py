@@ -1,5 +1,3 @@
-"""One direction of TCP: the same bytes in order however they were cut, sent and numbered, or a gap."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -32,7 +30,6 @@ def put(direction: Reassembler, seq: int, data: bytes, items: list[Item], missin
 
 
 def assembled(pieces: Iterable[tuple[int, bytes]], begin: int | None = 0) -> list[str]:
-    """What comes of (sequence number, bytes), up to the end."""
     direction, items = assembly(begin), list[Item]()
     for seq, data in pieces:
         put(direction, seq, data, items)
@@ -204,7 +201,9 @@ def test_unwrap(distance: int, near: int) -> None:
 
 @st.composite
 def cuts(draw: st.DrawFn) -> tuple[bytes, int, list[tuple[int, int]]]:
-    """A text, the number before its first byte, and pieces of it that cover it, in any order, some twice."""
+    """Return a text, the number before its first byte, and pieces of it that cover it, in any order, some
+    twice.
+    """
     text = draw(st.binary(min_size=1, max_size=120))
     edges = sorted({0, len(text), *draw(st.lists(st.integers(0, len(text)), max_size=20))})
     pieces = list(pairwise(edges))

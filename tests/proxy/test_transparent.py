@@ -53,7 +53,7 @@ FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 def relaying(
     machine: str, database: Path, *options: str, rights: bool = True
 ) -> Iterator[subprocess.Popen[str]]:
-    """A relay with the one right that it takes to be transparent, or with none."""
+    """Yield a relay with the one right that it takes to be transparent, or with none."""
     only = ["setpriv", "--bounding-set=-all,+net_admin" if rights else "--bounding-set=-all"]
     command = at(machine, *only, *KIEBITZ, "relay", "-q", "-w", str(database), *options)
     with running(*command, ready="listening on tcp") as process:
@@ -61,7 +61,6 @@ def relaying(
 
 
 def hears(process: subprocess.Popen[str], text: str) -> str:
-    """The next line of what a program says on stderr that has this text in it."""
     assert process.stderr is not None
     patience = threading.Timer(PATIENCE_S, process.kill)
     patience.start()
@@ -86,7 +85,9 @@ def capturing(machine: str, capture: Path) -> Iterator[None]:
 
 
 def play_maexchen(net: Network, version: int) -> Server:
-    """A game over UDP, whose players turn to the server itself; the server, with all that it got and sent."""
+    """Return a game over UDP, whose players turn to the server itself; the server, with all that it got
+    and sent.
+    """
     with inside(net.server):
         server = Server(expected=len(NAMES), rounds=2, address=(SERVER[version], UDP_PORT))
     with inside(net.client):
@@ -99,7 +100,7 @@ def play_maexchen(net: Network, version: int) -> Server:
 
 
 def play_schafkopf(net: Network, version: int) -> set[str]:
-    """A game over TCP, whose clients turn to the server itself; the addresses that the server saw."""
+    """Return a game over TCP, whose clients turn to the server itself; the addresses that the server saw."""
     script = Script(11, ("Anna", "Bärbel", "Carl"))
     script.round("WENZ")
     script.leave()
@@ -338,7 +339,6 @@ def ask(
     user: int = 0,
     patience_s: float = PATIENCE_S,
 ) -> list[bytes]:
-    """What servers answer to one user's client, who turns to all of them from one port; or nothing."""
     answers = []
     with inside(machine), ExitStack() as stack:
         local: tuple[str, int] = ("", 0)

@@ -26,7 +26,6 @@ from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.proxy.capture.files import CaptureError, open_capture
 
 PEAK_BYTES = 128 << 20
-"""More is not taken for a message of a mebibyte, with all its parts."""
 
 PIECE = 1400
 DEPTH = times(100_000, quick=10_000)

@@ -32,15 +32,12 @@ READER_CAMPAIGN = 100_000
 
 GROWTH_INPUTS = 250
 GROWTH_BYTES = 500_000
-"""What that many inputs may leave in memory, once as many have gone before."""
 
 
 each_target = pytest.mark.parametrize("name", TARGETS)
 
 
 def campaign(target: Target, number: int, inputs: int) -> None:
-    """So many inputs; each number gives others, and the same again."""
-
     @seed(number)
     @settings(
         max_examples=inputs,

@@ -31,7 +31,6 @@ RUN = "20261123T144143.148858-75152df2"
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus of one capture."""
     folder = tmp_path_factory.mktemp("sound") / "corpus"
     assert add_here(folder, [Path(CAPTURE)])[0].is_new
     return folder
@@ -39,7 +38,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def corpus(sound: Path, tmp_path: Path) -> Path:
-    """A copy of it, beside a folder `victim` of the user's own."""
     (tmp_path / "victim" / RUN).mkdir(parents=True)
     (tmp_path / "victim" / RUN / "chapter").write_text("text")
     (tmp_path / "victim" / "note").write_text("note")
@@ -47,7 +45,6 @@ def corpus(sound: Path, tmp_path: Path) -> Path:
 
 
 def tree(folder: Path) -> list[tuple[str, bytes | None]]:
-    """Everything below a folder, files with their content."""
     return sorted(
         (str(path.relative_to(folder)), path.read_bytes() if path.is_file() else None)
         for path in folder.rglob("*")
@@ -82,7 +79,6 @@ PLACES = {
     "capture=ab/protocol=okey/games.parquet": False,
     "some\x1b[2J\nfile": False,
 }
-"""Where something may be planted -> True if captures cannot be added then."""
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""A database whose rows somebody has spoilt: what is wrong in it is said. Schemas: test_hostile_schema.py."""
-
 from __future__ import annotations
 
 from pathlib import Path

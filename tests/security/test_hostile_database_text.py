@@ -87,10 +87,8 @@ NO_SESSION = {
 """Commands that show none, or others than a session; they are tested where they are."""
 
 WITH_KEYS = {"watch"}
-"""What takes keys is in test_watch_hostile.py."""
 
 SERVERS = {"serve"}
-"""What is asked by browsers is in test_serve_spoilt.py."""
 
 ELSEWHERE = {
     **{
@@ -112,7 +110,6 @@ NARROW, WIDE = "80", "1000"
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A database for each protocol, with something in each column."""
     made = {}
     for protocol, capture in CAPTURES_OF.items():
         path = made[protocol] = tmp_path_factory.mktemp(protocol) / "game.db"
@@ -162,7 +159,6 @@ def runs(sound: Path, folder: Path, spots: list[Spot], columns: str | None) -> N
 
 @pytest.fixture(params=[None, NARROW, WIDE], ids=["pipe", "narrow", "wide"])
 def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str | None:
-    """How wide the terminal is; None is a pipe."""
     width: str | None = request.param
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", width or NARROW)

@@ -1,5 +1,3 @@
-"""Files made of somebody else's database: well-formed, exact in value, and harmless where they are shown."""
-
 from __future__ import annotations
 
 import json
@@ -31,7 +29,6 @@ TOLD = [
     or (spot.column in ("text", "label", "actor", "close_reason", "clause", "expected"))
     or (spot.kind == "values" and spot.column in ("fields", "data", "result", "changes", "state"))
 ]
-"""What can be anything without a reader refusing it."""
 
 BEYOND_XML = "\ufffe\uffff\x00\x0b"
 """Letters that no XML has, not even escaped; SQLite's text ends with the third."""
@@ -56,7 +53,6 @@ def _options(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def comments_of(path: Path) -> list[str]:
-    """The comments of a pcapng file, and what it says has written it."""
     data = path.read_bytes()
     found = []
     at = 0
@@ -124,7 +120,7 @@ def test_lines_of_json_have_the_texts_as_they_are(protocol: str, tmp_path: Path)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value."""
+    """Yield the texts in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -42,7 +42,6 @@ WRITING = [
     ["redissect", "game.db"],
     ["import", ODD, "-w", "game.db"],
 ]
-"""All commands that write files and end by themselves."""
 
 
 @pytest.mark.usefixtures("umask")

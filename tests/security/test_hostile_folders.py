@@ -1,5 +1,3 @@
-"""Folders for all: what others plant beside a recording is not followed, waited for or removed."""
-
 from __future__ import annotations
 
 import json
@@ -30,7 +28,6 @@ from kiebitz.storage.database.schema import StorageError
 
 
 def leave_spool(path: Path) -> Path:
-    """What a relay leaves that was killed."""
     (path / "journal").mkdir(mode=0o700, parents=True)
     path.chmod(0o700)
     for name in ("00000001.journal", "00000002.journal", "start.json", "start.new"):

@@ -1,5 +1,3 @@
-"""What a peer sends while a relay shows it, and what a replay says on a real terminal: it drives neither."""
-
 from __future__ import annotations
 
 import os
@@ -22,7 +20,6 @@ from spoilt_databases import FORGED, HOSTILE, SPOTS, spoil
 from strength import a_few
 
 NAME = HOSTILE.replace(";", "")
-"""What may stand in a message of Mäxchen."""
 
 
 class Terminal:
@@ -35,7 +32,6 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What was shown, without rich's and click's own codes."""
         return CODES.sub("", self._seen.decode(errors="replace"))
 
     def until(self, words: str) -> None:

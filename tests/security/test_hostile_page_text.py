@@ -1,5 +1,3 @@
-"""What peers call themselves and say is text on the page and in its file: it runs nothing."""
-
 from __future__ import annotations
 
 import json
@@ -56,7 +54,7 @@ HIDDEN = r"""() => {
 
 
 def made(protocol: str, kind: str, folder: Path) -> str:
-    """A session in which a player is called so, in a folder that is, too."""
+    """Return a session in which a player is called so, in a folder that is, too."""
     capture, player = PLAYERS[protocol]
     known = recorded(capture)
     said = replaced({player: spelt(NAMES[kind], protocol)})([*known.said])
@@ -66,7 +64,6 @@ def made(protocol: str, kind: str, folder: Path) -> str:
 
 
 def harmless(sight: Sight) -> str:
-    """Go through all that the page has, and look that it is nothing but text; all that it says."""
     said = []
     sight.settle()
     players = sight.tell("document.getElementById('as').options.length")
@@ -166,7 +163,7 @@ def tiny() -> Iterator[Served]:
 
 
 def put(tag: str, where: str = "head", then: str = "", **given: str) -> str:
-    """A script that puts such an element into the page."""
+    """Return a script that puts such an element into the page."""
     return (
         f"const put = Object.assign(document.createElement({tag!r}), {json.dumps(given)});"
         f" document.{where}.append(put); {then}"
@@ -174,7 +171,6 @@ def put(tag: str, where: str = "head", then: str = "", **given: str) -> str:
 
 
 ELSEWHERE = "http://192.0.2.1/x"
-"""Nobody has this address."""
 
 FORBIDDEN = {
     "an inline script": put("script", textContent="ran(1)"),

@@ -44,7 +44,7 @@ OTHERS = ["sessions", "streams", "chunks", "events", "games", "snapshots"]
 
 
 def interior(child: int, at: int) -> bytes:
-    """A page of a table's tree (SQLite's file format, 1.6) all of whose children are one page."""
+    """Return a page of a table's tree (SQLite's file format, 1.6) all of whose children are one page."""
     page = bytearray(PAGE)
     offsets = []
     end = PAGE

@@ -241,7 +241,6 @@ def test_the_command_stands_a_flood_from_many_ports(tmp_path: Path) -> None:
 
 
 def resident_of(process: int) -> int:
-    """How much memory a process holds (bytes)."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -259,7 +258,6 @@ def test_among_players_the_longest_silent_makes_room(tmp_path: Path) -> None:
 # Segments of a single byte.
 
 BYTES = 10_000
-"""So many segments a connection consists of."""
 
 ROW_BYTES = 50
 """A byte that comes alone takes no more of the database than this, with its row and the row's index."""
@@ -274,7 +272,7 @@ each_over_tcp = pytest.mark.parametrize("protocol", a_few(SPOKEN, ["schafkopf"])
 
 
 def conversation(protocol: str) -> tuple[Stream, list[Chunk]]:
-    """The longest of a capture, up to `BYTES` bytes."""
+    """Return the longest of a capture, up to `BYTES` bytes."""
     chunks = [item for item in items_of(SPOKEN[protocol]) if isinstance(item, Chunk)]
     sizes: dict[int, int] = {}
     for chunk in chunks:
@@ -365,7 +363,6 @@ def test_the_work_for_single_bytes_grows_with_their_number_only(protocol: str) -
 
 
 def calls(dissector: Dissector, data: bytes, count: int) -> int:
-    """How many functions are called for a direction that says this so many times, byte by byte."""
     inspector = Inspector([dissector], Ids(), {("tcp", 4711): dissector})
     stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:4711", 0)
     called = 0

@@ -38,7 +38,6 @@ READABLE = {
     "statistics": "ANALYZE",
     "a column more": "ALTER TABLE games ADD COLUMN more TEXT DEFAULT 'x'",
 }
-"""What plain selects do not run."""
 
 REMADE = {
     "a constraint": ("name TEXT", "name TEXT CHECK (length(hex(zeroblob(100000000))) > 0)"),
@@ -61,7 +60,6 @@ UNREADABLE = {
     "a column less": "ALTER TABLE streams DROP COLUMN transport",
     "a table less": "DROP TABLE snapshots",
 }
-"""What is not even read."""
 
 READING = [
     *(["sessions"], ["streams"], ["games"], ["messages"], ["events"], ["check"], ["state"], ["follow", "1"]),
@@ -95,7 +93,7 @@ def remade(old: str, new: str) -> str:
 
 
 def respelt(statements: str) -> str:
-    """The same objects, called by their kinds in another spelling: SQLite runs them all the same."""
+    """Return the same objects, called by their kinds in another spelling: SQLite runs them all the same."""
     return (
         f"{statements}; PRAGMA writable_schema = ON;"
         " UPDATE sqlite_schema SET type = upper(type) WHERE type <> 'table'; PRAGMA writable_schema = OFF"

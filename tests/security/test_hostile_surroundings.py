@@ -1,5 +1,3 @@
-"""What lies at a database's path, and beside it: SQLite would follow it, and is not let near it."""
-
 from __future__ import annotations
 
 import os
@@ -52,7 +50,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def game(sound: Path, tmp_path: Path) -> Path:
-    """A database of one's own."""
     return Path(shutil.copy(sound, tmp_path / "game.db"))
 
 
@@ -194,7 +191,6 @@ def test_reading_leaves_a_folder_as_it_was(game: Path, tmp_path: Path) -> None:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Let nothing be written in a folder, not even by root."""
     subprocess.run(["mount", "--bind", folder, folder], check=True)
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)

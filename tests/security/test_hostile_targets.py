@@ -1,5 +1,3 @@
-"""-o and --svg, where somebody was there before: links, pipes, folders, full disks, the session itself."""
-
 from __future__ import annotations
 
 import os
@@ -29,7 +27,6 @@ BOTH = pytest.mark.parametrize("command", [CSV, SVG], ids=["export", "svg"])
 
 
 def assert_written(path: Path) -> None:
-    """A whole new file of ours alone."""
     assert stat.S_ISREG(path.lstat().st_mode)
     assert stat.S_IMODE(path.lstat().st_mode) == 0o600
     assert path.stat().st_uid == os.geteuid()

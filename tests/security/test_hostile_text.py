@@ -24,7 +24,6 @@ from kiebitz.dissectors.escaping import printable
 
 @pytest.fixture(scope="module")
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], str]:
-    """A database for each protocol and name, in a folder whose name is hostile, too."""
     made = {}
     for protocol, (capture, player) in PLAYERS.items():
         known = recorded(capture)
@@ -59,7 +58,6 @@ def test_no_name_in_a_corpus_drives_anything(
 
 @pytest.fixture(scope="module")
 def corpus(sessions: dict[tuple[str, str], str], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """These sessions in one corpus, of each name and of each protocol some."""
     folder = tmp_path_factory.mktemp("corpus") / "a\x1b[2J\u202e[b]'"
     chosen = [path for at, path in sessions.items() if at[0] == "maexchen" or at[1] == "controls"]
     put_sessions(folder, chosen)

@@ -1,5 +1,3 @@
-"""Each text of somebody else's database drives nothing in any pane of `kiebitz watch`, and forges no line."""
-
 from __future__ import annotations
 
 import re
@@ -19,7 +17,6 @@ _LINE = re.compile(rf"^ *{FORGED}", re.MULTILINE)
 
 
 async def everything(sight: Sight) -> None:
-    """Look at all panes, here and there, with each dialog."""
     for keys in (["end"], ["home"], ["n"], ["question_mark"], ["escape"], ["a"], ["down", "enter"], ["end"]):
         await sight.press(*keys)
         safe(sight)
@@ -48,7 +45,6 @@ def spoilt(protocol: str, folder: Path, spots: list[Spot]) -> str:
 
 
 def look(path: str) -> None:
-    """Watch it, unless it is refused in a sentence: as no database of ours, or as a damaged one."""
     try:
         watch(path, everything, (100, 30))
     except Exception as error:

@@ -49,7 +49,6 @@ GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = times(6, 3)
 MOST_MOMENTS = times(8, 3)
 LEAST_SECRET = 3
-"""Shorter texts stand in sentences by chance, as do numbers."""
 
 
 # Made sessions: names that change, are reused, stolen and come again.
@@ -168,7 +167,6 @@ def rejected() -> list[Item]:
 
 
 def at_two_tables() -> list[Item]:
-    """Two players of one name, at two servers."""
     one = Conversation("10.0.0.1:4000", number=1).says(b"REGISTER;alice").hears(b"REGISTERED")
     one.hears(b"ROUND STARTING;t0ken-one").hears(b"SCORE;alice:1,Erster:2")
     other = Conversation("10.0.0.2:4000", server="127.0.0.1:9001", number=2)
@@ -184,7 +182,6 @@ MADE: dict[str, Callable[[], list[Item]]] = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """The database of a made session, by its name; each is recorded once."""
     known: dict[str, str] = {}
     folder = tmp_path_factory.mktemp("made")
 
@@ -200,7 +197,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """All texts in a JSON value, those of keys too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -250,7 +246,6 @@ class Truth:
         self.streams = {stream: "\n".join(parts) for stream, parts in carried.items()}
 
     def unknown_to(self, streams: Set[int]) -> list[str]:
-        """What no connection among these carried."""
         own = "\n".join(self.streams[stream] for stream in streams)
         here = {self.servers[stream] for stream in streams}
         others = {
@@ -270,7 +265,6 @@ class Truth:
 
 
 def leaked(answer: str, secrets: list[str]) -> str | None:
-    """The first secret that stands in an answer as a word."""
     return next(
         (
             secret
@@ -282,7 +276,6 @@ def leaked(answer: str, secrets: list[str]) -> str | None:
 
 
 def readable(body: Any) -> str:
-    """All texts of an answer, as they are read."""
     if isinstance(body, bytes):
         return body.decode()
     return "\n".join(texts(msgspec.to_builtins(body)))
@@ -294,7 +287,7 @@ def readable(body: Any) -> str:
 def questions(
     address: Address, reader: Reader, words: list[str]
 ) -> Iterator[tuple[dict[str, str], dict[str, int]]]:
-    """The queries of an address, and the numbers in it."""
+    """Yield the queries of an address, and the numbers in it."""
     timeline = reader.timeline
     known = {parameter.name for parameter in address.parameters}
     tables = [table.id for table in timeline.tables()]
@@ -330,7 +323,6 @@ def questions(
 
 
 def answers(reader: Reader, reach: Reach, secrets: list[str]) -> Iterator[tuple[str, str]]:
-    """What a link gives by every address of the server, live too, with the question."""
     label = reader.label(reach)
     for address in ADDRESSES:
         for query, numbers in questions(address, reader, secrets):
@@ -348,7 +340,7 @@ def answers(reader: Reader, reach: Reach, secrets: list[str]) -> Iterator[tuple[
 
 
 def page(reader: Reader, player: str) -> str:
-    """The texts of the file that is exported for a player."""
+    """Return the texts of the file that is exported for a player."""
     file = io.BytesIO()
     write_html(reader, player, file, lambda _done, _all: None)
     found = re.search(rb'id="kiebitz-data">([^<]*)<', file.getvalue())

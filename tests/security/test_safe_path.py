@@ -83,7 +83,6 @@ QUICK = [["relay"], ["import"], ["state"], ["help"], []]
 """The commands of which `make test` has runs; none is mitmdump."""
 
 LEFT_OUT = {"socks5@{tcp}", "--publish", "--serve"}
-"""Those of theirs that it has not."""
 
 
 def test_every_command_is_tried() -> None:

@@ -27,7 +27,6 @@ from kiebitz.cli.web.openapi import openapi
 PATHS = sorted(path[1:] for path in openapi()["paths"] if path not in ("/api/live", "/api/openapi.json"))
 
 MARKUP = "\n<script>alert(1)</script><img src=x onerror=alert(1)>]]>&amp;\x1b[2J\u2028\u202e" + "e\u0301" * 40
-"""Stands behind each text."""
 
 
 def ask_everything(server: Serving, sessions: int) -> int:
@@ -69,7 +68,6 @@ def _queries(path: str) -> Iterable[dict[str, Any]]:
 
 
 def harmless(markup: str) -> None:
-    """A drawing has nothing in it that runs, or that asks anybody for anything."""
     for element in ET.fromstring(f"<svg>{markup.partition('?>')[2] or markup}</svg>").iter():
         assert not element.tag.lower().endswith(("script", "foreignobject", "img", "iframe", "a", "image"))
         for name, value in element.attrib.items():

@@ -1,5 +1,3 @@
-"""A session in which Kiebitz has altered messages: it is recorded, nobody is blamed, and it can be undone."""
-
 from __future__ import annotations
 
 import json
@@ -47,7 +45,6 @@ DEEDS: dict[str, Making] = {
 
 
 def _other(timeline: Timeline, row: Message) -> Message:
-    """Another message of the same name and direction, if there is one; else any that goes this way."""
     every = [other for other in some(timeline, 10_000) if other.direction == row.direction]
     alike = [other for other in every if other.name == row.name and other.fields != row.fields]
     return (alike or every)[0]
@@ -283,7 +280,7 @@ def test_it_goes_through_the_journal_and_a_recorder_that_dies(altered: Path, tmp
 
 
 def _anew(items: Sequence[Item], known: dict[int, Stream] | None = None) -> list[Item]:
-    """The items on streams of their own, as another process would read them."""
+    """Return the items on streams of their own, as another process would read them."""
     streams = known if known is not None else {}
     for item in items:
         was = item.stream

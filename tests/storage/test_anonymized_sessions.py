@@ -1,5 +1,3 @@
-"""--anonymize on whole recordings: nothing in any export names anybody, and it is the same game."""
-
 from __future__ import annotations
 
 import base64
@@ -35,7 +33,7 @@ FEWEST = 4
 
 @cache
 def own_words() -> set[str]:
-    """The words that Kiebitz and the protocols themselves bring into an export."""
+    """Return the words that Kiebitz and the protocols themselves bring into an export."""
     texts: list[str] = [*TABLES, *(column for columns in TABLES.values() for column in columns)]
     texts += re.findall(r"\w+", (CAPTURES.parent / "docs" / "database.md").read_text())
     for dissector in BUILT_IN:
@@ -59,7 +57,6 @@ def words_of(text: str) -> list[str]:
 
 
 def said(timeline: Timeline) -> Iterator[str]:
-    """All texts and names in the messages of a session."""
     found: list[str] = []
 
     def note(text: str) -> str:
@@ -87,21 +84,19 @@ def said(timeline: Timeline) -> Iterator[str]:
 
 
 def truth_names(name: str) -> Iterator[str]:
-    """Who played, as the programs themselves logged it."""
     path = CAPTURES / f"{name.split('.pcap')[0]}.truth.json"
     if path.exists():
         yield from re.findall(r'"(?:name|nick|nickname|player)": "([^"]{1,40})"', path.read_text())
 
 
 def sought(name: str, timeline: Timeline) -> set[str]:
-    """The words that must not be found any more."""
+    """Return the words that must not be found any more."""
     ours = own_words()
     words = {word.lower() for text in (*said(timeline), *truth_names(name)) for word in words_of(text)}
     return {word for word in words if len(word) >= FEWEST and word not in ours}
 
 
 def readings(data: bytes) -> Iterator[str]:
-    """What bytes say, read as text in whatever charset."""
     plain = re.sub(rb"\\\\[bfnrt]", b" ", data)
     for charset in ("utf-8", "cp1252", "iso-8859-2", "utf-16-le", "utf-16-be"):
         for start in (0, 1) if charset.startswith("utf-16") else (0,):
@@ -110,7 +105,7 @@ def readings(data: bytes) -> Iterator[str]:
 
 
 def found_in(data: bytes, words: set[str]) -> set[str]:
-    """Which of these words are in some bytes, in hexadecimal digits or in base64 in them, too."""
+    """Return which of these words are in some bytes, in hexadecimal digits or in base64 in them, too."""
     hidden = [bytes.fromhex(run.decode()) for run in re.findall(rb"(?:[0-9a-fA-F]{2}){4,}", data)]
     for run in re.findall(rb"[0-9A-Za-z+/]{8,}", data):
         hidden += [base64.b64decode(run[at:][: (len(run) - at) // 4 * 4]) for at in range(4)]
@@ -125,7 +120,7 @@ def found_in(data: bytes, words: set[str]) -> set[str]:
 
 
 def texts_in(path: Path) -> bytes:
-    """The bytes of an export; what is packed in Parquet or in a page, as text."""
+    """Return the bytes of an export; what is packed in Parquet or in a page, as text."""
     data = path.read_bytes()
     if path.suffix == ".html":
         data, pages = re.subn(
@@ -187,7 +182,6 @@ SAME = {
     "games": "SELECT table_id, protocol, label, started_ns, ended_ns FROM games",
     "streams": "SELECT protocol, transport, opened_ns, closed_ns, close_reason FROM streams",
 }
-"""What nobody can be known by, and stays."""
 
 
 @pytest.mark.parametrize("name", few_captures(NAMES))
@@ -205,7 +199,6 @@ def test_it_is_the_same_game(name: str, tmp_path: Path) -> None:
 
 
 FREE = ("text", "why", "reason")
-"""What in an event is in somebody's own words."""
 
 
 @pytest.mark.parametrize("name", few_captures(GAMES.values()))

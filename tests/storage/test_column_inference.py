@@ -1,5 +1,3 @@
-"""One shape for all the values that stand in one place."""
-
 from __future__ import annotations
 
 import json

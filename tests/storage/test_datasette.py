@@ -1,5 +1,3 @@
-"""`kiebitz export -T datasette`: what it says of a database, and that each of its questions has an answer."""
-
 from __future__ import annotations
 
 import sqlite3
@@ -27,7 +25,6 @@ GAMES = {
 """A capture of each protocol in which enough happens."""
 
 GIVEN = {"culprit": "odd", "session_id": 1, "game": 1}
-"""What is asked for."""
 
 EMPTY = {
     *((protocol, "all_flaws_of_one_client") for protocol in GAMES if protocol != "maexchen"),
@@ -37,7 +34,6 @@ EMPTY = {
 
 
 def metadata(path: Path) -> dict[str, Any]:
-    """What is said of the database."""
     done = kiebitz("export", str(path), "-T", "datasette")
     assert done.status == 0, done.err
     (found,) = done.json["databases"].items()

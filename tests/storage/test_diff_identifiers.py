@@ -1,5 +1,3 @@
-"""What names a player in events and states is known to be a name, so that a diff can match it."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,7 +17,6 @@ NO_NAMES = ("known_to", "others_see")
 
 
 def values(name: str, value: Any, handles: IdentifierKinds) -> Iterator[tuple[str, Any, bool]]:
-    """All plain values and keys inside a value: under which key each stands, and whether it has a handle."""
     handle = handles.get(name)
     if isinstance(value, dict):
         for key, part in value.items():

@@ -1,5 +1,3 @@
-"""What must hold of the difference of any two sessions, however they came about."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -29,7 +27,7 @@ VALUES = st.recursive(
 
 @st.composite
 def told(draw: st.DrawFn, protocol: str) -> Told:
-    """An event of a protocol, whose data may be anything: what is stored comes from the network."""
+    """Return an event of a protocol, whose data may be anything: what is stored comes from the network."""
     dissector = dissector_of(protocol)
     kinds: dict[str, tuple[str, ...]] = {"this": ("name",), "that": ("name", "what")}
     if dissector is not None:
@@ -41,7 +39,6 @@ def told(draw: st.DrawFn, protocol: str) -> Told:
 
 @st.composite
 def sessions(draw: st.DrawFn) -> tuple[Timeline, Timeline]:
-    """Two sessions of one protocol: the second is the first with events gone, changed, moved and added."""
     protocol = draw(st.sampled_from(PROTOCOLS))
     events = draw(st.lists(told(protocol), max_size=12))
     others = list(events)
@@ -89,7 +86,6 @@ def test_every_event_is_the_same_or_different_or_in_a_game_of_one_side(
 
 
 def counted(found: Difference, side: int) -> int:
-    """How many events of a side a difference speaks of."""
     in_games = [one for one in found.events if one.game is not None and found.games[one.game].is_alone]
     alone = sum(game.events[side] for game in found.games if game.is_alone)
     lone_tables = sum(table.events[side] for table in found.tables if table.is_alone)
@@ -102,7 +98,6 @@ def counted(found: Difference, side: int) -> int:
 
 
 def rounds(*names: str) -> list[Told]:
-    """All are registered, then there is a round for each, in which he has a turn, rolls, and loses."""
     registered = [Told("registered", name, {"name": name}) for name in sorted(names)]
     return registered + [
         Told(kind, name, {"name": name, "names": [name]}, game=game)

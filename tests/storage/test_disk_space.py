@@ -25,7 +25,6 @@ from kiebitz.storage.recording.disk_space import DiskLow, may_wait_beside, size_
 MOST = 10_000_000
 """What --max-size 10MB is."""
 SLACK = 4_000_000
-"""What is gathered when the limit is met is still written: with what was found in it, less than that."""
 
 
 def files(folder: Path) -> int:
@@ -214,7 +213,6 @@ def test_a_size_in_words(size: int, text: str) -> None:
 
 
 def leave(disk: Path, free: int) -> Path:
-    """Fill a disk until so many bytes are free."""
     ballast = disk / "ballast"
     state = os.statvfs(disk)
     ballast.write_bytes(b"x" * (state.f_bavail * state.f_frsize - free))

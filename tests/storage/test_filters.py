@@ -1,5 +1,3 @@
-"""Filters: what they find in two small sessions, what is said of wrong ones, and what they cost SQLite."""
-
 from __future__ import annotations
 
 import sqlite3

@@ -1,5 +1,3 @@
-"""What a user is told of filters: the reference, and what is said of a name that nothing is called by."""
-
 from __future__ import annotations
 
 import re
@@ -22,7 +20,6 @@ CATAN = "catan-yaks-g1-3p.pcap.gz"
 
 
 def told() -> set[str]:
-    """All that stands between blanks and commas in the first column of the reference."""
     done = kiebitz("help", "filters")
     assert (done.status, done.err) == (0, "")
     firsts = [line[2:].split("  ")[0] for line in done.out.splitlines() if re.match(r"  \S", line)]

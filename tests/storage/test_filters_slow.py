@@ -1,5 +1,3 @@
-"""`matches`: what Python's regular expressions find is found, and no pattern keeps anybody busy for ever."""
-
 from __future__ import annotations
 
 import re

@@ -40,7 +40,6 @@ def events(capture: str) -> str:
 
 
 def files(database: Path) -> dict[str, bytes]:
-    """The database and all that SQLite has beside it."""
     found = {}
     for suffix in SUFFIXES:
         with suppress(FileNotFoundError):
@@ -49,7 +48,6 @@ def files(database: Path) -> dict[str, bytes]:
 
 
 def put(found: dict[str, bytes], database: Path) -> None:
-    """Put a database, and what is beside it, into an empty folder."""
     database.parent.mkdir()
     for suffix, data in found.items():
         path = Path(f"{database}{suffix}")

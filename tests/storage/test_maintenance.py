@@ -1,5 +1,3 @@
-"""`kiebitz sessions` keeps a database in order, and an import says what the database has already."""
-
 from __future__ import annotations
 
 import gzip
@@ -22,7 +20,6 @@ THREE = ("maexchen-head-tiny.pcap", "okey-seed-tiny.pcap.gz", "maexchen-head-odd
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A database with three sessions."""
     path = tmp_path / "game.db"
     shutil.copyfile(stored(THREE[0]), path)
     for name in THREE[1:]:

@@ -1,5 +1,3 @@
-"""One message in full: its row, its bytes and pieces, its flaws, its event and the changes, its copies."""
-
 from __future__ import annotations
 
 import json
@@ -27,7 +25,6 @@ from kiebitz.storage.session.message_detail import MOST_BYTES, MOST_COPIES, InFu
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 EVERY = 7
-"""Each such message of a capture is looked at, and each that something is wrong with."""
 
 
 def looked_at(session: kiebitz.Session) -> list[kiebitz.Message]:
@@ -98,7 +95,6 @@ def test_a_message_is_told_as_the_listings_tell_it(name: str) -> None:
 
 
 def check_json(told: MessageInFull) -> None:
-    """It turns to JSON as it is; what was not known before is left out there."""
     written = json.loads(msgspec.json.encode(told))
     assert written == json.loads(json.dumps(msgspec.to_builtins(told)))
     assert ["before" in change for change in written["changes"]] == [
@@ -138,7 +134,7 @@ def test_a_player_is_told_what_they_could_know(name: str) -> None:
 
 
 def _without_empty(state: Any) -> Any:
-    """A state without the objects of secrets in which the player has none."""
+    """Return a state without the objects of secrets in which the player has none."""
     if not isinstance(state, dict):
         return state
     inner = {key: _without_empty(value) for key, value in state.items()}

@@ -1,5 +1,3 @@
-"""Who is meant, at which table, and under which number: in all that is listed or told."""
-
 from __future__ import annotations
 
 import gzip
@@ -21,7 +19,6 @@ FIVE = "catan-five-servers.pcapng.gz"
 
 @pytest.fixture(scope="module")
 def five() -> str:
-    """The same five servers in a database."""
     return stored(FIVE)
 
 
@@ -168,7 +165,6 @@ def test_colours_may_be_asked_for(variable: str, command: str) -> None:
 
 
 def sniffed(capture: str, database: Path, *options: str) -> str:
-    """What is shown while a capture comes through a pipe."""
     arguments = [sys.executable, "-m", "kiebitz", "sniff", "-i", "-", "-w", str(database), *options]
     # The command takes plain pcap only through a pipe.
     data = (CAPTURES / capture).read_bytes()

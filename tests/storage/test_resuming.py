@@ -42,12 +42,11 @@ def imported(capture: str) -> Timeline:
 
 
 def items_of(capture: str) -> Iterator[Item]:
-    """The items of a capture, with streams that nobody has seen yet."""
     return RecordedItems(imported(capture)).items()
 
 
 def on_known(items: Iterable[Item], known: Iterable[Stream]) -> Iterator[Item]:
-    """The items, on those streams where these are known, as a journal gives them."""
+    """Yield the items, on those streams where these are known, as a journal gives them."""
     streams = {stream.id: stream for stream in known}
     for item in items:
         item.stream = streams.get(item.stream.id, item.stream)

@@ -1,5 +1,3 @@
-"""A recording that goes on in a new database: nothing is lost or doubled, and each can be asked by itself."""
-
 from __future__ import annotations
 
 import os
@@ -73,7 +71,6 @@ def test_nothing_is_lost_where_no_message_ends(
 
 
 def in_the_midst() -> list[Item]:
-    """Of a Mäxchen round: alice has rolled, and is about to say what."""
     said = (
         ("c2s", "REGISTER;alice"),
         ("s2c", "REGISTERED"),

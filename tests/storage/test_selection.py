@@ -1,5 +1,3 @@
-"""export of a part: the round in which it breaks, to be sent to somebody and to be read there alone."""
-
 from __future__ import annotations
 
 import csv
@@ -61,7 +59,6 @@ def _export(session: str, to: Path, *options: str) -> str:
 
 
 def _told(session: str, game: int) -> list[tuple[str, str, str]]:
-    """What happened in a game. In Schafkopf nobody says the number of a round: it is counted."""
     return [
         (event["kind"], event["actor"], re.sub(r"^round \d+", "round", event["sentence"]))
         for event in kiebitz("events", session, "--json", "-Y", f"game == {game}").json
@@ -95,7 +92,6 @@ def test_errors_of_other_games_are_no_way_in(tmp_path: Path) -> None:
 
 
 ENDED = ("left", "logged_out", "disconnected")
-"""What tells of a connection's end: the end of a capture is one, too, and a part ends earlier."""
 
 
 @pytest.mark.parametrize(
@@ -241,7 +237,7 @@ def test_tshark_reads_a_part(capture: str, options: list[str], tmp_path: Path) -
 
 
 def _talk(sizes: list[int], transport: str) -> tuple[list[Item], list[Said]]:
-    """Messages of these sizes, each in a chunk of its own, one way after the other."""
+    """Return messages of these sizes, each in a chunk of its own, one way after the other."""
     stream = Stream(1, "tcp" if transport == "tcp" else "udp", "10.0.0.1:4000", "10.0.0.2:9000", 1)
     come: dict[Direction, int] = {"c2s": 0, "s2c": 0}
     items: list[Item] = []

@@ -36,7 +36,6 @@ HAVE_JSON = ("messages", "events", "games", "streams", "check", "state", "whatif
 
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with another session before those of each protocol, and one after them."""
     path = tmp_path_factory.mktemp("numbers") / "several.db"
     shutil.copyfile(stored("maexchen-head-odd.pcap"), path)
     for capture in (*GAMES.values(), "maexchen-head-tiny.pcap"):
@@ -50,7 +49,6 @@ def _places() -> dict[str, int]:
 
 
 def _without_ids(value: Any) -> Any:
-    """What JSON says but for the database's own numbers."""
     if isinstance(value, dict):
         return {key: _without_ids(part) for key, part in value.items() if key not in ("id", "table")}
     return [_without_ids(part) for part in value] if isinstance(value, list) else value

@@ -45,14 +45,13 @@ def truth(capture: str) -> Any:
 
 
 def found(capture: str, protocol: str) -> dict[str, Any]:
-    """By key what was counted at the tables of a protocol that have games; as JSON has it."""
     tables = [table for table in session(capture).statistics() if table.protocol == protocol]
     table = max(tables, key=lambda table: table.events)
     return {each["key"]: each for each in map(msgspec.to_builtins, table.statistics)}
 
 
 def lines(result: Any) -> dict[str, dict[str, int]]:
-    """The lines of counts without what is 0."""
+    """Return the lines of counts without what is 0."""
     kept = {name: {key: n for key, n in line.items() if n} for name, line in result["lines"].items()}
     return {name: line for name, line in kept.items() if line}
 
@@ -288,7 +287,6 @@ def test_a_game_is_counted_by_its_number_in_its_session(tmp_path: Path) -> None:
 
 
 def added(one: Any, other: Any) -> Any:
-    """Two results of one statistic, put together."""
     match one:
         case results.Histogram():
             return Counter(one.counts) + Counter(other.counts)
@@ -322,7 +320,7 @@ def figures(result: results.Counts) -> dict[tuple[str, str], int]:
 
 
 def empty(result: Any) -> Any:
-    """The same statistic with nothing in it."""
+    """Return the same statistic with nothing in it."""
     cleared: dict[str, Any] = {"counts": {}} if isinstance(result, results.Histogram) else {"lines": {}}
     return result if isinstance(result, results.Rate) else msgspec.structs.replace(result, **cleared)
 

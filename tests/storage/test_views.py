@@ -23,7 +23,6 @@ DATABASE = (ROOT / "docs" / "database.md").read_text()
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """For each protocol a database in which its game is the second session."""
     made = {}
     for protocol, capture in GAMES.items():
         path = made[protocol] = tmp_path_factory.mktemp("views") / f"{protocol}.db"
@@ -33,7 +32,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def view(path: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a view that are of the second session."""
+    """Return the rows of a view that are of the second session."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         rows = connection.execute(f"SELECT * FROM {name} WHERE session_id = 2 ORDER BY id").fetchall()

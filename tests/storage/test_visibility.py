@@ -1,5 +1,3 @@
-"""Who was told what: `--as PLAYER` shows what that player's connections told, and what follows from it."""
-
 from __future__ import annotations
 
 from collections import defaultdict
@@ -17,12 +15,9 @@ from kiebitz.storage.read.visibility import Visibility
 
 GAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 MOST_PLAYERS = 12
-"""Of a capture with more, these are asked for."""
 
 
 class Told:
-    """A session, and on which streams each of its events was told."""
-
     def __init__(self, capture: str) -> None:
         self.timeline = open_session(stored(capture))
         connection = self.timeline.connection
@@ -36,7 +31,6 @@ class Told:
         self.players = sorted({event.actor for event in self.events if event.actor is not None})
 
     def beside(self, event: Event, streams: frozenset[int]) -> bool:
-        """Whether one that came out of the same message was told on these streams."""
         return any(
             (other.table_id, other.ts_ns) == (event.table_id, event.ts_ns)
             and self.streams[other.id] & streams
@@ -44,7 +38,6 @@ class Told:
         )
 
     def in_game(self, event: Event, streams: frozenset[int]) -> list[Event]:
-        """The other events of its game that were told on these streams."""
         return [
             other
             for other in self.events
@@ -70,7 +63,6 @@ FOLLOWING: Mapping[tuple[str, str], Callable[[Told, Event, frozenset[int]], bool
     ("okey", "drew"): _sees_the_stacks,
     ("okey", "put"): _sees_the_stacks,
 }
-"""What one client was told that the others can work out, and from what."""
 
 
 @pytest.mark.parametrize("capture", few_captures(GAMES))

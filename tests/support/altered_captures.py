@@ -74,7 +74,7 @@ def replaced(texts: dict[str, str]) -> Alter:
 
 
 def compared(folder: Path, capture: str, alter: Alter, *options: str, **recording: Any) -> Done:
-    """The capture as A, and altered as B."""
+    """Return the capture as A, and altered as B."""
     known = recorded(capture)
     altered = known.with_said(alter(list(known.said))).write(folder / "altered.db", **recording)
     return kiebitz("diff", stored(capture), altered, *options)
@@ -82,6 +82,6 @@ def compared(folder: Path, capture: str, alter: Alter, *options: str, **recordin
 
 @alteration
 def unasked(said: list[Said], name: str, number: int) -> list[Said]:
-    """One message that made no event is missing."""
+    """Return one message that made no event is missing."""
     places = [place for place, one in enumerate(said) if one.name == name and one.event is None]
     return [one for place, one in enumerate(said) if place != places[number]]

@@ -40,7 +40,7 @@ class _Way:
 
 
 def passed_on(items: Iterable[Item], deeds: Sequence[Deed]) -> Iterator[Item]:
-    """The items with these deeds done, as a relay would have recorded them."""
+    """Yield the items with these deeds done, as a relay would have recorded them."""
     ways: dict[tuple[int, Direction], _Way] = {}
     for item in items:
         if isinstance(item, End):
@@ -124,7 +124,7 @@ def altered_session(path: Path, capture: str, deeds: Sequence[Deed]) -> Timeline
 
 
 def bytes_of(timeline: Timeline, row: Message) -> bytes:
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     from kiebitz.storage.read.recorded_bytes import sent_between
 
     end = row.offset + row.length

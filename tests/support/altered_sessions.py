@@ -84,14 +84,14 @@ class Recorded:
 
 @cache
 def recorded(capture: str) -> Recorded:
-    """A capture, cut into messages."""
+    """Return a capture, cut into messages."""
     timeline = open_session(stored(capture))
     with closing(timeline.connection):
         return of_session(timeline)
 
 
 def of_session(timeline: Timeline) -> Recorded:
-    """A session, cut into messages."""
+    """Return a session, cut into messages."""
     rows = streams(timeline)
     sent: dict[tuple[int, Direction], bytearray] = {}
     for row in rows:

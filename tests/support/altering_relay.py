@@ -82,7 +82,7 @@ class Line:
         self._client: Any = None
 
     def listen(self) -> socket.socket:
-        """The socket of the server."""
+        """Return the socket of the server."""
         kind = socket.SOCK_DGRAM if self.transport == "udp" else socket.SOCK_STREAM
         listener = socket.socket(socket.AF_INET, kind)
         listener.bind(("127.0.0.1", 0))
@@ -93,7 +93,7 @@ class Line:
 
     @property
     def mode(self) -> str | None:
-        """The relay's mode that passes on to this server alone, if there is one."""
+        """Return the relay's mode that passes on to this server alone, if there is one."""
         return f"reverse:{self.transport}://{self.server}@{self.port}"
 
     @property
@@ -103,7 +103,7 @@ class Line:
         return [*modes, "-d", f"{self.transport}.port=={self.address[1]},{self.protocol}"]
 
     def enter(self) -> socket.socket:
-        """A socket of the client that leads to the server."""
+        """Return a socket of the client that leads to the server."""
         if self.transport == "udp":
             client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             client.settimeout(PATIENCE_S)
@@ -124,7 +124,7 @@ class Line:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def end_of(self, direction: Direction) -> socket.socket:
-        """The socket from which a direction comes."""
+        """Return the socket from which a direction comes."""
         return self._ends[direction]
 
     def say(self, direction: Direction, data: bytes) -> None:
@@ -188,7 +188,7 @@ class Line:
 
     @property
     def where(self) -> str:
-        """Rows of the database that are about this server's streams."""
+        """Return rows of the database that are about this server's streams."""
         return f"transport = '{self.transport}' AND server = '{self.server}'"
 
 
@@ -271,7 +271,7 @@ def alterations(database: Path, line: Line) -> list[Alteration]:
 
 
 def recorded(database: Path, line: Line) -> dict[Direction, list[bytes]]:
-    """The pieces of bytes that are recorded of each direction of a line."""
+    """Return the pieces of bytes that are recorded of each direction of a line."""
     found: dict[Direction, list[bytes]] = {"c2s": [], "s2c": []}
     query = (
         "SELECT c.direction, c.data FROM chunks c JOIN streams s ON s.id = c.stream_id"
@@ -327,7 +327,7 @@ class Case(NamedTuple):
 
 
 def rules_of(cases: Sequence[Case], lines: Sequence[Line]) -> list[str]:
-    """The options that alter what the cases say, each on its line."""
+    """Return the options that alter what the cases say, each on its line."""
     return [word for line, case in zip(lines, cases, strict=True) for word in shlex.split(case.rule(line))]
 
 

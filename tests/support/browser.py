@@ -73,7 +73,7 @@ class Eyes:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """The time in which pages are looked at."""
+        """Yield the time in which pages are looked at."""
         asyncio._set_running_loop(self._loop)
         try:
             yield
@@ -83,7 +83,6 @@ class Eyes:
 
 @pytest.fixture(scope="session")
 def eyes() -> Iterator[Eyes]:
-    """The browser of this process."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium here to look at the page with")
@@ -218,13 +217,13 @@ class Sight:
 
     @property
     def seq(self) -> int:
-        """The event one is at, counted from 1."""
+        """Return the event one is at, counted from 1."""
         found = _POSITION.search(self.text("#place"))
         return int(found.group(1)) if found else 0
 
     @property
     def count(self) -> int:
-        """How many events there are."""
+        """Return the number of events."""
         found = _POSITION.search(self.text("#place"))
         return int(found.group(2)) if found else 0
 
@@ -237,11 +236,11 @@ class Sight:
     # What is there.
 
     def tell(self, expression: str, *given: Any) -> Any:
-        """The value of an expression of JavaScript on the page."""
+        """Return the value of an expression of JavaScript on the page."""
         return self.page.evaluate(expression, *given)
 
     def one(self, selector: str) -> Locator:
-        """The element that a selector finds."""
+        """Return the element that a selector finds."""
         return self.page.locator(selector)
 
     def text(self, selector: str) -> str:
@@ -261,11 +260,11 @@ class Sight:
         ]
 
     def is_seen(self, selector: str) -> bool:
-        """Whether such an element is laid out."""
+        """Return whether such an element is laid out."""
         return bool(self.texts(selector))
 
     def is_alone(self) -> bool:
-        """Whether the table is all that is seen, as on a projector."""
+        """Return whether the table is all that is seen, as on a projector."""
         return not self.is_seen(".head")
 
     def until(self, true: Callable[[], bool], what: str) -> None:
@@ -358,7 +357,7 @@ class Served:
 
     @cached_property
     def address(self) -> str:
-        """The link that shows everything."""
+        """Return the link that shows everything."""
         found = [line for line in self.said if line.startswith("http://")]
         assert found, self.said
         return found[0]
@@ -371,11 +370,11 @@ class Served:
         return port
 
     def at(self, **place: Any) -> str:
-        """The address of a moment; `as_` is `as`."""
+        """Return the address of a moment; `as_` is `as`."""
         return self.address + _hash(place)
 
     def link(self, player: str) -> str:
-        """The next link that is printed, which is this player's."""
+        """Return the next link that is printed, which is this player's."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             name, _, link = line.decode().strip().partition(": ")
@@ -396,7 +395,7 @@ class Served:
 
 @contextmanager
 def served(*arguments: str, port: int = 0) -> Iterator[Served]:
-    """A server for a block."""
+    """Yield a server for a block."""
     server = Served(*arguments, port=port)
     try:
         yield server
@@ -407,5 +406,5 @@ def served(*arguments: str, port: int = 0) -> Iterator[Served]:
 
 
 def file_address(path: Path, **place: Any) -> str:
-    """The address of a file that is opened from the disk."""
+    """Return the address of a file that is opened from the disk."""
     return path.resolve().as_uri() + (_hash(place) if place else "")

@@ -54,7 +54,9 @@ class Broken(NamedTuple):
 
     @property
     def replaced(self) -> int:
-        """Which message of the conversation it replaces: the first of the same name, if there is one."""
+        """Return which message of the conversation it replaces: the first of the same name, if there is
+        one.
+        """
         for number, step in enumerate(conversation()):
             if step.direction == self.direction and self.sent.data.startswith(f'{{"{step.name}"'.encode()):
                 return number
@@ -97,7 +99,7 @@ def value(direction: Direction, text: str, says: str, expected: str) -> Broken:
 
 
 def syntax(text: str, says: str, expected: str) -> Broken:
-    """A client's message that is no JSON."""
+    """Return a client's message that is no JSON."""
     return c2s(text, "broken-json", says, expected)
 
 
@@ -521,7 +523,7 @@ HUGE = "x" * (FRAME_LIMIT + 1000)
 
 
 def too_long(direction: Direction, text: str) -> Broken:
-    """A frame that goes on beyond the limit."""
+    """Return a frame that goes on beyond the limit."""
     end = "the end of the message"
     return Broken(direction, marked(line(text)), "too-long", "bytes without an end", end)
 
@@ -536,7 +538,7 @@ TOO_LONG = [
 
 
 def of_the_table() -> list[Broken]:
-    """The flawed messages of the table of cases."""
+    """Return the flawed messages of the table of cases."""
     return [
         Broken(case.direction, Marked(case.data, [(offset, length)]), code, "$", "")
         for case in FLAWED

@@ -24,7 +24,9 @@ class Marked(NamedTuple):
 
 
 def marked(text: str, charset: str = "utf-8") -> Marked:
-    """The bytes of a text, and offset and length of each marked part of it; "\\udcff" is the byte 0xff."""
+    r"""Return the bytes of a text, and offset and length of each marked part of it; "\udcff" is the byte
+    0xff.
+    """
     data = b""
     places: list[tuple[int, int]] = []
     opened: list[int] = []
@@ -42,12 +44,12 @@ def marked(text: str, charset: str = "utf-8") -> Marked:
 
 
 def line(text: str) -> str:
-    """A text with a line feed at its end."""
+    """Return a text with a line feed at its end."""
     return text if text.rstrip("⟩").endswith("\n") else text + "\n"
 
 
 def case(direction: Direction, name: str | None, text: str, fields: dict[str, Any], *codes: str) -> Case:
-    """A message, the line feed behind it being left out, and a code for each mark."""
+    """Return a message, the line feed behind it being left out, and a code for each mark."""
     data, places = marked(line(text))
     flaws = tuple((code, *place) for code, place in zip(codes, places, strict=True))
     return Case(data, direction, name, fields, flaws)

@@ -22,7 +22,7 @@ class Maker(NamedTuple):
         return a_game(numbers, Dialect(**dialect), self.mirrored)
 
     def built(self, *buildings: tuple[int, str, Spot], robber: Place = (0, 0)) -> Server:
-        """A game whose map has these buildings already; Anna has the turn."""
+        """Return a game whose map has these buildings already; Anna has the turn."""
         server = Server(*NAMES[:3], mirrored=self.mirrored)
         told = [{"Eigentümer": owner, "Typ": typ, "Ort": server.where(at)} for owner, typ, at in buildings]
         server.truth.robber = robber
@@ -34,7 +34,7 @@ class Maker(NamedTuple):
 
 
 def fund(server: Server, player: int, counts: Counts) -> Server:
-    """The players roll until one has these resources, given to him by the others, and the turn."""
+    """Return the players roll until one has these resources, given to him by the others, and the turn."""
     hands = server.truth.hands
     while True:
         lacking = {kind: count - hands[player][kind] for kind, count in counts.items()}

@@ -94,7 +94,7 @@ class Server:
         return hidden
 
     def at(self, place: Place) -> dict[str, int]:
-        """A place as it is sent."""
+        """Return a place as it is sent."""
         return {"x": place[0], "y": -place[1] if self.mirrored else place[1]}
 
     def where(self, at: Iterable[Place]) -> list[dict[str, int]]:
@@ -185,7 +185,9 @@ class Server:
             self.statuses[player] = "Wartet auf Spielbeginn"
 
     def start(self, *settled: tuple[int, Spot, Spot], karte: Mapping[str, Any] | None = None) -> Server:
-        """A game begins: all are ready, and each of these builds a village and a road, in this order."""
+        """Return a game begins: all are ready, and each of these builds a village and a road, in this
+        order.
+        """
         for player in self.names:
             self.ready(player)
         self.games += 1
@@ -205,7 +207,7 @@ class Server:
         return self
 
     def settle(self, player: int, village: Spot, road: Spot, gains: Counts | None = None) -> Server:
-        """A player founds a village and a road; `gains` are what is right if they are left out."""
+        """Return a player founds a village and a road; `gains` are what is right if they are left out."""
         self.expect(player, "Dorf bauen")
         with self.asked(player, "Bauen", {"Typ": "Dorf", "Ort": self.where(village)}):
             self.built(player, "Dorf", village)
@@ -238,7 +240,7 @@ class Server:
     # The game. What the truth does not allow is done all the same, and is true then.
 
     def expect(self, player: int, status: str) -> Server:
-        """A player has the turn."""
+        """Return a player has the turn."""
         self.statuses = dict.fromkeys(self.names, "Warten") | {player: status}
         if status not in ("Karten wegen Räuber abgeben", "Warten"):
             self.truth.turn = player
@@ -269,7 +271,7 @@ class Server:
         return self
 
     def roll(self, player: int, dice: Sequence[int], gains: Mapping[int, Counts] | None = None) -> Server:
-        """A player's turn begins; `gains` are what is right if they are left out."""
+        """Return a player's turn begins; `gains` are what is right if they are left out."""
         self.expect(player, "Würfeln")
         with self.asked(player, "Würfeln", {}):
             self.tell("Würfelwurf", {"Spieler": player, "Wurf": list(dice)})
@@ -287,7 +289,7 @@ class Server:
         return self
 
     def discard(self, player: int, counts: Counts) -> Server:
-        """A player gives up cards because of the robber."""
+        """Return a player gives up cards because of the robber."""
         before = dict(self.statuses)
         self.expect(player, "Karten wegen Räuber abgeben")
         with self.asked(player, "Karten abgeben", {"Abgeben": dict(counts)}):
@@ -298,7 +300,7 @@ class Server:
     def robber(
         self, player: int, place: Place, target: int | None = None, stolen: str | None = None
     ) -> Server:
-        """The robber is moved after a 7."""
+        """Return the robber is moved after a 7."""
         body = {"Ort": self.at(place)} | ({} if target is None else {"Ziel": target})
         with self.asked(player, "Räuber versetzen", body):
             self.tell("Räuber versetzt", {"Spieler": player, **body})
@@ -335,13 +337,13 @@ class Server:
         return self
 
     def longest(self, player: int | None) -> Server:
-        """The longest road changes hands."""
+        """Return the longest road changes hands."""
         before, self.truth.longest = self.truth.longest, player
         self._honour("Längste Handelsstraße", before, player)
         return self
 
     def army(self, player: int) -> Server:
-        """The largest army changes hands."""
+        """Return the largest army changes hands."""
         before, self.truth.army = self.truth.army, player
         self._honour("Größte Rittermacht", before, player)
         return self
@@ -355,7 +357,7 @@ class Server:
         return self
 
     def buy(self, player: int, card: str, costs: Counts | None = None) -> Server:
-        """A development card is bought."""
+        """Return a development card is bought."""
         with self.asked(player, "Entwicklungskarte kaufen", {}):
             costs = COSTS["Karte"] if costs is None else costs
             if self.dialect.costs == "before":
@@ -392,7 +394,7 @@ class Server:
         return self
 
     def give(self, player: int, partner: int, counts: Counts) -> Server:
-        """One whose turn it is gives another something for nothing."""
+        """Return one whose turn it is gives another something for nothing."""
         trade = len(self.steps)
         self.offer(player, trade, counts, {})
         self.accept(partner, trade)
@@ -400,7 +402,7 @@ class Server:
         return self
 
     def rounds(self, numbers: str) -> Server:
-        """The next players roll these numbers; the last of them keeps the turn."""
+        """Return the next players roll these numbers; the last of them keeps the turn."""
         for number in map(int, numbers.split()):
             before = self.truth.turn
             player = 1

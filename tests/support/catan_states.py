@@ -15,7 +15,7 @@ def key(*places: Place) -> str:
 
 
 def island(slant: int = 1, **part: Any) -> dict[str, Any]:
-    """A game on seven fields whose types are their names, so that each can be found in a picture."""
+    """Return a game on seven fields whose types are their names, so that each can be found in a picture."""
     ring = [(0, 0), (1, 0), (1, -slant), (0, -1), (-1, 0), (-1, slant), (0, 1)]
     fields = [
         {"at": list(place), "type": f"F{number}", "number": 2 + number} for number, place in enumerate(ring)

@@ -134,7 +134,7 @@ def told(findings: Findings, kind: str) -> list[dict[str, Any]]:
 
 
 def wrong(findings: Findings) -> list[Diagnostic]:
-    """All that is more than a note, but for what the network did."""
+    """Return all that is more than a note, but for what the network did."""
     return [flaw for flaw in findings.diagnostics if flaw.severity != "note" and flaw.group != "network"]
 
 
@@ -144,7 +144,7 @@ def games_of(findings: Findings) -> list[Game]:
 
 
 def state_of(steps: Sequence[Step | Moment], clients: Collection[str] | None = None) -> State:
-    """The state before the streams end, from all conversations or from those of some clients."""
+    """Return the state before the streams end, from all conversations or from those of some clients."""
     inspector, state = Inspector(BUILT_IN, Ids()), State()
     stream = captured(steps, clients)
     last_ns = stream[-1].ts_ns
@@ -158,7 +158,7 @@ def state_of(steps: Sequence[Step | Moment], clients: Collection[str] | None = N
 
 
 def game_part(state: State) -> dict[str, Any]:
-    """The one game that is on."""
+    """Return the one game that is on."""
     (part,) = state["games"].values()
     assert isinstance(part, dict)
     return part

@@ -17,14 +17,14 @@ from kiebitz.dissectors.model import Direction
 def broken(
     text: str | bytes, direction: Direction, name: str | None, code: str, at: str | int, length: int
 ) -> Case:
-    """A message with a flaw at the first place of a text in it, or at an offset."""
+    """Return a message with a flaw at the first place of a text in it, or at an offset."""
     data = text if isinstance(text, bytes) else message(text)
     offset = at if isinstance(at, int) else data.index(at.encode())
     return Case(data, direction, name, {}, ((code, offset, length),))
 
 
 def played(card: str, code: str = "bad-card") -> Case:
-    """A client's card with something wrong in it."""
+    """Return a client's card with something wrong in it."""
     text = f'<playcard type="cards" from="hand" to="desk">~  <card>{card}</card>~</playcard>'
     at = card.strip() or "<card>"
     return broken(text, "c2s", "playcard", code, at, len(at.encode()))

@@ -16,7 +16,7 @@ from kiebitz.dissectors.model import DIRECTIONS, Direction
 
 
 def message(text: str, line_end: str = "\r\n", charset: str = "utf-8") -> bytes:
-    """A message's bytes, with the empty line behind it."""
+    """Return a message's bytes, with the empty line behind it."""
     return f"{text}~~".replace("~", line_end).encode(charset)
 
 

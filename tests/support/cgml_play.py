@@ -121,7 +121,7 @@ class Cgml:
 
     @property
     def flaws(self) -> list[Diagnostic]:
-        """All diagnostics but notes."""
+        """Return all diagnostics but notes."""
         return [flaw for flaw in self.found.diagnostics if flaw.severity != "note"]
 
     @property

@@ -36,6 +36,6 @@ def when_all_is_over(end: Callable[[], object]) -> None:
 
 
 def closed_afterwards(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """A connection that is closed when this test is over; that of a fixture, when all are."""
+    """Return a connection that is closed when this test is over; that of a fixture, when all are."""
     (click.get_current_context(silent=True) or _all).call_on_close(connection.close)
     return connection

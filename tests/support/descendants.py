@@ -40,7 +40,7 @@ def children(process: int | None = None) -> set[int]:
 
 
 def ended(process: int) -> bool:
-    """Whether a child has ended; then it is gone for good, if it was an orphan."""
+    """Return whether a child has ended; then it is gone for good, if it was an orphan."""
     try:
         return os.waitpid(process, os.WNOHANG)[0] == process
     except ChildProcessError:

@@ -17,7 +17,7 @@ NEAR_NS = 2_000_000
 
 
 def swapped(packets: Packets, chance: random.Random, share: float, within_ns: int = NEAR_NS) -> Packets:
-    """A share of all neighbours in each other's place; the times stay in order."""
+    """Return a share of all neighbours in each other's place; the times stay in order."""
     mixed = list(packets)
     place = 0
     while place + 1 < len(mixed):
@@ -30,7 +30,7 @@ def swapped(packets: Packets, chance: random.Random, share: float, within_ns: in
 
 
 def doubled(packets: Packets, chance: random.Random, share: float) -> Packets:
-    """A share of all packets again, a moment later, some behind what followed them."""
+    """Return a share of all packets again, a moment later, some behind what followed them."""
     copies = [
         (ts_ns + chance.randrange(1_000_000), linktype, data, wirelen)
         for ts_ns, linktype, data, wirelen in packets
@@ -40,7 +40,7 @@ def doubled(packets: Packets, chance: random.Random, share: float) -> Packets:
 
 
 def with_late_acknowledgements(packets: Packets, chance: random.Random, share: float) -> Packets:
-    """A share of what only acknowledges up to 2 ms later than it was sent."""
+    """Return a share of what only acknowledges up to 2 ms later than it was sent."""
     decoder = PacketDecoder()
     mixed = []
     for ts_ns, linktype, data, wirelen in packets:

@@ -20,7 +20,7 @@ PATIENCE_S = 30.0
 
 
 def server_of(protocol: str, fault: str = "", games: int = 0, seed: int = 1, players: int = 0) -> Server:
-    """A server; with a fault, if one is named."""
+    """Return a server; with a fault, if one is named."""
     server = PEERS[f"{protocol}-server"](
         Setup(fault=fault, seed=seed, games=games, players=players, points=5)
     )
@@ -61,7 +61,7 @@ def played(
     seed: int = 1,
     seconds: float = PATIENCE_S,
 ) -> Bench:
-    """A table where all that could be played was played."""
+    """Return a table where all that could be played was played."""
     bench = seated(protocol, fault, berts, spoils, seed)
     bench.run(seconds)
     return bench

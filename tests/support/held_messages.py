@@ -172,7 +172,7 @@ class Relay:
 
 @contextmanager
 def holding(database: Path | str, session: int = 1, engine: MadeUp | None = None) -> Iterator[Relay]:
-    """A relay that records into a database, and holds messages."""
+    """Yield a relay that records into a database, and holds messages."""
     spool = JournalFolder(Path(database).absolute())
     try:
         relay = Relay(engine or MadeUp(), spool, lambda: f"{database}:{session}")

@@ -86,7 +86,7 @@ class Hooked:
 
 @contextmanager
 def hooked(folder: Path, source: str, *, is_forced: bool = False, name: str = "hooks.py") -> Iterator[Hooked]:
-    """A hook made of this source, with stream 1 open; it is left at the end."""
+    """Yield a hook made of this source, with stream 1 open; it is left at the end."""
     path = folder / name
     path.write_text(source)
     told: list[str] = []

@@ -41,7 +41,7 @@ def spelt(name: str, protocol: str) -> str:
 
 
 def is_harmless(text: str) -> bool:
-    """Whether nothing is in a text but what can be seen, line ends and the tabs of a listing."""
+    """Return whether nothing is in a text but what can be seen, line ends and the tabs of a listing."""
     return all(letter.isprintable() or letter in "\n\t" for letter in text) and "\u0301" * 9 not in text
 
 

@@ -49,7 +49,7 @@ class Bash:
     all_keys = "\x1b*"
 
     def command(self, settings: Path) -> list[str]:
-        """The interactive shell, which reads its settings from a file."""
+        """Return the interactive shell, which reads its settings from a file."""
         return ["bash", "--noprofile", "--rcfile", str(settings), "-i"]
 
     def __init__(self, folder: Path) -> None:
@@ -105,11 +105,11 @@ class Bash:
         return found
 
     def all_of(self, line: str) -> list[str]:
-        """The words of the line when all that is offered is put in."""
+        """Return the words of the line when all that is offered is put in."""
         return self.words(self.completed(line, self.all_keys))
 
     def words(self, line: str) -> list[str]:
-        """The words of a line as bash understands it, without the command."""
+        """Return the words of a line as bash understands it, without the command."""
         program = f"kiebitz() {{ printf '%s\\0' \"$@\"; }}\n{line}"
         done = subprocess.run([self.name, "-c", program], capture_output=True, check=True)
         assert not done.stderr

@@ -22,7 +22,9 @@ CAPTURES = ROOT / "captures"
 
 
 def items_of(name: str, lost: Callable[[int], bool] = lambda number: False) -> list[Item]:
-    """All items of a capture's TCP connections, without the packets that are lost (by number, from 0)."""
+    """Return all items of a capture's TCP connections, without the packets that are lost (by number, from
+    0).
+    """
     with open_capture(str(CAPTURES / name)) as capture:
         packets = [packet for number, packet in enumerate(capture) if not lost(number)]
     return items_of_packets(packets, server_ports({}, "tcp"))
@@ -38,12 +40,12 @@ def inspected(items: Iterable[Item]) -> Findings:
 
 
 def errors(found: Findings) -> list[Diagnostic]:
-    """The diagnostics that are errors."""
+    """Return the diagnostics that are errors."""
     return [flaw for flaw in found.diagnostics if flaw.severity == "error"]
 
 
 def bytewise(items: Iterable[Item]) -> Iterator[Item]:
-    """The same, a byte at a time."""
+    """Yield the same, a byte at a time."""
     for item in items:
         if isinstance(item, Chunk):
             for at in range(len(item.data)):
@@ -54,7 +56,7 @@ def bytewise(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def joined(items: Iterable[Item]) -> Iterator[Item]:
-    """The same, with what follows in one direction joined as long as the other side is silent."""
+    """Yield the same, with what follows in one direction joined as long as the other side is silent."""
     held: Chunk | None = None
     for item in items:
         if (
@@ -74,7 +76,7 @@ def joined(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def told(found: Findings) -> list[list[Any]]:
-    """All that was found but the times."""
+    """Return all that was found but the times."""
     messages = [(m.stream.client, m.direction, m.name, m.fields, m.offset, m.length) for m in found.messages]
     events = [(event.kind, event.actor, event.data, event.changes) for event in found.events]
     wrong = [(d.code, d.offset, d.length, d.text) for d in found.diagnostics]
@@ -82,7 +84,7 @@ def told(found: Findings) -> list[list[Any]]:
 
 
 def from_then_on(items: Sequence[Item], begin: int) -> list[Item]:
-    """The items from number `begin` on, as of a capture that began there."""
+    """Return the items from number `begin` on, as of a capture that began there."""
     seen: set[tuple[Stream, Direction]] = set()
     late: list[Item] = []
     for item in items[begin:]:
@@ -114,7 +116,7 @@ class Said(NamedTuple):
 
 
 def messages_of(name: str) -> list[Said]:
-    """All messages of a capture, each once, whether sound or not."""
+    """Return all messages of a capture, each once, whether sound or not."""
     connection = closed_afterwards(open_session(stored(name)).connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(

@@ -11,7 +11,7 @@ from processes_and_rows import KIEBITZ, PATIENCE_S
 
 @contextmanager
 def playing(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A replay that serves; it is to end by itself in the block, or to be waited for."""
+    """Yield a replay that serves; it is to end by itself in the block, or to be waited for."""
     process = subprocess.Popen(
         [*KIEBITZ, "replay", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -146,7 +146,7 @@ class Killed(NamedTuple):
 
 @contextmanager
 def group(*command: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program with a process group of its own, which is killed after the block."""
+    """Yield a program with a process group of its own, which is killed after the block."""
     process = subprocess.Popen([*KIEBITZ, *command], start_new_session=True, stderr=subprocess.DEVNULL)
     try:
         yield process
@@ -204,7 +204,7 @@ def kill_under_load(
 
 
 def recorded_numbers(database: Path, transport: Transport) -> dict[tuple[int, str], list[int]]:
-    """The numbers of the recorded messages, by the client's port and direction."""
+    """Return the numbers of the recorded messages, by the client's port and direction."""
     found: dict[tuple[int, str], list[bytes]] = {}
     query = "SELECT client, direction, data FROM chunks c JOIN streams s ON s.id = stream_id ORDER BY c.id"
     for client, direction, data in rows(database, query):

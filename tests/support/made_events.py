@@ -29,7 +29,7 @@ class Told:
 def session(
     events: Sequence[Told], protocol: str = "maexchen", servers: Sequence[str] = ("127.0.0.1:9000",)
 ) -> Timeline:
-    """A session in which this happens, a millisecond apart, at tables of one protocol."""
+    """Return a session in which this happens, a millisecond apart, at tables of one protocol."""
     connection = closed_afterwards(sqlite3.connect(MEMORY))
     create_tables(connection)
     connection.execute(

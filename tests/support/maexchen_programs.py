@@ -92,7 +92,7 @@ class Server(threading.Thread):
         time.sleep(0.004)
 
     def _receive(self, deadline: float) -> tuple[list[str], Address] | None:
-        """The next readable message; registrations are dealt with here. None when the time is up."""
+        """Return the next readable message; registrations are dealt with here. None when the time is up."""
         while (left := deadline - time.monotonic()) > 0:
             self.socket.settimeout(left)
             try:
@@ -268,7 +268,7 @@ NAMES = ("alice", "bob", "carl", "bluff", "kaos")
 
 
 def players_of(port: int) -> list[Player]:
-    """All who play, through `port`: one bluffs, and one babbles."""
+    """Return all who play, through `port`: one bluffs, and one babbles."""
     return [
         Player(name, ("127.0.0.1", port), bluffs=name == "bluff", babbles=name == "kaos") for name in NAMES
     ]

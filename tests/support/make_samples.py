@@ -30,7 +30,7 @@ def sample_path(protocol: str) -> Path:
 
 
 def played(protocol: str) -> Bench:
-    """The game of a sample."""
+    """Return the game of a sample."""
     seats = SEATS[protocol]
     server = PEERS[f"{protocol}-server"](Setup(games=GAMES[protocol], players=seats, points=5))
     assert isinstance(server, Server)

@@ -33,7 +33,7 @@ from kiebitz.proxy.relay.endpoints import endpoint_text
 
 
 def game(*players: str) -> list[Said]:
-    """A game of Schafkopf; its server speaks first."""
+    """Return a game of Schafkopf; its server speaks first."""
     script = Script(11, players)
     for modus in ("SAUSPIELherz", "HOCHZEIT", "SOLOgrasDU"):
         script.round(modus)
@@ -43,7 +43,7 @@ def game(*players: str) -> list[Said]:
 
 @contextmanager
 def listening(host: str = "127.0.0.1") -> Iterator[socket.socket]:
-    """A game server's listening socket."""
+    """Yield a game server's listening socket."""
     with socket.socket() as listener:
         listener.bind((host, 0))
         listener.listen(4096)
@@ -52,7 +52,7 @@ def listening(host: str = "127.0.0.1") -> Iterator[socket.socket]:
 
 
 def by_socks(port: int, server: tuple[str, int]) -> socket.socket:
-    """A connection to `server` by way of the SOCKS proxy on a port of this machine."""
+    """Return a connection to `server` by way of the SOCKS proxy on a port of this machine."""
     return Proxy.from_url(f"socks5://127.0.0.1:{port}").connect(*server, timeout=PATIENCE_S)
 
 
@@ -116,7 +116,7 @@ def with_tls(client: socket.socket, trusted: Path) -> socket.socket:
 
 
 def mitmproxys(folder: Path) -> Path:
-    """The certificate that clients of mitmproxy trust."""
+    """Return the certificate that clients of mitmproxy trust."""
     return folder / "keys" / "mitmproxy-ca-cert.pem"
 
 
@@ -125,7 +125,9 @@ DEVICE = f"kiebitz{os.getpid()}"
 
 @contextmanager
 def tunnel(machine: str, folder: Path, configuration: dict[str, str]) -> Iterator[str]:
-    """All that the machine sends to the server goes to the relay through WireGuard; its address inside."""
+    """Yield all that the machine sends to the server goes to the relay through WireGuard; its address
+    inside.
+    """
     peer = "".join(f"{name} = {configuration[name]}\n" for name in ("PublicKey", "AllowedIPs", "Endpoint"))
     path = folder / "peer.conf"
     path.write_text(f"[Interface]\nPrivateKey = {configuration['PrivateKey']}\n[Peer]\n{peer}")

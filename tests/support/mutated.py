@@ -24,7 +24,7 @@ class Choices:
         return self._at >= len(self._data)
 
     def below(self, limit: int) -> int:
-        """A number from 0 to `limit` - 1."""
+        """Return a number from 0 to `limit` - 1."""
         size = ((limit - 1).bit_length() + 7) // 8
         number = int.from_bytes(self._data[self._at : self._at + size])
         self._at += size

@@ -68,7 +68,9 @@ def spoilt_packets(choices: Choices) -> list[RawPacket]:
 
 
 def _other_header(linktype: int, data: bytes, choices: Choices) -> bytes:
-    """A packet with one field of its headers changed: a bit of any, or numbers and flags of TCP by little."""
+    """Return a packet with one field of its headers changed: a bit of any, or numbers and flags of TCP by
+    little.
+    """
     link = _LINK_HEADER.get(linktype, 0)
     changed = bytearray(data)
     kind = choices.below(4)
@@ -90,7 +92,7 @@ def _other_header(linktype: int, data: bytes, choices: Choices) -> bytes:
 
 
 def spoilt_pcap(choices: Choices) -> bytes:
-    """A pcap file of such packets, whose records may be spoilt as well."""
+    """Return a pcap file of such packets, whose records may be spoilt as well."""
     order = choices.of("<>")
     nano = choices.one_in(2)
     magic = 0xA1B23C4D if nano else 0xA1B2C3D4
@@ -110,7 +112,9 @@ def _split(ts_ns: int, nano: bool) -> tuple[int, int]:
 
 
 def spoilt_pcapng(choices: Choices) -> bytes:
-    """A pcapng file of such packets, with all kinds of blocks that hold packets, and some that do not."""
+    """Return a pcapng file of such packets, with all kinds of blocks that hold packets, and some that do
+    not.
+    """
     order = choices.of("<>")
     packets = spoilt_packets(choices)
     blocks = [_interface(order, packets[0][1] if packets else 1, choices)]
@@ -170,7 +174,7 @@ def _section(order: str, choices: Choices) -> bytes:
 
 
 def _spoilt_file(header: bytes, records: list[bytes], choices: Choices) -> bytes:
-    """A file of records: one of them changed, twice, lost or moved, or bytes changed anywhere."""
+    """Return a file of records: one of them changed, twice, lost or moved, or bytes changed anywhere."""
     while records and choices.one_in(3):
         at = choices.below(len(records))
         match choices.below(5):
@@ -192,12 +196,12 @@ def _spoilt_file(header: bytes, records: list[bytes], choices: Choices) -> bytes
 
 
 def spoilt_gzip(choices: Choices) -> bytes:
-    """A capture in gzip, in one member or several, whose bytes may be spoilt."""
+    """Return a capture in gzip, in one member or several, whose bytes may be spoilt."""
     return _compressed(choices, lambda data: gzip.compress(data, 1, mtime=0))
 
 
 def spoilt_zstd(choices: Choices) -> bytes:
-    """The same in zstd."""
+    """Return the same in zstd."""
     return _compressed(choices, zstd_compressed)
 
 

@@ -54,7 +54,6 @@ JUMPS_NS = (_SECOND // 10, 3 * _SECOND, 400 * _SECOND, -_SECOND, -400 * _SECOND)
 
 @cache
 def _conversations(protocol: str) -> tuple[list[Recorded], list[bytes]]:
-    """What is recorded of a protocol, and all that is said in it, each once."""
     known = [recorded(name) for name in CORPUS[protocol]]
     return known, [*{said.data: None for one in known for said in one.said}]
 
@@ -108,7 +107,6 @@ class Spoilt:
         return Stream(self.last_stream, like.transport, like.client, like.server, like.opened_ns)
 
     def _spoil(self, said: Said) -> None:
-        """Say something else than was recorded here, or say it otherwise."""
         choices = self._choices
         stream = self._streams[said.stream]
         match choices.below(16):

@@ -52,7 +52,7 @@ def skip_unless_possible(*tools: str) -> None:
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Three machines in a row. Each forgets all its rules with its namespace."""
+    """Yield three machines in a row. Each forgets all its rules with its namespace."""
     number = f"{os.getpid()}-{next(_numbers)}"
     made = Network(*(f"kiebitz-{number}-{name}" for name in Network._fields))
     try:
@@ -97,7 +97,7 @@ def _ip(*arguments: str) -> None:
 
 
 def at(namespace: str, *command: str) -> list[str]:
-    """A command that runs on one of the machines."""
+    """Return a command that runs on one of the machines."""
     return ["ip", "netns", "exec", namespace, *command]
 
 
@@ -122,13 +122,13 @@ PORT = 9001
 
 
 def printed_rules(*options: str) -> dict[str, str]:
-    """The pieces of shell script that --print-rules prints, by their titles."""
+    """Return the pieces of shell script that --print-rules prints, by their titles."""
     pieces = kiebitz("relay", "--print-rules", *options).out.split("\n\n# ")[1:]
     return {title: script for title, _, script in (piece.partition("\n") for piece in pieces)}
 
 
 def firewall(machine: str) -> str:
-    """All rules of a machine, and how it finds its way."""
+    """Return all rules of a machine, and how it finds its way."""
     commands = ("nft list ruleset", "ip -4 rule", "ip -6 rule", "ip -4 route show table all")
     return "".join(
         subprocess.run(at(machine, *command.split()), capture_output=True, text=True, check=True).stdout
@@ -138,7 +138,7 @@ def firewall(machine: str) -> str:
 
 @contextmanager
 def redirecting(machine: str, way: str, *options: str, spoilt: tuple[str, str] = ("", "")) -> Iterator[None]:
-    """The printed rules hold on a machine; afterwards their undoing leaves nothing of them."""
+    """Yield the printed rules hold on a machine; afterwards their undoing leaves nothing of them."""
     scripts = printed_rules(*options)
     subprocess.run(at(machine, "sh", "-e", "-c", scripts[way].replace(*spoilt)), check=True)
     try:

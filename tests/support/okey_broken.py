@@ -21,7 +21,7 @@ CLIENTS = ("ada", "ben", "cem", "dilek")
 
 @cache
 def script(head: bool) -> Script:
-    """A game in which ada begins, and wins in the end."""
+    """Return a game in which ada begins, and wins in the end."""
     made = next(
         each
         for seed in range(100)
@@ -73,7 +73,7 @@ class Broken(NamedTuple):
 
 @cache
 def where(place: Place, head: bool) -> int:
-    """The number of a step."""
+    """Return the number of a step."""
     found = [
         number
         for number, step in enumerate(script(head).steps)

@@ -14,7 +14,7 @@ from kiebitz.dissectors.model import Direction
 
 
 def case(direction: Direction, line: str, fields: dict[str, Any], *codes: str, name: str | None = "") -> Case:
-    """A line, CRLF being left out; its name is its first word, unless another is given."""
+    """Return a line, CRLF being left out; its name is its first word, unless another is given."""
     places: list[tuple[int, int]] = []
     opened: list[int] = []
     data = b""

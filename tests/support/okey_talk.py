@@ -67,7 +67,7 @@ def events_of(found: Findings, *kinds: str) -> list[Event]:
 
 
 def moves_of(found: Findings) -> list[Move]:
-    """The draws and puts that were found, with their lobbies."""
+    """Return the draws and puts that were found, with their lobbies."""
     lobbies = {game.id: int(game.label.removeprefix("lobby ")) for game in found.games}
     moves = []
     for event in events_of(found, "drew", "put"):

@@ -24,6 +24,6 @@ def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | No
 
 
 def is_one_frame(dissector: Dissector, direction: Direction, data: bytes) -> bool:
-    """Whether a framer takes these bytes, and nothing else, for a frame."""
+    """Return whether a framer takes these bytes, and nothing else, for a frame."""
     framer = dissector.framer(direction)
     return [frame.data for frame in (*framer.feed(0, data), *framer.eof())] == [data]

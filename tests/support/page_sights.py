@@ -32,7 +32,7 @@ def place(sight: Sight) -> dict[str, str]:
 
 
 def exported(session: str, path: Path, *options: str) -> Path:
-    """The session as a file."""
+    """Return the session as a file."""
     done = kiebitz("export", session, "-T", "html", "-o", str(path), *options)
     assert done.status == 0, done.err
     return path

@@ -18,7 +18,7 @@ def _skip_unless_root() -> None:
 
 
 def folder_for_all(path: Path) -> Path:
-    """A folder like /tmp, in which everybody makes files and removes only their own."""
+    """Return a folder like /tmp, in which everybody makes files and removes only their own."""
     _skip_unless_root()
     path.mkdir()
     path.chmod(0o1777)

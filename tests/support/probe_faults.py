@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
     @property
     def is_in_play(self) -> bool:
-        """Whether it shows in a game in which nothing odd is done."""
+        """Return whether it shows in a game in which nothing odd is done."""
         return all(case == "game" or case.endswith("/said") for case in self.cases.split())
 
 

@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 @cache
 def lines_of(name: str) -> tuple[Line, ...]:
-    """The messages of a capture, in the order in which they came."""
+    """Return the messages of a capture, in the order in which they came."""
     connection = closed_afterwards(open_session(stored(name)).connection)
     sent: dict[tuple[int, str], bytearray] = {}
     for stream, direction, offset, data in connection.execute(
@@ -98,7 +98,7 @@ class Told:
 
 @cache
 def places_of(name: str, role: TargetRole) -> tuple[Place, ...]:
-    """The places of a capture at which a program of a role is sent something."""
+    """Return the places of a capture at which a program of a role is sent something."""
     return tuple(_places(lines_of(name), INPUT_DIRECTION[role]))
 
 

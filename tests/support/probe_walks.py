@@ -28,12 +28,12 @@ MOST_STEPS = 100
 
 @cache
 def sample(protocol: str) -> Script:
-    """The game of a protocol that comes with Kiebitz."""
+    """Return the game of a protocol that comes with Kiebitz."""
     return script_in(str(sample_path(protocol)))
 
 
 def bench_of(protocol: str, seed: int = 1, fault: str = "") -> Bench:
-    """A server of the kind that has played the sample; of another seed it plays another game."""
+    """Return a server of the kind that has played the sample; of another seed it plays another game."""
     server = PEERS[f"{protocol}-server"](Setup(fault=fault, seed=seed, players=SEATS[protocol], points=5))
     assert isinstance(server, Server)
     return Bench(server)
@@ -83,7 +83,6 @@ class Walk:
         self._tell()
 
     def _tell(self) -> bool:
-        """Tell the way what was heard since; whether there was anything."""
         was_any = False
         for number, seat in self._seats.items():
             while self._told[number] < len(seat.heard):

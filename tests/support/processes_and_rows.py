@@ -76,7 +76,9 @@ def running(*command: str, ready: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def child_of(process: int) -> int:
-    """The one process that a command of ours has started: a relay's recorder, an import's inspector."""
+    """Return the one process that a command of ours has started: a relay's recorder, an import's
+    inspector.
+    """
     children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     # Python's own resource tracker is there beside it where a process is started anew.
     (child,) = [pid for pid in children if "resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_text()]
@@ -107,7 +109,7 @@ def rows(database: Path, query: str) -> list[Any]:
 
 
 def story(database: Path) -> dict[str, Any]:
-    """All that was found, but for times and for the clients' ports, which a relay changes."""
+    """Return all that was found, but for times and for the clients' ports, which a relay changes."""
     streams = [row[0] for row in rows(database, "SELECT id FROM streams ORDER BY id")]
     return {
         "messages": [
@@ -186,7 +188,7 @@ def _until_all_is_captured(file: Path) -> None:
 
 
 def spoken_three_ways(folder: Path, said: Sequence[Said], bytewise: bool) -> dict[str, Path]:
-    """The databases of a game over TCP, both of whose sides are spoken here."""
+    """Return the databases of a game over TCP, both of whose sides are spoken here."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -247,7 +249,7 @@ def speak(
 
 
 def accept(listener: socket.socket) -> socket.socket:
-    """The next connection, which waits for nothing for long; with TLS the greeting is over."""
+    """Return the next connection, which waits for nothing for long; with TLS the greeting is over."""
     accepted, _ = listener.accept()
     accepted.settimeout(PATIENCE_S)
     if isinstance(accepted, ssl.SSLSocket):

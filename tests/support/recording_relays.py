@@ -72,7 +72,7 @@ class Echo:
         assert self.client.recv(65_535) == data
 
     def recorder(self) -> int:
-        """The process id of the recorder."""
+        """Return the process id of the recorder."""
         return child_of(self.relay.pid)
 
     def kill_recorder(self) -> None:
@@ -145,6 +145,6 @@ def round_trips(echo: Echo, first: int, count: int) -> list[bytes]:
 
 
 def connected(port: int, listener: socket.socket, opened: ExitStack) -> tuple[socket.socket, socket.socket]:
-    """Both ends of a connection through the relay."""
+    """Return both ends of a connection through the relay."""
     client = opened.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
     return client, opened.enter_context(accept(listener))

@@ -69,7 +69,7 @@ def undivided(timelines: Sequence[Timeline]) -> sqlite3.Connection:
 
 
 def states(timeline: Timeline, moment: Moment) -> dict[int, State]:
-    """The state of each table at a moment."""
+    """Return the state of each table at a moment."""
     return {found.table.id: found.state for found in tables_at(timeline, moment)}
 
 

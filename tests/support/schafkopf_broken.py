@@ -78,7 +78,7 @@ def script(rounds: str) -> list[Step]:
 
 
 def steps_of(place: Place) -> list[Step]:
-    """The conversation in which a place is."""
+    """Return the conversation in which a place is."""
     return script(place.rounds)
 
 
@@ -88,7 +88,7 @@ def label(step: Step) -> str:
 
 @cache
 def where(place: Place) -> int:
-    """The number of a step."""
+    """Return the number of a step."""
     found = [
         number
         for number, step in enumerate(steps_of(place))
@@ -142,7 +142,7 @@ def joined(*lines: str) -> bytes:
 
 
 def slips_of_fields(place: Place) -> Iterator[Broken]:
-    """Each line of the fields is wrong, or missing."""
+    """Yield each line of the fields is wrong, or missing."""
     flag, *body, end = lines_of(place)
     kinds = terminals(row_of(place))
     for number, kind in enumerate(kinds):
@@ -227,7 +227,7 @@ def first_bad(lines: list[str]) -> int:
 
 
 def wrong_model(title: str, place: Place, lines: list[str]) -> Broken:
-    """A MODEL of which some line is too much, or is missing, or is wrong."""
+    """Return a MODEL of which some line is too much, or is missing, or is wrong."""
     flags = lines_of(place)[:2]
     bad = first_bad(lines)
     data = joined(*flags, *lines)
@@ -318,7 +318,7 @@ def flawed_place(direction: Direction, name: str | None) -> Place | None:
 
 
 def of_the_table() -> Iterator[Broken]:
-    """The flawed Pakete of the table of cases, in a conversation."""
+    """Yield the flawed Pakete of the table of cases, in a conversation."""
     for case in FLAWED:
         place = flawed_place(case.direction, case.name)
         ((code, offset, length),) = case.flaws
@@ -328,7 +328,7 @@ def of_the_table() -> Iterator[Broken]:
 
 
 def replaced(place: Place, number: int, line: bytes) -> tuple[bytes, int]:
-    """A message with another line, and where that begins."""
+    """Return a message with another line, and where that begins."""
     lines = sound(place).splitlines(keepends=True)
     return b"".join([*lines[:number], line, *lines[number + 1 :]]), len(b"".join(lines[:number]))
 

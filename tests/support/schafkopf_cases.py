@@ -11,7 +11,7 @@ from cases import Case
 
 
 def paket(text: str, line_end: str = "\n", charset: str = "utf-8") -> bytes:
-    """A Paket's bytes."""
+    """Return a Paket's bytes."""
     return "".join(line + line_end for line in text.split("|")).encode(charset)
 
 
@@ -24,7 +24,7 @@ FIRST_THREE = f"HERZ|SAU|GRAS|OBER|SCHELLEN|NEUN|§|§|§|§|§|§|{NO_CARDS}|{N
 
 
 def shown(flag: str) -> dict[str, Any]:
-    """The fields of a MODEL with `CARDS`."""
+    """Return the fields of a MODEL with `CARDS`."""
     return {
         "flag": flag,
         "spielerhand": ["EICHEL OBER", "GRAS UNTER", "HERZ SAU", "SCHELLEN ZEHN", "EICHEL KONIG", None],
@@ -34,7 +34,7 @@ def shown(flag: str) -> dict[str, Any]:
 
 
 def three(flag: str) -> dict[str, Any]:
-    """The fields of a MODEL with `FIRST_THREE`."""
+    """Return the fields of a MODEL with `FIRST_THREE`."""
     hand = ["HERZ SAU", "GRAS OBER", "SCHELLEN NEUN", None, None, None]
     return {"flag": flag, "spielerhand": hand, "tisch": [None] * 4, "letzter_stich": [None] * 4}
 

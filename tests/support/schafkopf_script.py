@@ -85,7 +85,7 @@ class Script:
         }
 
     def round(self, modus: str | None = None) -> dict[str, Any]:
-        """One more round, of this Modus (or one at random); NICHTS and SI are not played."""
+        """Return one more round, of this Modus (or one at random); NICHTS and SI are not played."""
         rng = self.random
         modus = modus or rng.choice(MODI)
         first = len(self.rounds) % len(self.players)

@@ -58,7 +58,7 @@ class Filled(OnTerminal):
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def is_as_it_was(self) -> bool:
-        """Whether the terminal was given back: its modes, its screen, its cursor, its mouse."""
+        """Return whether the terminal was given back: its modes, its screen, its cursor, its mouse."""
         modes = {b"1049": b"l", b"25": b"h", b"1000": b"l", b"1003": b"l", b"1006": b"l", b"2004": b"l"}
         for mode, last in modes.items():
             on, off = (self.written.rfind(b"\x1b[?" + mode + end) for end in (b"h", b"l"))

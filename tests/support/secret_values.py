@@ -26,7 +26,7 @@ PLAYERS = {
 
 
 def spoilt(value: Any) -> Any:
-    """A value with every text in it overwritten."""
+    """Return a value with every text in it overwritten."""
     if isinstance(value, dict):
         return {key: spoilt(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def spoilt(value: Any) -> Any:
 
 
 def without_others(state: Any, player: str) -> Any:
-    """A state in which what is private to others is overwritten."""
+    """Return a state in which what is private to others is overwritten."""
     if isinstance(state, list):
         return [without_others(item, player) for item in state]
     if not isinstance(state, dict):

@@ -90,7 +90,7 @@ class Serving:
 
     @property
     def address(self) -> str:
-        """The first link, which shows everything."""
+        """Return the first link, which shows everything."""
         found = re.search(r"^http://\S+", self.out + self.err, re.MULTILINE)
         assert found is not None, self.out + self.err
         return found.group()
@@ -107,11 +107,11 @@ class Serving:
 
     @property
     def key(self) -> str | None:
-        """The key of the first link."""
+        """Return the key of the first link."""
         return key_of(self.address)
 
     def links(self) -> dict[str, str]:
-        """The keys of the players' links, by name."""
+        """Return the keys of the players' links, by name."""
         return {
             name: key_of(link) or ""
             for name, link in re.findall(r"^  (.*): (http://\S+)$", self.out, re.MULTILINE)
@@ -249,7 +249,7 @@ class Live:
         return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}
 
     def next(self, patience_s: float = QUICK_S) -> Told | None:
-        """The next event; None where none has come by then, or the stream is over."""
+        """Return the next event; None where none has come by then, or the stream is over."""
         end = time.monotonic() + patience_s
         while True:
             while b"\n\n" in self._text:
@@ -292,7 +292,6 @@ class Live:
         return True
 
     def _take(self, piece: bytes) -> None:
-        """Take bytes that have come out of their chunks."""
         self._bytes += piece
         while (chunk := re.match(rb"([0-9a-fA-F]+)\r\n", self._bytes)) is not None:
             length, begin = int(chunk.group(1), 16), chunk.end()
@@ -324,7 +323,7 @@ class Live:
         return found
 
     def of_kind(self, kind: str, patience_s: float = QUICK_S) -> Any:
-        """The data of the next event of this kind; those of others are passed over."""
+        """Return the data of the next event of this kind; those of others are passed over."""
         end = time.monotonic() + patience_s
         while (told := self.next(end - time.monotonic())) is not None:
             if told.kind == kind:
@@ -333,7 +332,7 @@ class Live:
 
 
 def own_address() -> str:
-    """An address of this machine by which others get here."""
+    """Return an address of this machine by which others get here."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             # Nothing is sent.

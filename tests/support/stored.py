@@ -15,14 +15,14 @@ from kiebitz.services.importing.packets import import_capture
 
 @cache
 def stored(capture: str) -> str:
-    """A database with this capture alone, to be read only; who writes takes a `copy`."""
+    """Return a database with this capture alone, to be read only; who writes takes a `copy`."""
     path = _folder() / f"{capture}.db"
     import_capture(str(CAPTURES / capture), str(path), {}, lambda _done, _all: None)
     return str(path)
 
 
 def copy(capture: str, path: Path) -> str:
-    """A database of one's own with this capture, at a path where there is none yet."""
+    """Return a database of one's own with this capture, at a path where there is none yet."""
     return str(shutil.copyfile(stored(capture), path))
 
 

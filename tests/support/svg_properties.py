@@ -53,7 +53,7 @@ def check(drawing: Drawing) -> None:
 
 
 def texts(drawing: Drawing) -> list[str]:
-    """All texts of a drawing, in the order in which they were put."""
+    """Return all texts of a drawing, in the order in which they were put."""
     return [text for piece in drawing.pieces for text in _texts(drawing.fragments[piece.name])]
 
 
@@ -110,7 +110,7 @@ def _look(
 
 
 def _text(element: ElementTree.Element, matrix: Matrix, inherited: dict[str, str]) -> list[Point]:
-    """The corners of a text; that it can be read, on light paper and on dark, is seen here."""
+    """Return the corners of a text; that it can be read, on light paper and on dark, is seen here."""
     text = element.text or ""
     assert text.isprintable(), text
     assert len(element) == 0
@@ -151,7 +151,7 @@ def _polygon(element: ElementTree.Element) -> list[Point]:
 
 
 def _path(element: ElementTree.Element) -> list[Point]:
-    """The ends of a path's steps, and the points that pull at its curves: it never leaves these."""
+    """Return the ends of a path's steps, and the points that pull at its curves: it never leaves these."""
     found = []
     at = start = (0.0, 0.0)
     for letter, written in _STEP.findall(element.get("d", "")):

@@ -80,12 +80,12 @@ class Play:
 
     @property
     def told(self) -> list[str]:
-        """The events as sentences."""
+        """Return the events as sentences."""
         return [MAEXCHEN.presentation.describe(event) for event in self.events]
 
     @property
     def flaws(self) -> list[Diagnostic]:
-        """All diagnostics but notes, with the last verdicts."""
+        """Return all diagnostics but notes, with the last verdicts."""
         self.inspector.finish()
         return [flaw for flaw in self._drain().diagnostics if flaw.severity != "note"]
 

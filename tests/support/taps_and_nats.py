@@ -75,7 +75,7 @@ class Server:
 
 @contextmanager
 def server(folder: Path, extra: str = "") -> Iterator[Server]:
-    """A server for a block."""
+    """Yield a server for a block."""
     one = Server(folder, extra)
     one.start()
     try:
@@ -157,7 +157,7 @@ class Network:
 
 @contextmanager
 def network(port: int) -> Iterator[Network]:
-    """A way that is whole at first."""
+    """Yield a way that is whole at first."""
     one = Network(port)
     try:
         yield one
@@ -166,7 +166,7 @@ def network(port: int) -> Iterator[Network]:
 
 
 def packets_of(name: str) -> list[RawPacket]:
-    """The packets of a recorded capture."""
+    """Return the packets of a recorded capture."""
     with open_capture(str(CAPTURES / name)) as capture:
         return list(capture)
 
@@ -273,7 +273,7 @@ def until_recorded(database: Path, chunks: int) -> None:
 
 
 def runs_heard(port: int) -> set[str]:
-    """The runs of which something was published."""
+    """Return the runs of which something was published."""
 
     async def look(jetstream: Any) -> set[str]:
         found = set()
@@ -328,7 +328,7 @@ class Lab:
             tap.give(packets[part * size : (part + 1) * size])
 
     def in_one_place(self) -> Path:
-        """The database of one program that has recorded all three."""
+        """Return the database of one program that has recorded all three."""
         capture = self.folder / "all.pcap"
         capture.write_bytes(as_pcap(sorted(packet for packets in self.packets for packet in packets)))
         database = self.folder / "one.db"

@@ -169,7 +169,7 @@ def check_order(items: Iterable[Item]) -> dict[tuple[int, Direction], int]:
 
 
 def packet(segment: Segment) -> bytes:
-    """The segment in an IPv4 packet, without sums, as a sending machine sees it."""
+    """Return the segment in an IPv4 packet, without sums, as a sending machine sees it."""
     header = struct.pack(">IIHHHH", segment.seq, segment.ack, 0x5000 | segment.flags, segment.window, 0, 0)
     content = segment.flow[8:] + header + segment.payload
     total = 20 + len(content) + segment.missing
@@ -187,7 +187,7 @@ def write_pcap(path: Path, segments: Iterable[Sent]) -> None:
 
 
 def plain(item: Item) -> tuple[object, ...]:
-    """An item as a value: its kind, its stream's id and all its fields."""
+    """Return an item as a value: its kind, its stream's id and all its fields."""
     fields = (getattr(item, name) for name in item.__struct_fields__ if name != "stream")
     return type(item).__name__, item.stream.id, *fields
 

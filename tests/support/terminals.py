@@ -25,7 +25,7 @@ PATIENCE_S = 60.0
 
 
 def unstyled(text: str) -> str:
-    """A text without its colours."""
+    """Return a text without its colours."""
     return _STYLE.sub("", text)
 
 

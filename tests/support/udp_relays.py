@@ -131,7 +131,7 @@ def relaying(
 
 
 def to(server: Echo, family: socket.AddressFamily = V4) -> Reverse:
-    """A mode that relays to `server` and listens on any port of `family`."""
+    """Return a mode that relays to `server` and listens on any port of `family`."""
     return Reverse("udp", HOSTS[server.socket.family], server.port, HOSTS[family], 0)
 
 

@@ -47,7 +47,7 @@ class Sight:
 
     @property
     def place(self) -> int:
-        """Which event of the course one is at, from 1."""
+        """Return which event of the course one is at, from 1."""
         course = self.viewer.course
         assert course is not None
         return course.place + 1
@@ -60,17 +60,17 @@ class Sight:
 
     @property
     def text(self) -> str:
-        """The same in one."""
+        """Return the same in one."""
         return "\n".join(self.lines)
 
     @property
     def status(self) -> str:
-        """The lines above the keys that say how it goes."""
+        """Return the lines above the keys that say how it goes."""
         region = self.app.query_one("#status").region
         return "\n".join(self.lines[region.y : region.bottom])
 
     def rows(self, pane: str) -> list[str]:
-        """All rows of a pane, whether they are in sight or not."""
+        """Return all rows of a pane, whether they are in sight or not."""
         rows = self.app.query_one(f"#{pane}", Listing).rows
         return [line.plain for line in rows.lines(0, len(rows))]
 

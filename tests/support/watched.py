@@ -44,7 +44,7 @@ class Watched:
 
 @contextmanager
 def watched_relay(mode: str, database: Path, *options: str) -> Iterator[Watched]:
-    """The real command; the database is complete after the block."""
+    """Yield the real command; the database is complete after the block."""
     command = [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options]
     with running(*command, ready="listening on") as relay:
         yield Watched(relay, database)

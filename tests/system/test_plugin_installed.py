@@ -76,7 +76,6 @@ class Environment:
         self.run("python", "-m", "pip", "install", *quiet, *alone, str(source))
 
     def _borrow(self, folder: Path) -> None:
-        """See what is installed beside the tests, pip too, but no Kiebitz and no plug-in."""
         folder.mkdir()
         for scheme in ("purelib", "platlib"):
             for entry in Path(sysconfig.get_path(scheme)).iterdir():
@@ -86,13 +85,12 @@ class Environment:
 
 
 def _plain_environment() -> dict[str, str]:
-    """The variables of a user who has set nothing for Python and pip."""
+    """Return the variables of a user who has set nothing for Python and pip."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
 
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment with Kiebitz and the plug-in; building them leaves nothing in the checkout."""
     sources = tmp_path_factory.mktemp("sources")
     no_caches = shutil.ignore_patterns("__pycache__")
     for folder in ("kiebitz", *ROOMS):
@@ -114,7 +112,6 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.fixture(scope="module")
 def database(fresh: Environment) -> str:
-    """A captured game, imported."""
     packets = []
     for number, (sender, receiver, data) in enumerate(GAME):
         packet = IP(src=sender[0], dst=receiver[0]) / UDP(sport=sender[1], dport=receiver[1]) / data

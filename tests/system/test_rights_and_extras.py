@@ -1,5 +1,3 @@
-"""Rights under sudo, Python's -E, and extras that are not installed: what the command does and says."""
-
 from __future__ import annotations
 
 import json

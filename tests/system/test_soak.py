@@ -39,25 +39,20 @@ pytestmark = HAS_PROC
 
 STEPS = 20
 WARM_AFTER = 4
-"""After so many steps neither process should need more memory than it has."""
 
 MAY_GROW_KIB = 8 << 10
-"""So much more may be in use at the end: what allocators and SQLite's cache come and go with."""
 
 LATE_S = 300.0
-"""So long the recorder may take for what waits."""
 
 
 def counts(short: int, long: int) -> pytest.MarkDecorator:
-    """The test's `count`: one that takes seconds, and one that takes minutes."""
+    """Return the test's `count`: one that takes seconds, and one that takes minutes."""
     return pytest.mark.parametrize(
         "count", [pytest.param(short, id="short"), pytest.param(long, id="long", marks=pytest.mark.soak)]
     )
 
 
 class Sample(NamedTuple):
-    """What was there after so many messages, all of them recorded."""
-
     messages: int
     seconds: float
     forwarder: Size
@@ -128,7 +123,6 @@ def report(title: str, samples: list[Sample], database: Path, name: str) -> None
 
 
 def recorded(database: Path) -> tuple[int, int, int]:
-    """How many streams, chunks and messages a database has."""
     with closing(sqlite3.connect(database)) as connection:
         found = [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -138,7 +132,7 @@ def recorded(database: Path) -> tuple[int, int, int]:
 
 
 def serving(transport: Transport) -> socket.socket:
-    """A server's socket."""
+    """Return a server's socket."""
     server = socket.socket(socket.AF_INET, socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM)
     server.bind(("127.0.0.1", 0))
     server.settimeout(PATIENCE_S)
@@ -200,7 +194,6 @@ def test_clients_without_end(tmp_path: Path, transport: Transport, count: int) -
 
 @pytest.fixture
 def uncollected() -> Iterator[None]:
-    """Objects that hold each other stay where they are."""
     gc.collect()
     gc.disable()
     yield
@@ -208,7 +201,6 @@ def uncollected() -> Iterator[None]:
 
 
 def relays_objects() -> int:
-    """How many objects of the relays' own there are."""
     modules = (relay_tcp.__name__, relay_udp.__name__)
     return sum(type(found).__module__ in modules for found in gc.get_objects())
 

@@ -76,13 +76,12 @@ def test_whoever_reckons_finds_the_same_widths() -> None:
 
 
 def on_stored(command: tuple[str, ...]) -> tuple[str, ...]:
-    """A command on a capture, as one on the database of it."""
+    """Return a command on a capture, as one on the database of it."""
     name, capture, *options = command
     return name, stored(capture), *options
 
 
 def table_rows(screen: Filled) -> int:
-    """How many rows of the terminal have both edges of the table in their columns."""
     rows = screen._pyte.buffer
     return sum({rows[y][17].data, rows[y][62].data} <= {*"│╭╮╰╯"} for y in range(24))
 
@@ -110,7 +109,6 @@ def test_own_suits_stand_in_the_same_table(
 
 
 def is_whole(screen: Filled, rows: int, signs: tuple[str, ...], seen: str) -> bool:
-    """Whether so many rows of the table and all these signs are seen."""
     return table_rows(screen) == rows and all(sign in seen for sign in signs)
 
 

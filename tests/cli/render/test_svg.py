@@ -1,5 +1,3 @@
-"""Drawings as files: `--svg`, documents that stand alone, and rows where nobody has drawn a protocol."""
-
 from __future__ import annotations
 
 import os

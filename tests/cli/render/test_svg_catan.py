@@ -1,5 +1,3 @@
-"""Drawings of a Catan table: what stands where, whose it is, what is hidden, and whatever a state says."""
-
 from __future__ import annotations
 
 import re
@@ -33,7 +31,6 @@ def drawing(state: dict[str, Any], shape: Shape = "wide", events: list[Event] | 
 
 
 def places(drawn: Drawing, text: str) -> list[tuple[float, float]]:
-    """Where a text is drawn."""
     return [
         (piece.x + float(element.get("x", 0)), piece.y + float(element.get("y", 0)))
         for piece in drawn.pieces
@@ -43,7 +40,6 @@ def places(drawn: Drawing, text: str) -> list[tuple[float, float]]:
 
 
 def filled(drawn: Drawing, colour: str) -> list[tuple[str, float, float]]:
-    """The shapes of a colour: what they are, and where their pieces stand."""
     return [
         (element.tag, piece.x, piece.y)
         for piece in drawn.pieces

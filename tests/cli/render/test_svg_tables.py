@@ -1,5 +1,3 @@
-"""Drawings of tables as SVG: what is seen and said on both sheets, marks, any number of players."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -107,7 +105,6 @@ def test_maexchen(shape: Shape) -> None:
 
 
 def marked(made: Drawing, colour: str, name: str) -> bool:
-    """Whether the plate of a player has an edge of this colour."""
     return any(f"k-s-{colour}" in part and f">{name}</text>" in part for part in made.fragments.values())
 
 

@@ -1,5 +1,3 @@
-"""What holds of the pictures of every game, as text and as SVG, whatever a state says."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -102,7 +100,7 @@ def test_spoilt_states(game: str, seed: int) -> None:
 
 
 def renamed(value: Any, name: str, other: str) -> Any:
-    """A state or an event's data with another name wherever it has this one."""
+    """Return a state or an event's data with another name wherever it has this one."""
     if isinstance(value, dict):
         return {renamed(key, name, other): renamed(part, name, other) for key, part in value.items()}
     if isinstance(value, list):

@@ -49,7 +49,7 @@ TABLES = {
 
 
 def picture(game: str, state: dict[str, Any], events: list[Event] | None = None, **how: Any) -> str:
-    """A picture without the blanks at the ends of its lines: some are the edges of a hand."""
+    """Return a picture without the blanks at the ends of its lines: some are the edges of a hand."""
     return "\n".join(map(str.rstrip, drawn(state, events, protocol=game, **how).split("\n")))
 
 
@@ -160,7 +160,6 @@ def test_a_stack_lies_between_the_player_who_puts_and_the_one_who_draws() -> Non
     lines = picture("okey", okey()).split("\n")
 
     def place(words: str) -> tuple[bool, bool]:
-        """Whether words stand in the upper half, and in the left half."""
         row = next(number for number, line in enumerate(lines) if words in line)
         return row < len(lines) / 2, lines[row].index(words) < 40
 

@@ -1,5 +1,3 @@
-"""Pictures of a Catan table: that things stand where they belong, and what is hidden."""
-
 from __future__ import annotations
 
 import io
@@ -31,7 +29,6 @@ def board_of(state: dict[str, Any]) -> Board:
 
 
 def cells(text: str, *wanted: str) -> list[tuple[float, int]]:
-    """Where these words stand in a picture: column of their middle, and row."""
     return [
         (column + (len(word) - 1) / 2, row)
         for row, line in enumerate(text.splitlines())
@@ -135,7 +132,6 @@ def test_numbers_that_come_often_and_the_number_rolled_stand_out() -> None:
 
 
 def styled(state: dict[str, Any], colours: Any, width: int = 80) -> list[list[tuple[str, str, str]]]:
-    """Each cell of a picture with its colours, its own and the ground's."""
     console = Console(file=io.StringIO(), width=width, height=60, force_terminal=True, color_system=colours)
     rows: list[list[tuple[str, str, str]]] = []
     for line in console.render_lines(draw("catan", Scene(state)), pad=False):

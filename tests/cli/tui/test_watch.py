@@ -1,5 +1,3 @@
-"""The keys and panes of `kiebitz watch`, by what the screen says after them."""
-
 from __future__ import annotations
 
 import os
@@ -271,8 +269,6 @@ def test_a_silence_is_shortened_and_said() -> None:
 
 
 class Typed(NamedTuple):
-    """What is typed into the filter line, keys in angle brackets, and what is seen then."""
-
     text: str
     there: Sequence[str] = ()
     gone: Sequence[str] = ()

@@ -1,5 +1,3 @@
-"""What a relay holds, on the terminal: the line that says so, the pane, and what the keys do there."""
-
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -24,7 +22,6 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[str]:
-    """One into which is recorded: alice is registered, and nothing else."""
     path = str(tmp_path / "game.db")
     recorder = Recorder(path, "relay", "made up", started_ns=0)
     recorder.record(Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
@@ -51,7 +48,6 @@ async def shows(sight: Sight, text: str) -> None:
 
 
 async def held(sight: Sight, relay: Relay, count: int = 3) -> None:
-    """So many messages wait, and their pane is open."""
     relay.hold(
         *(held_message(number, f"ANNOUNCE;{number},1;token".encode()) for number in range(1, count + 1))
     )

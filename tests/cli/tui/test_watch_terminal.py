@@ -30,7 +30,7 @@ def lesson() -> Iterator[Class]:
 
 @contextmanager
 def relayed(lesson: Class, database: Path, *options: str, rows: int = 24) -> Iterator[Filled]:
-    """A relay with --watch on a terminal; alice has registered, and is seen."""
+    """Yield a relay with --watch on a terminal; alice has registered, and is seen."""
     command = ("relay", "-m", lesson.mode, "-w", str(database), "--watch", *options)
     with Filled(*command, columns=100, rows=rows) as relay:
         try:
@@ -45,7 +45,7 @@ def relayed(lesson: Class, database: Path, *options: str, rows: int = 24) -> Ite
 
 
 def children(process: int, word: str) -> list[int]:
-    """A process's children whose command has this word."""
+    """Return a process's children whose command has this word."""
     found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     return [int(pid) for pid in found if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0")]
 

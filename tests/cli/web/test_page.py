@@ -26,19 +26,17 @@ Five = Served
 
 @pytest.fixture(scope="module")
 def five() -> Iterator[Five]:
-    """A server of a session of each game."""
     with served(*(str(CAPTURES / name) for name in GAMES.values())) as server:
         yield server
 
 
 def table_of(server: Served, session: int) -> dict[str, Any]:
-    """The table that is shown at first: where most has happened."""
+    """Return the table that is shown at first: where most has happened."""
     tables: list[dict[str, Any]] = asked(server, "tables", session=session)["tables"]
     return max(tables, key=lambda table: (table["last"], -table["table"]))
 
 
 def events_of(server: Served, session: int, **query: Any) -> list[dict[str, Any]]:
-    """All its events."""
     table = table_of(server, session)["table"]
     found: list[dict[str, Any]] = asked(
         server, f"tables/{table}/events", session=session, limit=500, after=0, **query

@@ -1,5 +1,3 @@
-"""The page can be used by everybody: what axe, which checks pages for accessibility, finds serious."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -19,7 +17,6 @@ SIZES = {"wide": (1440, 900), "projector": (1024, 768), "phone": (390, 844)}
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[Served]:
-    """A game with flaws, and one of two tables."""
     with served(
         str(CAPTURES / GAMES["schafkopf"]), str(CAPTURES / "maexchen-two-servers-restart.pcapng")
     ) as server:

@@ -1,5 +1,3 @@
-"""`kiebitz export -T html` as somebody opens it who has no network: one file, from the disk."""
-
 from __future__ import annotations
 
 import base64
@@ -17,7 +15,6 @@ from secret_values import PLAYERS, SECRET, with_secrets
 from strength import GAMES, a_few
 
 MOST_BYTES = 2_000_000
-"""So large is a whole game of Catan at the most."""
 
 CATAN = sorted(path.name for path in CAPTURES.glob("catan-*.pcap*"))
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
@@ -25,8 +22,6 @@ POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A file of each game that was asked for."""
-
     class Made(dict[str, Path]):
         def __missing__(self, game: str) -> Path:
             folder = tmp_path_factory.mktemp("file")

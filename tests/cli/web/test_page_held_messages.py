@@ -1,5 +1,3 @@
-"""What a relay holds, on the page: it is seen, let go, edited field by field, dropped and answered."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -20,7 +18,6 @@ SIZES = {"wide": (1440, 900), "projector": (1024, 768), "phone": (390, 844)}
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One into which is recorded, and in which alice and bob are registered."""
     path = str(tmp_path_factory.mktemp("held") / "game.db")
     recorder = Recorder(path, "relay", "made up", started_ns=0)
     for number, name in enumerate((b"alice", b"bob"), 1):
@@ -44,7 +41,6 @@ def relay(database: str) -> Iterator[Relay]:
 
 
 def opened(look: Look, page: Served, relay: Relay, count: int = 2, **size: int) -> Sight:
-    """The pane, with so many messages in it."""
     relay.hold(
         *(held_message(number, f"ANNOUNCE;{number},1;token".encode()) for number in range(1, count + 1))
     )

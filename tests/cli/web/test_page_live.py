@@ -32,11 +32,10 @@ ALL_SEEN = """() => {
             for (const row of addedNodes) if (row.dataset?.key) window.told.push(Number(row.dataset.key));
     }).observe(document.getElementById("pane-events"), { childList: true, subtree: true });
 }"""
-"""From now on it is kept which events come into the list, as often as they come."""
 
 
 def keys(sight: Sight) -> list[int]:
-    """The events that are listed."""
+    """Return the events that are listed."""
     found: list[int] = sight.tell(
         "[...document.querySelectorAll('#pane-events [data-key]')].map((row) => Number(row.dataset.key))"
     )
@@ -52,7 +51,6 @@ def lesson() -> Iterator[Class]:
 
 @contextmanager
 def relayed(lesson: Class, database: Path) -> Iterator[None]:
-    """A relay that records; somebody is there already."""
     with running(*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database), ready="listening on"):
         lesson.register("anna")
         until(lambda: bool(rows(database, "SELECT 1 FROM events")), "an event is stored")
@@ -216,7 +214,7 @@ def test_a_recorded_game_played_through_a_relay_grows_event_by_event(
 
 
 def own_address() -> str | None:
-    """An address of this machine that others can reach; nothing is sent."""
+    """Return an address of this machine that others can reach; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -275,5 +273,4 @@ def test_a_players_link_shows_what_that_player_could_know(tmp_path: Path, look: 
 
 
 def listed(sight: Sight, pattern: re.Pattern[str]) -> set[str]:
-    """Who is named so in the list of events."""
     return set(pattern.findall(sight.text("#pane-events")))

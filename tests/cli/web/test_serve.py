@@ -1,5 +1,3 @@
-"""`kiebitz serve`: what each address of its API answers, against what the library says of the session."""
-
 from __future__ import annotations
 
 import json
@@ -38,7 +36,6 @@ NUMBERS = {protocol: number for number, protocol in enumerate(RECORDED, 1)}
 PROTOCOLS = [*RECORDED]
 DOCUMENT = ROOT / "docs" / "openapi.json"
 MOST = 1000
-"""So many rows are given at once."""
 
 KINDS: dict[str, type] = {
     "api/sessions": records.Sessions,
@@ -49,7 +46,7 @@ KINDS: dict[str, type] = {
 
 
 def exactly(answer: Answer, kind: type) -> Any:
-    """The answer as JSON, which is that of a record and has nothing else in it."""
+    """Return the answer as JSON, which is that of a record and has nothing else in it."""
     assert answer.status == 200, answer
     assert answer.headers["content-type"] == "application/json"
     found: Any = msgspec.json.decode(answer.body, type=kind)
@@ -59,7 +56,6 @@ def exactly(answer: Answer, kind: type) -> Any:
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A database of each protocol."""
     folder = tmp_path_factory.mktemp("recorded")
     made = {}
     for protocol, (capture, _) in RECORDED.items():
@@ -70,7 +66,6 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def server(paths: dict[str, Path]) -> Iterator[Serving]:
-    """Serves all of them."""
     with serving(*map(str, paths.values())) as running:
         yield running
 
@@ -81,7 +76,6 @@ def tables_of(server: Serving, protocol: str) -> list[dict[str, Any]]:
 
 
 def whole(server: Serving, path: str, key: str, **query: Any) -> list[Any]:
-    """All rows of a list, window by window."""
     rows: list[Any] = []
     after = 0
     while True:
@@ -280,7 +274,6 @@ def test_pictures_and_their_fragments(protocol: str, server: Serving) -> None:
 
 
 def expected_window(numbers: list[int], limit: int, **place: int) -> tuple[list[int], bool, bool]:
-    """What a window of these numbers is, worked out in another way."""
     ((where, number),) = place.items() or (("before", 1 << 40),)
     above = [one for one in numbers if one > number]
     if where == "after":

@@ -37,18 +37,16 @@ HEADERS = {
 
 
 def takes(path: str, parameter: str) -> bool:
-    """Whether an address takes a parameter."""
     given = openapi()["paths"][f"/{path}"]["get"]["parameters"]
     return any((part["in"], part["name"]) == ("query", parameter) for part in given)
 
 
 def placed(path: str, table: int = 1, message: int = 1) -> str:
-    """An address with its numbers."""
+    """Return an address with its numbers."""
     return path.replace("{table}", str(table)).replace("{message}", str(message))
 
 
 def begun(server: Serving, path: str, **query: Any) -> Answer:
-    """The answer of any address; of what goes on for ever its beginning."""
     if not path.startswith("api/live"):
         return server.get(path, None, "GET", **query)
     with server.live(None, **query) as stream:
@@ -61,7 +59,6 @@ def begun(server: Serving, path: str, **query: Any) -> Answer:
 
 
 def safe(answer: Answer, is_near: bool = True) -> None:
-    """Each answer says what a page may do."""
     assert HEADERS.items() <= answer.headers.items()
     # Elsewhere browsers complain of it, as the page is not encrypted.
     assert answer.headers.get("cross-origin-opener-policy") == ("same-origin" if is_near else None)
@@ -79,7 +76,6 @@ def safe(answer: Answer, is_near: bool = True) -> None:
 
 @pytest.fixture(scope="module")
 def near() -> Iterator[Serving]:
-    """A server on loopback."""
     with serving(TINY) as server:
         yield server
 
@@ -159,7 +155,6 @@ def test_every_answer_says_what_a_page_may_do(path: str, near: Serving) -> None:
 
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    """A server that others can reach, of two sessions, with players' links."""
     other = str(CAPTURES / "okey-head-tiny.pcap.gz")
     with serving(TINY, other, "--host", own_address(), "--player-links") as server:
         until(lambda: {"alice", "bob", "Istref"} <= server.links().keys(), "there are links", QUICK_S)
@@ -271,7 +266,6 @@ def test_players_with_strange_names_have_links_that_open(tmp_path: Path) -> None
 
 
 def hidden_values(events: list[Any], player: str, hearers: Visibility) -> Iterator[tuple[str, Any]]:
-    """Names and values that only others were told."""
     for event in events:
         if hearers.seen(event, player) is None:
             for name, value in event.data.items():

@@ -1,5 +1,3 @@
-"""What a relay holds, by the page's server: who is told of it, who may act on it, and what is refused."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -17,7 +15,6 @@ from kiebitz.storage.recording.recorder import Recorder
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One into which is recorded, and in which alice is registered."""
     path = str(tmp_path_factory.mktemp("held") / "game.db")
     recorder = Recorder(path, "relay", "made up", started_ns=0)
     recorder.record(Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
@@ -39,7 +36,6 @@ def relay(database: str) -> Iterator[Relay]:
 
 
 def numbers(server: Serving, **query: Any) -> list[int] | None:
-    """What is told to wait; None where nothing can be held."""
     found = server.well("api/held", **query)
     return [message["number"] for message in found["messages"]] if found["holds"] else None
 

@@ -1,5 +1,3 @@
-"""`kiebitz serve` asked for too much: it is said within its time, and nobody else waits for it."""
-
 from __future__ import annotations
 
 import time
@@ -21,7 +19,6 @@ LENGTH = 9_000
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A session with long messages, which is still being recorded."""
     made = tmp_path_factory.mktemp("long") / "game.db"
     recorder = Recorder(str(made), "relay", "made up", started_ns=0)
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")

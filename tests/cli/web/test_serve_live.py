@@ -1,5 +1,3 @@
-"""`kiebitz serve` while a game is recorded: what is new is told once and in order, however one listens."""
-
 from __future__ import annotations
 
 import asyncio
@@ -51,7 +49,6 @@ class Recording:
         self._recorder.commit()
 
     def rolls(self, count: int, more: str = "") -> None:
-        """So many events: a score each."""
         self._talk.items.clear()
         for number in range(self.count, self.count + count):
             self._talk.hears(f"SCORE;alice:{number}{more}".encode())
@@ -59,7 +56,6 @@ class Recording:
         self.record(self._talk.items)
 
     def last(self) -> int:
-        """How many events there are."""
         return int(rows(Path(self.path), "SELECT max(id) FROM events")[0][0] or 0)
 
     def close(self) -> None:
@@ -74,7 +70,7 @@ def recording(tmp_path: Path) -> Iterator[Recording]:
 
 
 def game(path: Path, rounds: int) -> tuple[Server, Any]:
-    """A server, and a relay before it that records."""
+    """Return a server, and a relay before it that records."""
     server = Server(2, rounds)
     return server, relaying("udp", server.port, path)
 
@@ -87,7 +83,6 @@ def playing(server: Server, port: int) -> threading.Thread:
 
 
 def all_of(stream: Live, last: int, patience_s: float = 30.0) -> list[dict[str, Any]]:
-    """The events that are told up to that number."""
     found: list[dict[str, Any]] = []
     end = time.monotonic() + patience_s
     while int(stream.last_id or 0) < last:

@@ -1,5 +1,3 @@
-"""Flawed Catan conversations: each flaw is told once, at the right byte, and the rest is read as ever."""
-
 from __future__ import annotations
 
 from collections import Counter
@@ -69,7 +67,7 @@ class Heard(NamedTuple):
 
 
 def hear(number: int | None = None, data: bytes = b"") -> Heard:
-    """The whole conversation, with these bytes in place of one of its messages."""
+    """Return the whole conversation, with these bytes in place of one of its messages."""
     wire = Wire()
     start = 0
     for step_number, step in enumerate(conversation()):
@@ -93,7 +91,6 @@ def told(messages: list[Message]) -> list[tuple[str, str]]:
 
 
 def assert_all_others_are_read(heard: Heard, number: int, size: int) -> None:
-    """The messages but that which was replaced, by so many bytes, are what they are in the conversation."""
     direction = conversation()[number].direction
     before = sum(step.direction == direction for step in conversation()[:number])
     for side in DIRECTIONS:
@@ -142,7 +139,6 @@ def test_what_is_told_in_parts_takes_no_other_message_with_it(
 # Messages that break off.
 
 BROKEN_OFF = list({(case.direction, case.name): case for case in SOUND if len(case.data) < 90}.values())
-"""One of each name."""
 
 
 @pytest.mark.parametrize("reason", ["closed", "reset", "end"])
@@ -179,11 +175,9 @@ def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
 
 CLEAR = {"c2s": '{"Zug beenden":{}}\n', "s2c": '{"OK":{}}\n'}
 UNCLEAR = {"c2s": '{"Spieler":{"Name":"Anna"}}\n', "s2c": '{"Monopol":{"Spieler":1,"Rohstoff":"Holz"}}\n'}
-"""A message, and one whose name can stand in another message, too."""
 
 
 def a_value_comes(data: bytes, cut: int) -> bool:
-    """Whether this is cut where a value begins; a name in quotes behind a comma is none."""
     return data[cut - 1] in b":[" or (data[cut - 1] in b"," and data[cut] not in b'"')
 
 

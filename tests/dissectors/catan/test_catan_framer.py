@@ -32,7 +32,6 @@ Path = tuple[Step, ...]
 
 
 def cut(pieces: Iterable[bytes | None], start: int = 0) -> list[Frame]:
-    """The frames of bytes that come in these pieces; None is a gap of seven bytes."""
     framer = CatanFramer("c2s")
     frames: list[Frame] = []
     for piece in pieces:
@@ -258,7 +257,7 @@ def test_any_cut_of_any_bytes_gives_the_same_frames(data: bytes, places: list[in
 
 
 def placed(frames: Sequence[Frame]) -> list[Frame]:
-    """These frames one after another, with no byte twice and none left out."""
+    """Return these frames one after another, with no byte twice and none left out."""
     ends = [0, *(frame.offset + frame.size for frame in frames)]
     return [
         Frame(end, frame.data, len(frame.data), frame.cut) for end, frame in zip(ends, frames, strict=False)
@@ -502,7 +501,6 @@ def write(
     places: dict[Path, tuple[tuple[int, int] | None, tuple[int, int]]],
     name: tuple[int, int] | None = None,
 ) -> None:
-    """Write a tree, and where the name and the value of each path stand."""
     start = len(out)
     if isinstance(tree, tuple | list):
         is_object = isinstance(tree, tuple)

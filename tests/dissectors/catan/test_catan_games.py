@@ -38,7 +38,6 @@ SEEDS = st.integers(0, 10**9)
 
 
 def moments(stream: Iterable[Item | Moment]) -> Iterator[tuple[State, Moment]]:
-    """The state at each moment of a game; that nothing is wrong up to there is made sure."""
     inspector, state = Inspector(BUILT_IN, Ids()), State()
     for item in stream:
         if not isinstance(item, Moment):
@@ -58,12 +57,10 @@ def moments(stream: Iterable[Item | Moment]) -> Iterator[tuple[State, Moment]]:
 
 
 def holds(count: Any, true: int) -> bool:
-    """Whether what is known of a count, perhaps the least and the most, has the true one in it."""
     return count is None or (count[0] <= true <= count[1] if isinstance(count, list) else count == true)
 
 
 def may_be_true(state: State, moment: Moment, server: Server) -> None:
-    """All counts that the state has are, or have in them, what is true."""
     part, truth = game_part(state), moment.truth
     for number, hand in truth.hands.items():
         private = part.get("private", {}).get(server.names[number], {})
@@ -76,7 +73,6 @@ def may_be_true(state: State, moment: Moment, server: Server) -> None:
 
 
 def public_is_true(state: State, moment: Moment, server: Server) -> None:
-    """Everything that everybody sees is as it is true."""
     part, truth = game_part(state), moment.truth
 
     def shown(place: tuple[int, int]) -> tuple[int, int]:
@@ -95,7 +91,6 @@ def public_is_true(state: State, moment: Moment, server: Server) -> None:
 
 
 def all_is_true(state: State, moment: Moment, server: Server) -> None:
-    """Everything is known, and as it is true."""
     public_is_true(state, moment, server)
     part, truth = game_part(state), moment.truth
     for number, hand in truth.hands.items():

@@ -150,11 +150,10 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: Nachricht, data:
 
 
 WORDS = {*FELDER, *HÄFEN, *GEBÄUDE, *FARBEN, *STATUS, *KARTEN, *ROHSTOFFE}
-"""What the protocol has for values; all else is what players write."""
 
 
 def spelt_in_ascii(value: Any) -> Any:
-    """A value as the programs write it that have no umlauts."""
+    """Return a value as the programs write it that have no umlauts."""
     match value:
         case dict():
             return {in_ascii(key): spelt_in_ascii(part) for key, part in value.items()}
@@ -166,7 +165,7 @@ def spelt_in_ascii(value: Any) -> Any:
 
 
 def hidden_in_words(value: Any, name: str = "") -> Any:
-    """A value with what is hidden as most real servers write it."""
+    """Return a value with what is hidden as most real servers write it."""
     match value:
         case dict():
             return {key: hidden_in_words(part, key) for key, part in value.items()}
@@ -248,7 +247,7 @@ JSON_VALUES = st.recursive(
 
 
 def changed(case: Case, at: int, length: int, value: Any) -> bytes:
-    """A message with some other value, or the beginning of one, in the middle of it."""
+    """Return a message with some other value, or the beginning of one, in the middle of it."""
     return case.data[:at] + json.dumps(value).encode() + case.data[at + length :]
 
 
@@ -315,7 +314,6 @@ def messages(found: Findings) -> list[tuple[str, Any, int, int]]:
 
 
 def flaws(found: Findings) -> list[tuple[str, int, int]]:
-    """What is malformed; that it is a dialect, and what it means in a game, is told by the table."""
     return [
         (d.code, d.offset, d.length)
         for d in found.diagnostics

@@ -1,5 +1,3 @@
-"""What is known of hidden cards, and why cards come and go: always true, and as much as can be known."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +19,7 @@ COUNTS = st.dictionaries(st.sampled_from(ROHSTOFFE), st.integers(0, 4), max_size
 
 
 def hand(**counts: int) -> Hand:
-    """A hand that is known."""
+    """Return a hand that is known."""
     known = Hand(ROHSTOFFE, is_empty=True)
     known.gain(counts)
     return known

@@ -1,5 +1,3 @@
-"""What a Catan client asks for and is refused: which rule speaks against it, to the byte, if any does."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -18,7 +18,7 @@ KEPT: list[Case] = []
 
 
 def breaks(*told: str | None, blame: str = "server") -> Callable[[Case], Case]:
-    """A case in which one rule is broken: code, severity, message, place in it, what was expected."""
+    """Return a case in which one rule is broken: code, severity, message, place in it, what was expected."""
 
     def add(case: Case) -> Case:
         code, severity, name, where, expected = told
@@ -32,7 +32,7 @@ def breaks(*told: str | None, blame: str = "server") -> Callable[[Case], Case]:
 
 
 def keeps(case: Case) -> Case:
-    """A case in which a rule is just kept."""
+    """Return a case in which a rule is just kept."""
     KEPT.append(case)
     return case
 
@@ -324,7 +324,6 @@ def a_road_up_to_anothers_village(make: Maker) -> Server:
 
 
 def network(count: int) -> list[Spot]:
-    """So many roads that hang together, from Anna's village on."""
     roads = [ANNA[1]]
     for road in roads:
         roads += [other for end in ENDS[road] for other in ROADS_AT[end] if other not in roads]
@@ -359,7 +358,6 @@ CORNERS_APART = [
     BERT_2[0],
     spot((1, -1), (2, -2), (2, -1)),
 ]
-"""Corners of which none is next to another; the terrain around them yields everything."""
 
 
 def towns_of_anna(make: Maker, typ: str, count: int, next_typ: str) -> Server:
@@ -393,7 +391,6 @@ def a_fourth_city(make: Maker) -> Server:
 
 
 def knights(make: Maker, count: int) -> Server:
-    """Anna has so many knights, bought in earlier turns."""
     server = make.game()
     for _ in range(count):
         fund(server, 1, COSTS["Karte"])
@@ -507,7 +504,7 @@ def the_latest_of_two_offers_that_was_accepted(make: Maker) -> Server:
 
 
 def coast() -> list[Spot]:
-    """The edges along the coast, each next to the one before it."""
+    """Return the edges along the coast, each next to the one before it."""
     edges = [edge for edge in EDGES if len({*edge} & {*LAND}) == 1]
     way = edges[:1]
     while len(way) < len(edges):
@@ -516,7 +513,6 @@ def coast() -> list[Spot]:
 
 
 def lengths(make: Maker, ours: int, theirs: int) -> Server:
-    """Anna's road is so long, and so is Bert's: along the coast, away from each other."""
     way = coast()
     return make.built(
         *((1, "Straße", edge) for edge in way[:ours]), *((2, "Straße", edge) for edge in way[9 : 9 + theirs])

@@ -30,7 +30,7 @@ ROAD = spot((1, 0), (1, -1))
 
 
 def eventful() -> Server:
-    """A game in which everything happens once."""
+    """Return a game in which everything happens once."""
     server = a_game("8 6", Dialect(costs="after"))
     server.say("Anna", "c2s", {"Chatnachricht senden": {"Nachricht": "Hallo"}})
     server.tell("Chatnachricht", {"Absender": 1, "Nachricht": "Hallo"})
@@ -314,14 +314,12 @@ def test_each_player_sees_his_own_cards_only() -> None:
 
 
 def players(server: Server) -> dict[str, Any]:
-    """Who is there."""
     shown = state_of(server.steps)["players"]
     assert isinstance(shown, dict)
     return shown
 
 
 def ids(server: Server) -> dict[str, int]:
-    """Who is there, with his number."""
     return {name: player["id"] for name, player in players(server).items()}
 
 
@@ -534,7 +532,6 @@ def test_two_servers_are_two_tables() -> None:
 
 
 def shouted(messages: Iterable[dict[str, Any]]) -> tuple[Server, dict[str, Any]]:
-    """A game in which the server tells one client all this, and the game as it is then."""
     server = a_game("6")
     for message in messages:
         server.say("Anna", "s2c", message)

@@ -38,12 +38,9 @@ _SPELT = spellings((*FARBEN, *GEBÄUDE))
 
 
 class Log:
-    """What the programs logged of a game, whose files have two forms."""
-
     def __init__(self, name: str) -> None:
         log = json.loads((CAPTURES / f"{name}.truth.json").read_text())
         self.at_the_end = "dice" in log
-        """Whether it is what the players themselves knew at the end: with those buildings only that stand."""
         if self.at_the_end:
             self.players = {player["id"]: (player["name"], player["color"]) for player in log["players"]}
             self.resources = {player["id"]: player["own_resources"] for player in log["players"]}
@@ -70,8 +67,6 @@ class Log:
 
 
 class Seen:
-    """What the findings say of the one game of a capture."""
-
     def __init__(self, found: Findings, log: Log | None = None) -> None:
         games = {game.id: game for game in found.games}
         assert len(games) == 1
@@ -110,7 +105,6 @@ class Seen:
         return [(data["player"], data["type"], spot(map(at, data["place"]))) for data in self.data("built")]
 
     def resources(self, number: int) -> dict[str, int]:
-        """What a player had for sure when the server told him last, without what he had none of."""
         held = self._resources[number]
         return {kind: count for kind, count in held.items() if isinstance(count, int) and count}
 
@@ -120,7 +114,6 @@ class Seen:
 
 
 def _latest_status(found: Findings) -> dict[int, int]:
-    """When each player was told last what he has: that is what the programs logged of his resources."""
     latest = {}
     own = {m.stream: m.fields["id"] for m in found.messages if m.name == "Willkommen"}
     for message in found.messages:
@@ -132,7 +125,6 @@ def _latest_status(found: Findings) -> dict[int, int]:
 
 
 def agrees(seen: Seen, log: Log) -> None:
-    """Compare a game with the programs' log, in all that every one of its players is told."""
     assert seen.players == log.players
     assert seen.dice == log.dice
     if log.at_the_end:
@@ -220,7 +212,6 @@ RULES_LEFT_OUT = {
         *("too-many-pieces", "unexplained-gain"),
     ],
 }
-"""What real servers do against the rules; each is told once."""
 
 
 @pytest.mark.parametrize("name", GAMES)

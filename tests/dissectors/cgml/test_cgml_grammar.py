@@ -33,7 +33,6 @@ def shortly(case: Case) -> str:
 
 
 def frames(pieces: Iterable[bytes], direction: Direction = "s2c") -> list[Frame]:
-    """The frames of a stream that comes in these pieces."""
     framer = CgmlFramer(direction)
     found: list[Frame] = []
     offset = 0

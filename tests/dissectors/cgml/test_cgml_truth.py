@@ -27,8 +27,6 @@ def truth_of(name: str) -> dict[str, Any]:
 
 
 class Seen:
-    """One hand as the findings tell it."""
-
     def __init__(self, game: Game, events: list[Event], part: dict[str, Any]) -> None:
         self.game = game
         self._events = events
@@ -43,7 +41,6 @@ class Seen:
 
 
 def hands_of(found: Findings) -> dict[str, Seen]:
-    """All hands, by their label."""
     parts: dict[int, dict[str, Any]] = {}
     states: dict[int, State] = {}
     for event in found.events:
@@ -65,7 +62,6 @@ def expected_hands(truth: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]
 
 
 def call_of(bid: dict[str, Any]) -> str:
-    """What the server tells of an answer: a yes is the game that was asked for, a no is a pass."""
     return str({"YES": bid["ask"], "NO": "PASS"}.get(bid["answer"], bid["answer"]))
 
 
@@ -135,7 +131,6 @@ def ends(seen: Seen, hand: dict[str, Any], own: int | None) -> None:
 
 
 def serious(found: Findings) -> list[Diagnostic]:
-    """What is more than a note, but for the one player who was made to break a rule, and for gaps."""
     return [
         flaw
         for flaw in found.diagnostics
@@ -232,7 +227,6 @@ def test_from_any_moment_on_the_hands_that_begin_later_are_seen(name: str, part:
 
 
 def results(seen: Seen) -> str:
-    """What tells a hand from the others."""
     return json.dumps(seen.data("trick")[:1] or seen.data("bid"))
 
 
@@ -281,7 +275,6 @@ HARMLESS = {
     *("missing-blank-line", "extra-blank-lines", "blank-line-with-spaces", "cr-only", "mixed-line-ends"),
     "unknown-version",
 }
-"""What is read, with a note."""
 
 MAY_BE_HARMLESS = ("invalid-utf8", "cut-off")
 """What is no UTF-8 may be ISO-8859-2, and behind a whole element the empty line alone may be missing."""

@@ -1,5 +1,3 @@
-"""A fork's dialect of Mäxchen, and servers that are started anew: who is there, what counts."""
-
 from __future__ import annotations
 
 import pytest
@@ -12,7 +10,7 @@ ALL = "alice bob carl"
 
 
 def played(number: int = 1) -> Play:
-    """Three players and a round that alice has lost: alice 0, bob 1, carl 1."""
+    """Return three players and a round that alice has lost: alice 0, bob 1, carl 1."""
     play = Play()
     play.register(*ALL.split())
     lose(play, number, "alice:0,bob:1,carl:1", *ALL.split())
@@ -20,7 +18,6 @@ def played(number: int = 1) -> Play:
 
 
 def lose(play: Play, number: int, scores: str, *players: str) -> None:
-    """A round whose first player announces too little and loses; then the server tells the points."""
     everybody, first = " ".join(players), players[0]
     play.start(number, *players)
     play.turn(everybody, first, "5,3", "5,3", f"a{number}{first}")

@@ -29,7 +29,6 @@ def log_of(name: str) -> Log:
 
 
 def seen(connection: Connection, port: int) -> Log:
-    """What was made of the server at a port, in the form of its log."""
     rows = connection.execute(
         "SELECT kind, data FROM events JOIN tables ON tables.id = table_id"
         " WHERE server LIKE ? ORDER BY events.id",

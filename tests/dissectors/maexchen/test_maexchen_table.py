@@ -16,7 +16,7 @@ ALL = "alice bob carl"
 
 
 def a_round() -> Play:
-    """Three players, started; it is alice's turn."""
+    """Return three players, started; it is alice's turn."""
     play = Play()
     play.register("alice", "bob", "carl")
     play.start(1, "alice", "bob", "carl")

@@ -1,5 +1,3 @@
-"""Flawed Okey conversations: each flaw is told once, at the right byte, and the rest is read as ever."""
-
 from __future__ import annotations
 
 import json
@@ -15,7 +13,6 @@ from okey_talk import Talk
 from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Findings
 
 NEEDS_ALL = ("a tile thrice in two decks", "two begin")
-"""What nobody can tell who does not see the other's deck."""
 
 
 class Heard(NamedTuple):
@@ -47,7 +44,6 @@ def unchanged(head: bool, clients: tuple[str, ...]) -> Heard:
 
 
 def added(case: Broken, heard: Heard, clients: tuple[str, ...]) -> list[Diagnostic]:
-    """What is said beyond the notes that the unchanged conversation gets."""
     known = Counter((flaw.code, flaw.text) for flaw in unchanged(case.head, clients).found.diagnostics)
     more = []
     for flaw in heard.found.diagnostics:

@@ -32,7 +32,6 @@ def played(seed: int, head: bool, turns: int = 12) -> Script:
 
 
 def hidden(moves: Sequence[Move], seat: int) -> list[Move]:
-    """The moves as the player at a seat is told them."""
     return [move._replace(tile=None) if move.stack == "m" and move.seat != seat else move for move in moves]
 
 

@@ -88,7 +88,6 @@ def test_any_text_is_cut_as_servers_cut_it(text: str) -> None:
 
 
 def cut_char_by_char(text: str) -> list[str]:
-    """The rule as it stands in the description, one character after the other."""
     tokens: list[str] = []
     token, inside, was, escaped = "", False, False, False
     for at, char in enumerate(f"{text} "):

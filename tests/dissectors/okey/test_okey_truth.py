@@ -29,12 +29,11 @@ def of_kind(found: Findings, *kinds: str) -> list[Event]:
 
 
 def tiles(deck: Iterable[str | None] | None) -> list[str]:
-    """A deck without its order: the truth's decks are those of the end of the game in places."""
+    """Return a deck without its order: the truth's decks are those of the end of the game in places."""
     return sorted(tile for tile in deck or () if tile)
 
 
 def moves(found: Findings) -> list[tuple[Any, ...]]:
-    """Each draw and put: whose, from where, which tile."""
     return [
         (event.data["seat"], event.kind, event.data.get("stack"), event.data["tile"])
         for event in of_kind(found, "drew", "put")

@@ -154,7 +154,6 @@ def test_a_card_of_a_model_is_found_in_its_bytes(case: Case) -> None:
 
 
 def cut(pieces: Iterable[bytes], direction: Direction, start: int = 0) -> list[Frame]:
-    """The frames of bytes that come in these pieces."""
     framer = SchafkopfFramer(direction)
     frames: list[Frame] = []
     for piece in pieces:
@@ -232,7 +231,6 @@ def test_any_cut_of_any_bytes_gives_the_same_frames(
 
 
 Piece = tuple[bytes, int]
-"""Bytes, and how many there are of them when they are said again and again."""
 
 ABOUT_THE_LIMIT = st.tuples(
     st.sampled_from([b"x", b"x" * 30 + b"\n", b"!NAME\nAnna\nmehr\n", b"HERZ\nSAU\n", "§\n§\n§\n".encode()]),

@@ -1,5 +1,3 @@
-"""The Schafkopf table on rounds made up at random, with everybody's conversations or one, and with faults."""
-
 from __future__ import annotations
 
 import random
@@ -70,7 +68,6 @@ def only_flaw(findings: Findings) -> Diagnostic:
 
 
 def agrees(findings: Findings, script: Script) -> None:
-    """The findings tell what happened in the script."""
     games = {game.id: game for game in findings.games}
     assert len(games) == len(script.rounds)
     for game, log in zip(games.values(), script.rounds, strict=True):
@@ -264,7 +261,6 @@ def test_the_state_has_the_hands_that_are_known_and_keeps_them_apart() -> None:
 
 
 def places(script: Script, name: str, direction: Direction, **fields: Any) -> list[int]:
-    """Where in a script a message stands that has these fields."""
     return [
         place
         for place, step in enumerate(script.steps)
@@ -279,7 +275,6 @@ def put(script: Script, place: int, **fields: Any) -> None:
 
 
 def put_all(script: Script, name: str, **fields: Any) -> None:
-    """Let the server tell everybody something else."""
     for place in places(script, name, "s2c"):
         put(script, place, **fields)
 
@@ -328,7 +323,7 @@ def kontra_turned_round(script: Script) -> None:
 
 
 def move(script: Script, number: int) -> tuple[int, int, dict[str, Any]]:
-    """The place of a move, whose it is (seat), and its fields."""
+    """Return the place of a move, whose it is (seat), and its fields."""
     place = places(script, "MODEL", "c2s")[number]
     step = script.steps[place]
     return place, script.rounds[0]["seats"].index(step.client), step.fields
@@ -339,7 +334,7 @@ def replace(cards: list[Any], old: Any, new: Any) -> list[Any]:
 
 
 def stranger(script: Script, fields: dict[str, Any]) -> str:
-    """A card that is not in a MODEL."""
+    """Return a card that is not in a MODEL."""
     there = {*fields["spielerhand"], *fields["tisch"], *fields["letzter_stich"]}
     cards: list[tuple[int, str]] = script.rounds[0]["cards"]
     return next(card for _, card in reversed(cards) if card not in there)
@@ -381,7 +376,6 @@ def plays_for_the_next(script: Script) -> None:
 
 
 def revoke(script: Script) -> None:
-    """Somebody who could follow suit plays another card; the server does not take it."""
     rules = mode(script.rounds[0]["mode"])
     for number in range(1, 20):
         place, seat, fields = move(script, number)
@@ -401,7 +395,7 @@ def revoke(script: Script) -> None:
 
 
 def shown(script: Script, number: int) -> tuple[int, int, dict[str, Any]]:
-    """The place of an UPDATE, whose it is (seat), and its fields."""
+    """Return the place of an UPDATE, whose it is (seat), and its fields."""
     place = places(script, "MODEL", "s2c", flag="UPDATE")[number]
     step = script.steps[place]
     return place, script.rounds[0]["seats"].index(step.client), step.fields

@@ -34,8 +34,6 @@ NAMES = [
 
 
 class Round:
-    """What the findings say of one game."""
-
     def __init__(self, found: Findings, game: Game) -> None:
         self.game = game
         self.result: dict[str, Any] = game.result or {}

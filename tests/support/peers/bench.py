@@ -122,7 +122,6 @@ class Bench:
             self._is_settling = False
 
     def _carry(self) -> bool:
-        """Carry what there is; whether there was anything."""
         moved = False
         while self.server.outbox:
             link, data = self.server.outbox.pop(0)
@@ -223,7 +222,7 @@ class Bench:
                 yield End(stream, int(self.now * 1e9), "end")
 
     def decode_as(self, dissector: Dissector) -> dict[tuple[str, int], Dissector]:
-        """The protocol of the server's ports."""
+        """Return the protocol of the server's ports."""
         ports = range(FIRST_PORT, FIRST_PORT + self.server.doors)
         return {(self.server.transport, port): dissector for port in ports}
 

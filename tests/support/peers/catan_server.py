@@ -91,7 +91,7 @@ class CatanServer(Server):
             self._end(f"Spieler {self._told.chosen[winner]} hat das Spiel gewonnen.", winner)
 
     def _read(self, line: bytes) -> tuple[str, Mapping[str, Any]]:
-        """A request's name and attributes. Raises Refused."""
+        """Return a request's name and attributes. Raises Refused."""
         self.text(line)
         try:
             value = json.loads(line)
@@ -213,7 +213,6 @@ class CatanServer(Server):
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be sent: JSON can escape half a character."""
     with suppress(UnicodeEncodeError):
         return bool(text.encode())
     return False

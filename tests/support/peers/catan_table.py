@@ -167,7 +167,6 @@ class Table(RandomGame):
         self.server.expect(player, "Würfeln")
 
     def _judge(self, player: int) -> None:
-        """Who has most may have changed; and the player may have won."""
         self._honours()
         if self.truth.points[player] >= self._points:
             self.winner = player

@@ -36,7 +36,7 @@ def counted(body: Mapping[str, Any], key: str) -> dict[str, int]:
 
 
 def place(body: Mapping[str, Any], key: str) -> Place:
-    """A field's place. Raises Refused."""
+    """Return a field's place. Raises Refused."""
     value = body.get(key)
     if not isinstance(value, dict):
         raise Refused(f"{key} fehlt oder ist kein Ort")
@@ -44,7 +44,7 @@ def place(body: Mapping[str, Any], key: str) -> Place:
 
 
 def places(body: Mapping[str, Any], key: str) -> tuple[Place, ...]:
-    """The fields around a building, sorted. Raises Refused."""
+    """Return the fields around a building, sorted. Raises Refused."""
     value = body.get(key)
     if not isinstance(value, list) or not 2 <= len(value) <= 3:
         raise Refused(f"{key} fehlt oder ist kein Ort")

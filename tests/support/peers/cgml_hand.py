@@ -123,7 +123,6 @@ class Hand:
         self._members.breathe()
 
     def _bid(self) -> Generator[None, Element, tuple[int, str]]:
-        """Who has won the bidding, and with which game."""
         holder, standing = 0, "PASS"
         for challenger in range(1, SEATS):
             while LADDER.index(standing) < len(LADDER) - 1:
@@ -175,7 +174,7 @@ class Hand:
         return named, trumf
 
     def _double(self, declarer: int) -> Generator[None, Element, int]:
-        """The level at the end: the others may double, then the declarer, and so on."""
+        """Yield the level at the end: the others may double, then the declarer, and so on."""
         level = 1
         others = [(declarer + step) % SEATS for step in range(1, SEATS)]
         for turn in range(8):
@@ -191,7 +190,6 @@ class Hand:
         return level
 
     def _trick(self, rules: Rules, leader: int) -> Generator[None, Element, int]:
-        """Who wins the next trick."""
         table: list[str] = []
         for step in range(SEATS):
             seat = (leader + step) % SEATS

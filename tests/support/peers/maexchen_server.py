@@ -215,6 +215,5 @@ class MaexchenServer(Server):
 
 
 def _dice(text: str) -> str | None:
-    """Two dice as they are told to everybody; None if they are none."""
     found = re.fullmatch(r"\s*([1-6])\s*,\s*([1-6])\s*", text)
     return written(int(found[1]), int(found[2])) if found is not None else None

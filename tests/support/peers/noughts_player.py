@@ -63,7 +63,6 @@ class NoughtsPlayer(Player):
         self._put(self._taken[0] if len(self._others) == BOLD else self._free(0))
 
     def _free(self, number: int) -> str:
-        """One of the squares that are free."""
         wanted = [square for square in GAMES[self.games % 2] if square not in self._taken]
         return wanted[number]
 

@@ -111,5 +111,5 @@ class NoughtsServer(Server):
 
 
 def is_won(squares: Collection[int]) -> bool:
-    """Whether three of these squares, counted from 0, are in a row."""
+    """Return whether three of these squares, counted from 0, are in a row."""
     return any(all(square in squares for square in three) for three in THREES)

@@ -62,7 +62,7 @@ class Lines:
         self._after_cr = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now. Raises TooLong."""
+        """Return the lines that are whole now. Raises TooLong."""
         if self._bare_cr:
             data = self._without_bare_cr(data)
         lines: list[bytes] = []
@@ -79,7 +79,6 @@ class Lines:
         return [line.removesuffix(b"\r") for line in lines]
 
     def _without_bare_cr(self, data: bytes) -> bytes:
-        """The same with LF for each line end; a CR LF may come in two pieces."""
         if self._after_cr and data.startswith(b"\n"):
             data = data[1:]
         self._after_cr = data.endswith(b"\r") if data else self._after_cr
@@ -126,7 +125,7 @@ class Program:
         self._numbers = count()
 
     def has(self, fault: str) -> bool:
-        """Whether this fault is planted in it."""
+        """Return whether this fault is planted in it."""
         return self.setup.fault == fault
 
     def text(self, data: bytes) -> str:

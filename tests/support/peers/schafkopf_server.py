@@ -97,7 +97,6 @@ class SchafkopfServer(Server):
             self._go_on(answer)
 
     def _read(self, flag: str, fields: list[str]) -> Answer | None:
-        """What a Paket says; None if no client may say it. Raises ValueError if it is malformed."""
         if self.has("dies-on-a-missing-field") and not fields:
             raise Died(flag)
         first = fields[0] if fields else ""
@@ -165,7 +164,6 @@ class SchafkopfServer(Server):
     def _ask_for(
         self, seat: int, flag: str, choose: Callable[[], str]
     ) -> Generator[None, Answer | None, str]:
-        """The answer of a seat; where nobody sits, a bot's."""
         answer = yield from self._ask(seat, flag)
         return choose() if answer is None else answer.text
 
@@ -249,7 +247,6 @@ class SchafkopfServer(Server):
         self._tell_all("GEKLOPFT", *knocks)
 
     def _bid(self) -> Generator[None, Answer | None, tuple[str, int, str]]:
-        """What is played, who plays it, and in a Hochzeit the card that is offered."""
         best, bidder, given = "NICHTS", 0, ""
         for seat in range(SEATS):
             hand = self._hands[seat]
@@ -271,7 +268,6 @@ class SchafkopfServer(Server):
         return best, bidder, given
 
     def _marry(self, bidder: int, given: str) -> Generator[None, Answer | None, int]:
-        """Who takes the Hochzeit; cards have changed hands then."""
         for step in range(1, SEATS):
             seat = (bidder + step) % SEATS
             self._turn(seat)
@@ -292,7 +288,6 @@ class SchafkopfServer(Server):
     def _play(
         self, rules: Mode
     ) -> Generator[None, Answer | None, tuple[list[tuple[int, str]], list[tuple[int, int]]]]:
-        """Who played which card, and who won each trick, with what it counts."""
         leader = 0
         played: list[tuple[int, str]] = []
         tricks: list[tuple[int, int]] = []
@@ -356,6 +351,5 @@ class SchafkopfServer(Server):
 
 
 def _bots_bid(chance: random.Random, hand: list[str], best: str) -> str:
-    """What a bot bids: never a Hochzeit, as it takes two messages."""
     bid = choices.bid(chance, hand, best)
     return "NICHTS" if bid == "HOCHZEIT" else bid
